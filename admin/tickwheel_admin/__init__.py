@@ -1,0 +1,1 @@
+"""Distributed job scheduler: the admin server."""

@@ -1,0 +1,1 @@
+"""Run Tickwheel jobs inside your own service."""

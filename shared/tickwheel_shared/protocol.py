@@ -1,0 +1,341 @@
+"""Messages between a node and an admin, and the frames that carry them (PROTOCOL.md).
+
+A frame is one WebSocket text message: a JSON array of messages. Whoever sends puts everything it
+has for the peer into one frame, so batches form by themselves. Unknown message types and unknown
+fields are refused: a sender uses nothing newer than the version agreed in hello and welcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+PROTOCOL_VERSION = 1
+LINK_PATH = "/link/v1"
+
+MAX_FRAME_BYTES = 4 * 1024 * 1024  # a receiver closes the socket on a larger frame
+SOFT_FRAME_BYTES = 512 * 1024  # a sender starts a new frame when it reaches this
+MAX_PARAMETERS_BYTES = 64 * 1024  # JSON text of a run's parameters
+MAX_RESULT_BYTES = 64 * 1024  # JSON text of a run's result
+MAX_MESSAGE_CHARS = 4_000  # an error message or a progress text
+MAX_LINE_CHARS = 16_000  # one log line; longer ones are cut with a mark
+MAX_LINES_PER_CHUNK = 500
+
+
+class Outcome(StrEnum):
+    """How an attempt ended, as its node saw it."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # the handler raised, or its result cannot be kept
+    TIMED_OUT = "timed_out"  # the node stopped waiting at the timeout
+    CANCELLED = "cancelled"  # stopped because an admin sent cancel
+
+
+class Refusal(StrEnum):
+    """Why a node did not start an attempt. No refusal costs a try."""
+
+    FULL = "full"  # every slot is taken
+    DRAINING = "draining"  # the node is shutting down
+    UNKNOWN_HANDLER = "unknown_handler"  # no handler of that name is registered
+    SPOOL_FAILED = "spool_failed"  # a result could not be made safe on disk
+    NEVER_SEEN = "never_seen"  # a query or cancel named an attempt it does not know
+
+
+class CancelReason(StrEnum):
+    """Why a node is told to stop an attempt."""
+
+    OPERATOR = "operator"  # somebody cancelled the run
+    TIMEOUT = "timeout"  # past its timeout, and the node did not end it
+    STALE = "stale"  # the attempt is no longer current; its result will not count
+
+
+class Receipt(StrEnum):
+    """What became of a result. Each of them lets the node delete its spool entry."""
+
+    RECORDED = "recorded"
+    ALREADY_RECORDED = "already_recorded"
+    REFUSED = "refused"  # unknown run, old attempt or wrong token
+
+
+class Level(StrEnum):
+    """Severity of a log line."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """Base of everything that crosses the wire."""
+
+
+class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One attempt of one run; `token` proves that the node was given it."""
+
+    run: int
+    attempt: int
+    token: str
+
+
+# --- node to admin ---------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, kw_only=True, tag="hello"):
+    """First message on every socket."""
+
+    versions: list[int]  # protocol versions the node speaks
+    executor: str  # must be the executor that the bearer token belongs to
+    node_key: str  # 32 hex digits, new for every process start
+    name: str  # for people, unique among the live nodes by convention: "host-1234"
+    sdk: str  # "python/0.1.0"
+    slots: int  # attempts it runs at once, 1..10000
+    handlers: list[str]
+    labels: dict[str, str] = {}
+
+
+class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
+    """Sent every `heartbeat_ms`; also says what the node thinks it runs."""
+
+    seq: int  # rises by one per socket, from 1
+    in_use: int
+
+
+class Held(Message, frozen=True, kw_only=True, tag="held"):
+    """After welcome and the spool: every attempt the node still runs. Sent even when empty."""
+
+    runs: list[RunKey]
+
+
+class Accepted(Message, frozen=True, kw_only=True, tag="accepted"):
+    """The attempt has a slot and starts now. Also the answer "holds it" to a query."""
+
+    run: int
+    attempt: int
+    token: str
+
+
+class Refused(Message, frozen=True, kw_only=True, tag="refused"):
+    """The attempt was not started and never will be on this node."""
+
+    run: int
+    attempt: int
+    token: str
+    reason: Refusal
+    message: str = ""
+
+
+class Progress(Message, frozen=True, kw_only=True, tag="progress"):
+    """Latest progress of a running attempt; only the newest one matters."""
+
+    run: int
+    attempt: int
+    token: str
+    fraction: float  # 0..1
+    text: str = ""
+
+
+class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One line; as an array [at, level, text] to stay small."""
+
+    at: int  # UTC epoch ms by the node's clock, for display only
+    level: Level
+    text: str
+
+
+class LogChunk(Message, frozen=True, kw_only=True, tag="log"):
+    """Lines first_seq, first_seq + 1, … of an attempt. A chunk is resent unchanged until acked."""
+
+    run: int
+    attempt: int
+    token: str
+    first_seq: int  # from 1 within the attempt
+    lines: list[LogLine]
+
+
+class Result(Message, frozen=True, kw_only=True, tag="result"):
+    """How an attempt ended. Resent, to any admin, until a receipt comes."""
+
+    run: int
+    attempt: int
+    token: str
+    outcome: Outcome
+    duration_ms: int  # by the node's monotonic clock
+    result: msgspec.Raw = msgspec.Raw(b"null")  # JSON the handler returned
+    message: str = ""  # error text when it did not succeed
+    log_lines: int = 0  # how many log lines the attempt wrote in all
+
+
+class Draining(Message, frozen=True, kw_only=True, tag="draining"):
+    """The node takes no new runs; it finishes what it holds and then says goodbye."""
+
+
+class Goodbye(Message, frozen=True, kw_only=True, tag="goodbye"):
+    """The node holds nothing any more and closes; its lease may end at once."""
+
+
+# --- admin to node ---------------------------------------------------------------------------
+
+
+class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
+    """Answer to hello."""
+
+    version: int  # the protocol version both use from here on
+    node_id: int
+    admin: str  # name of this admin
+    admins: list[str]  # base URLs of all live admins; the node opens a socket to each
+    heartbeat_ms: int
+    lease_ms: int
+
+
+class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
+    """A lease renewal that covers heartbeat `seq` is committed."""
+
+    seq: int
+
+
+class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
+    """Start this attempt, unless it is already known."""
+
+    run: int
+    attempt: int
+    token: str
+    job_id: int
+    job: str  # name of the job
+    handler: str
+    parameters: msgspec.Raw  # a JSON object
+    scheduled_at: int  # UTC epoch ms: the instant it fired for, or when it was asked for
+    timeout_ms: int | None  # None: no limit
+    try_number: int  # from 1; counts accepted and lost attempts only
+    max_tries: int
+    origin: str  # schedule, manual, api, retry
+    shard_index: int = 0
+    shard_total: int = 1
+
+
+class Query(Message, frozen=True, kw_only=True, tag="query"):
+    """Does the node hold this attempt? Answered by accepted, a result, or refused(never_seen)."""
+
+    run: int
+    attempt: int
+    token: str
+
+
+class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
+    """Stop this attempt. Answered by a result, or refused(never_seen)."""
+
+    run: int
+    attempt: int
+    token: str
+    reason: CancelReason
+
+
+class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
+    """The result's fate is committed; the node deletes its spool entry."""
+
+    run: int
+    attempt: int
+    receipt: Receipt
+    reason: str = ""
+
+
+class LogReceipt(Message, frozen=True, kw_only=True, tag="log_receipt"):
+    """The chunk that starts at `first_seq` is committed, or will never be wanted."""
+
+    run: int
+    attempt: int
+    first_seq: int
+
+
+class Drain(Message, frozen=True, kw_only=True, tag="drain"):
+    """An operator asks the node to take no new runs, or (`on=False`) to take them again."""
+
+    on: bool = True
+
+
+class Rejected(Message, frozen=True, kw_only=True, tag="rejected"):
+    """The admin closes this socket. `fatal`: connecting again unchanged cannot work."""
+
+    code: str
+    message: str
+    fatal: bool
+
+
+FromNode = (
+    Hello
+    | Heartbeat
+    | Held
+    | Accepted
+    | Refused
+    | Progress
+    | LogChunk
+    | Result
+    | Draining
+    | Goodbye
+)
+FromAdmin = (
+    Welcome
+    | HeartbeatAck
+    | RunRequest
+    | Query
+    | Cancel
+    | ResultReceipt
+    | LogReceipt
+    | Drain
+    | Rejected
+)
+
+_T = TypeVar("_T")
+_encoder = msgspec.json.Encoder()
+_from_node = msgspec.json.Decoder(list[FromNode])
+_from_admin = msgspec.json.Decoder(list[FromAdmin])
+
+
+class FrameError(ValueError):
+    """A frame is not what PROTOCOL.md allows; the message says where."""
+
+
+def decode_from_node(frame: str | bytes) -> list[FromNode]:
+    """Messages of a frame that a node sent.
+
+    Raises:
+        FrameError: too large, not JSON, or a message with unknown, missing or wrong fields.
+    """
+    return _decode(_from_node, frame)
+
+
+def decode_from_admin(frame: str | bytes) -> list[FromAdmin]:
+    """Messages of a frame that an admin sent; raises FrameError like `decode_from_node`."""
+    return _decode(_from_admin, frame)
+
+
+def _decode(decoder: msgspec.json.Decoder[_T], frame: str | bytes) -> _T:
+    if len(frame) > MAX_FRAME_BYTES:
+        raise FrameError(f"frame of {len(frame)} bytes; the limit is {MAX_FRAME_BYTES}")
+    try:
+        return decoder.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(str(error)) from error
+
+
+def encode_frames(messages: Iterable[Message]) -> Iterator[bytes]:
+    """Pack messages, in order, into as few frames as the size limits allow."""
+    parts: list[bytes] = []
+    size = 0
+    for message in messages:
+        part = _encoder.encode(message)
+        if parts and size + len(part) > SOFT_FRAME_BYTES:
+            yield b"[" + b",".join(parts) + b"]"
+            parts, size = [], 0
+        parts.append(part)
+        size += len(part) + 1
+    if parts:
+        yield b"[" + b",".join(parts) + b"]"
+
+
+def agree_version(offered: Sequence[int]) -> int | None:
+    """The newest version that both sides speak; None when there is none."""
+    return PROTOCOL_VERSION if PROTOCOL_VERSION in offered else None
