@@ -1,0 +1,66 @@
+# Everything a visitor or a developer does with Tickwheel. Needs make and a Python >= 3.11; `make help` lists the rest.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench simulate sql clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+MEMBERS := shared executor_sdk admin
+# `make PYTHON=/opt/python/bin/python3 …` chooses the interpreter of a new virtual environment.
+PYTHON ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.runtime ## Run Tickwheel here: one admin, two nodes, example jobs (RESET=1 starts afresh, PORT=8700)
+	@exec $(BIN)/tickwheel demo $(if $(PORT),--port $(PORT)) $(if $(RESET),--reset) $(DEMO_FLAGS)
+
+test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e browser" chooses some)
+	@exec $(BIN)/python -m tests.support.tiers $(TIER)
+
+lint: $(VENV)/.dev ## Check style, types and layers
+	@exec $(BIN)/python -m tests.support.tiers lint
+
+bench: $(VENV)/.dev ## Measure lateness and runs per second on each database (BENCH_FLAGS=…)
+	@exec $(BIN)/python -m tests.bench $(BENCH_FLAGS)
+
+simulate: $(VENV)/.dev ## Search the simulated cluster for broken guarantees (SEEDS=100)
+	@exec $(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),100) $(SIMULATE_FLAGS)
+
+sql: $(VENV)/.runtime ## Write the schema of each database to sql/
+	@exec $(BIN)/tickwheel db ddl --write sql
+
+clean: ## Remove what make made: environment, demo data, caches
+	rm -rf $(VENV) .demo build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are files inside the environment, so that deleting it deletes them too.
+$(VENV)/.runtime: $(MEMBERS:%=%/pyproject.toml) | $(BIN)/python
+	@echo "Installing Tickwheel into $(VENV) (about a minute the first time)"
+	@$(PIP) install $(MEMBERS:%=--editable ./%)
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.runtime
+	@echo "Installing the development tools into $(VENV)"
+	@$(PIP) install --upgrade 'pip>=25.1' # the first pip that reads [dependency-groups]
+	@$(PIP) install --group dev
+	@touch $@
+
+# A dangling link (its Python was removed) counts as missing, and the environment is made anew.
+$(BIN)/python:
+	@[ -w . ] || { echo "Tickwheel: cannot write to $(CURDIR); copy it to a directory that you may write to." >&2; exit 1; }
+	@for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    "$$candidate" -c 'import ensurepip, venv' 2>/dev/null || { without_venv=$$candidate; continue; }; \
+	    echo "Creating $(VENV) with $$("$$candidate" --version)"; \
+	    exec "$$candidate" -m venv --clear $(VENV); \
+	done; \
+	if [ -n "$$without_venv" ]; then \
+	    echo "Tickwheel: $$without_venv has no venv module; on Debian or Ubuntu, install it with: apt-get install python3-venv" >&2; \
+	else \
+	    echo "Tickwheel: needs Python 3.11 or newer; install it, or name one with: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; \
+	fi; \
+	exit 1
