@@ -1,0 +1,40 @@
+"""A node: one running process of an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+LEASE_MS = 15_000  # a node nobody heard from for this long is dead
+CLOSED_LEASE_MS = 5_000  # the lease left when the last socket to it closed
+HEARTBEAT_MS = 3_000
+ADMIN_LEASE_MS = 15_000
+
+
+class NodeState(StrEnum):
+    """Whether a node can hold runs."""
+
+    LIVE = "live"  # its lease is renewed by at least one admin
+    GONE = "gone"  # it said goodbye, holding nothing
+    DEAD = "dead"  # its lease ended; its runs were lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One running process of an executor; a new process start is a new node."""
+
+    id: int
+    executor_id: int
+    name: str
+    state: NodeState
+    draining: bool  # takes no new runs
+    slots: int  # attempts it runs at once
+    in_use: int  # slots taken by dispatched and running attempts
+    handlers: frozenset[str]
+    labels: Mapping[str, str]
+    sdk: str
+    address: str
+    connected_at: int  # first hello
+    lease_expires_at: int
+    ended_at: int | None  # when it went or died

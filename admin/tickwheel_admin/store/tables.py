@@ -1,0 +1,280 @@
+"""Every table, each column explained where its name does not say it all.
+
+Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from `store.ids`, they are
+short but not an order. There are no foreign keys: MySQL would lock parent rows in the hot path, and a
+run outlives its job. Indexes are named after the query they serve. tests/admin/test_schema.py keeps
+this file, the migrations and sql/*.sql equal.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+metadata = sa.MetaData()
+
+# SQLite makes only an INTEGER primary key the row id itself.
+Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+Instant = sa.BigInteger()
+LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+ALIVE = 0  # `deleted_at` of what is not deleted; not NULL, so that unique keys see it
+
+
+def _table(name: str, *parts: sa.Column[object] | sa.Constraint | sa.Index) -> sa.Table:
+    return sa.Table(
+        name,
+        metadata,
+        *parts,
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+        mysql_collate="utf8mb4_bin",  # names compare the same on every database
+        mariadb_engine="InnoDB",
+        mariadb_charset="utf8mb4",
+        mariadb_collate="utf8mb4_bin",
+    )
+
+
+id_block = _table(
+    "id_block",
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("next_id", Id, nullable=False),
+)
+
+setting = _table(
+    "setting",
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", LongText, nullable=False),
+)
+
+# One row is locked and written by whoever plans the triggers of that bucket.
+bucket = _table(
+    "bucket",
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("planned_at", Instant, nullable=False),
+    sa.Column("planned_by", Id, nullable=False),  # admin id
+)
+
+admin = _table(
+    "admin",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("url", sa.String(500), nullable=False),  # where nodes reach it
+    sa.Column("version", sa.String(50), nullable=False),
+    sa.Column("started_at", Instant, nullable=False),
+    sa.Column("lease_expires_at", Instant, nullable=False),
+    sa.Index("ix_admin_live", "lease_expires_at"),
+)
+
+executor = _table(
+    "executor",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("description", sa.String(1000), nullable=False),
+    sa.Column("token_hash", sa.String(64), nullable=False),  # SHA-256 in hex
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
+    sa.UniqueConstraint("token_hash", name="uq_executor_token"),
+)
+
+node = _table(
+    "node",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("node_key", sa.String(64), nullable=False),  # the process's own random name
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("draining", sa.Boolean, nullable=False),
+    sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("in_use", sa.Integer, nullable=False),
+    sa.Column("handlers", LongText, nullable=False),  # JSON array of names
+    sa.Column("labels", LongText, nullable=False),  # JSON object of strings
+    sa.Column("sdk", sa.String(50), nullable=False),
+    sa.Column("address", sa.String(100), nullable=False),
+    sa.Column("connected_at", Instant, nullable=False),
+    sa.Column("lease_expires_at", Instant, nullable=False),
+    sa.Column("ended_at", Instant),
+    sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
+    sa.Index("ix_node_of_executor", "executor_id", "state", "name"),
+    sa.Index("ix_node_to_expire", "state", "lease_expires_at"),
+)
+
+node_session = _table(
+    "node_session",
+    sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("admin_id", Id, primary_key=True, autoincrement=False),
+    # Tells a socket from its successor, so that a late close does not end the new one.
+    sa.Column("session_id", Id, nullable=False),
+    sa.Column("connected_at", Instant, nullable=False),
+    sa.Index("ix_node_session_of_admin", "admin_id"),
+)
+
+job = _table(
+    "job",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("handler", sa.String(200), nullable=False),
+    sa.Column("owner", sa.String(100), nullable=False),
+    sa.Column("tags", sa.String(500), nullable=False),  # comma-separated
+    sa.Column("revision", sa.Integer, nullable=False),  # current row of job_revision
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("route_cursor", sa.BigInteger, nullable=False),  # runs routed so far
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
+    sa.Index("ix_job_by_name", "deleted_at", "name", "id"),
+)
+
+job_revision = _table(
+    "job_revision",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("revision", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("config", LongText, nullable=False),  # JSON of domain.job.JobConfig
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("created_by", sa.String(100), nullable=False),
+)
+
+trigger = _table(
+    "trigger",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("bucket", sa.Integer, nullable=False),
+    sa.Column("spec", LongText, nullable=False),  # JSON of domain.trigger.TriggerSpec
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("reason", sa.String(500)),
+    sa.Column("next_fire_at", Instant),  # NULL: nothing to plan
+    sa.Column("last_fire_at", Instant),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Index("ix_trigger_to_plan", "bucket", "next_fire_at"),
+    sa.Index("ix_trigger_of_job", "job_id"),
+    sa.Index("ix_trigger_next", "next_fire_at"),  # "what fires next" on the overview
+)
+
+run = _table(
+    "run",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("job_revision", sa.Integer, nullable=False),
+    sa.Column("trigger_id", Id),
+    sa.Column("origin", sa.String(16), nullable=False),
+    sa.Column("scheduled_at", Instant, nullable=False),
+    sa.Column("shard_index", sa.Integer, nullable=False),
+    sa.Column("request_key", sa.String(100)),
+    sa.Column("requested_by", sa.String(100)),
+    sa.Column("retry_of", Id),
+    sa.Column("parameters", LongText),
+    sa.Column("priority", sa.SmallInteger, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("due_at", Instant, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("node_id", Id),
+    sa.Column("claim_token", sa.String(32)),
+    sa.Column("deadline_at", Instant),
+    sa.Column("dispatched_at", Instant),
+    sa.Column("started_at", Instant),
+    sa.Column("ended_at", Instant),
+    sa.Column("cancel_requested_at", Instant),
+    sa.Column("reason", sa.String(50)),
+    sa.Column("message", LongText),
+    sa.Column("result", LongText),
+    sa.Column("progress", sa.Float),  # 0..1 of the current attempt
+    sa.Column("progress_text", LongText),
+    sa.Column("log_lines", sa.Integer, nullable=False),
+    sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
+    sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
+    sa.Index("ix_run_to_claim", "executor_id", "state", "priority", "due_at"),
+    sa.Index("ix_run_due", "executor_id", "state", "due_at"),
+    sa.Index("ix_run_to_sweep", "state", "deadline_at", "node_id"),
+    sa.Index("ix_run_recent", "scheduled_at", "id"),
+    sa.Index("ix_run_by_state", "state", "scheduled_at", "id"),
+    sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),
+)
+
+run_attempt = _table(
+    "run_attempt",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("node_id", Id),
+    sa.Column("claim_token", sa.String(32)),
+    sa.Column("dispatched_at", Instant),
+    sa.Column("started_at", Instant),
+    sa.Column("ended_at", Instant),
+    sa.Column("reason", sa.String(50)),
+    sa.Column("message", LongText),
+    sa.Column("log_lines", sa.Integer, nullable=False),
+)
+
+run_log = _table(
+    "run_log",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("first_seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("line_count", sa.Integer, nullable=False),
+    sa.Column("lines", LongText, nullable=False),  # JSON array of [at, level, text]
+)
+
+user = _table(
+    "user",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("password_hash", sa.String(200), nullable=False),  # argon2id
+    sa.Column("must_change_password", sa.Boolean, nullable=False),
+    sa.Column("disabled", sa.Boolean, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.UniqueConstraint("name", name="uq_user_name"),
+)
+
+grant = _table(
+    "grant",
+    sa.Column("user_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),  # 0: all executors
+    sa.Column("role", sa.String(16), nullable=False),
+)
+
+session = _table(
+    "session",
+    sa.Column("id_hash", sa.String(64), primary_key=True),  # SHA-256 of the cookie
+    sa.Column("user_id", Id, nullable=False),
+    sa.Column("csrf_token", sa.String(64), nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("seen_at", Instant, nullable=False),
+    sa.Column("address", sa.String(100), nullable=False),
+    sa.Column("user_agent", sa.String(300), nullable=False),
+    sa.Index("ix_session_of_user", "user_id"),
+    sa.Index("ix_session_to_clean", "seen_at"),
+)
+
+api_token = _table(
+    "api_token",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("user_id", Id, nullable=False),  # acts with this person's grants
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("token_hash", sa.String(64), nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("expires_at", Instant),
+    sa.UniqueConstraint("token_hash", name="uq_api_token"),
+    sa.UniqueConstraint("user_id", "name", name="uq_api_token_name"),
+)
+
+audit = _table(
+    "audit",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("user_id", Id),
+    sa.Column("user_name", sa.String(100), nullable=False),
+    sa.Column("address", sa.String(100), nullable=False),
+    sa.Column("action", sa.String(50), nullable=False),  # "job.updated"
+    sa.Column("executor_id", Id),
+    sa.Column("object_id", Id),
+    sa.Column("detail", LongText, nullable=False),  # JSON object
+    sa.Index("ix_audit_recent", "at", "id"),
+)
