@@ -1,0 +1,61 @@
+"""Fixtures for all tests: a fresh database of each kind, and the marks that folders imply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.databases import chosen_kinds, fresh_database, running
+from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
+
+_MARKED_FOLDERS = ("browser", "e2e")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for folder in _MARKED_FOLDERS:
+            if folder in item.path.relative_to(Path(__file__).parent).parts:
+                item.add_marker(folder)
+    # Playwright keeps an event loop in the main thread from its first use on; no asyncio test can
+    # run after it.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[DatabaseServer]:
+    with running(MariaDB) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[DatabaseServer]:
+    with running(PostgreSQL) as server:
+        yield server
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """An empty SQLite database."""
+    return f"sqlite:///{tmp_path / 'tickwheel.db'}"
+
+
+@pytest.fixture
+def mariadb_url(mariadb_server: DatabaseServer) -> Iterator[str]:
+    """An empty MariaDB database."""
+    with fresh_database(mariadb_server) as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: DatabaseServer) -> Iterator[str]:
+    """An empty PostgreSQL database."""
+    with fresh_database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture(params=chosen_kinds())
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty database; the test runs once on each kind."""
+    return str(request.getfixturevalue(f"{request.param}_url"))

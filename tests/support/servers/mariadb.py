@@ -1,0 +1,110 @@
+"""A private MariaDB server."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import signal
+import socket
+
+import pymysql
+
+from tests.support.servers.base import USER, DatabaseServer, find_program
+
+
+class MariaDB(DatabaseServer):
+    name = "MariaDB"
+    system_user = "mysql"
+    death_signal = signal.SIGKILL
+    address_in_use = "Address already in use"
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return bool(find_program("mariadbd") and find_program("mariadb-install-db"))
+
+    @property
+    def socket_path(self) -> str:
+        return str(self.directory / "s")
+
+    def url(self, database: str) -> str:
+        return f"mysql+pymysql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}?charset=utf8mb4"
+
+    def create_database(self, name: str) -> None:
+        self.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
+
+    def drop_database(self, name: str) -> None:
+        # A connection that a test forgot may hold a metadata lock, for which DROP would wait.
+        for (thread,) in self.execute(
+            f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
+        ):
+            with contextlib.suppress(pymysql.err.OperationalError):  # it has ended meanwhile
+                self.execute(f"KILL {thread}")
+        self.execute(f"DROP DATABASE IF EXISTS `{name}`")
+
+    def execute(self, statement: str) -> list[tuple[object, ...]]:
+        """Run one statement as the server's administrator."""
+        with self._log_in() as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def crash(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    @property
+    def _stop_signal(self) -> signal.Signals:
+        return signal.SIGTERM
+
+    def _create_data(self) -> None:
+        self._run_once(
+            find_program("mariadb-install-db") or "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={self.directory}/data",
+            # Whoever runs the tests administers through the socket; there is no password to know.
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={getpass.getuser()}",
+            "--skip-test-db",
+            "--innodb-log-file-size=48M",
+        )
+
+    def _create_user(self) -> None:
+        self.execute(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{self.password}'")
+        self.execute(f"GRANT ALL ON `{USER}%`.* TO {USER}@'127.0.0.1'")
+
+    def _command(self) -> list[str]:
+        return [
+            find_program("mariadbd") or "mariadbd",
+            "--no-defaults",
+            f"--datadir={self.directory}/data",
+            f"--socket={self.socket_path}",
+            f"--pid-file={self.directory}/pid",
+            f"--tmpdir={self.directory}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--character-set-server=utf8mb4",
+            "--innodb-log-file-size=48M",
+            *(
+                []
+                if self.durable
+                else ["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync"]
+            ),
+            *self.options,
+        ]
+
+    def _accepts_logins(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:  # PyMySQL leaks its own when it is refused
+            try:
+                probe.connect(self.socket_path)
+            except OSError:
+                return False
+        try:
+            self._log_in().close()
+        except pymysql.err.OperationalError:
+            return False
+        return True
+
+    def _log_in(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
+        return pymysql.connect(
+            unix_socket=self.socket_path, user=getpass.getuser(), autocommit=True
+        )
