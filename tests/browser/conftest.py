@@ -1,0 +1,83 @@
+"""Browser tests drive the system's Chromium; a page that breaks the CSP or logs an error fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page
+
+from tests.support.availability import unavailable
+from tests.support.browsers import STABLE_PICTURE_FLAGS, find_chromium
+
+_RECORD_VIOLATIONS = """
+window.__violations = [];
+document.addEventListener('securitypolicyviolation', event => {
+  window.__violations.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`);
+});
+"""
+
+
+@pytest.fixture(scope="session")
+def base_url() -> str | None:
+    """What relative addresses in `page.goto` start with; nothing unless a test module overrides it.
+
+    The plugin's own is a fixture of a kind that pytest 9 warns about.
+    """
+    return None
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
+    executable = find_chromium()
+    if executable is None:
+        unavailable("no Chromium is installed")
+    return {
+        **browser_type_launch_args,
+        "executable_path": executable,
+        "args": list(STABLE_PICTURE_FLAGS),
+    }
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, object]) -> dict[str, object]:
+    return {
+        **browser_context_args,
+        "locale": "en-US",
+        "timezone_id": "Europe/Berlin",  # not UTC, so that a forgotten conversion shows
+        "viewport": {"width": 1440, "height": 900},
+        # Also turns view transitions off, which a fast navigation aborts with an error.
+        "reduced_motion": "reduce",
+    }
+
+
+class PageErrors:
+    """What went wrong on a page. A test that provokes an error names it in `expected`."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.expected: list[str] = []
+
+    def unexpected(self) -> list[str]:
+        return [text for text in self.seen if not any(known in text for known in self.expected)]
+
+
+@pytest.fixture
+def page_errors() -> PageErrors:
+    return PageErrors()
+
+
+@pytest.fixture
+def page(page: Page, page_errors: PageErrors) -> Iterator[Page]:
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            page_errors.seen.append(f"{message.text} ({message.location.get('url', '')})")
+
+    page.add_init_script(_RECORD_VIOLATIONS)
+    page.on("pageerror", lambda error: page_errors.seen.append(str(error)))
+    page.on("console", on_console)
+    yield page
+    if not page.is_closed():
+        violations = page.evaluate("() => window.__violations || []")
+        assert not violations, f"CSP violations: {violations}"
+    assert not page_errors.unexpected()

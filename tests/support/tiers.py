@@ -1,0 +1,154 @@
+"""Runs the test suite in tiers, from quick to slow: python -m tests.support.tiers [TIER…].
+
+Every tier runs even when an earlier one failed, and has a process of its own, so that a crash or a
+hang costs only that tier.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import system_packages
+from tests.support.availability import IN_CI
+from tests.support.reports import Report, summary
+from tests.support.system_packages import SystemPackage
+
+ROOT = Path(__file__).parents[2]
+HANG_FACTOR = 3
+"""A tier that takes this many times its budget is stopped: slow machines pass, hangs do not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A part of the suite. The budgets are for 2 cores and add up to 15 minutes."""
+
+    name: str
+    budget_seconds: int
+    run: Callable[[Report, float], None]
+    needs: tuple[SystemPackage, ...] = ()
+
+
+def _lint(report: Report, deadline: float) -> None:
+    tools = Path(sys.executable).parent
+    for command in (
+        ["ruff", "check"],
+        ["ruff", "format", "--check"],
+        ["mypy"],
+        ["lint-imports"],
+    ):
+        print(f"$ {' '.join(command)}", flush=True)
+        if _run([str(tools / command[0]), *command[1:]], report, deadline):
+            report.problems.append(f"{' '.join(command)} found something")
+
+
+def _pytest(*paths: str) -> Callable[[Report, float], None]:
+    def run(report: Report, deadline: float) -> None:
+        found = [str(path.relative_to(ROOT)) for name in paths for path in sorted(ROOT.glob(name))]
+        with tempfile.TemporaryDirectory(prefix="tickwheel-report-") as directory:
+            junit_file = Path(directory, "junit.xml")
+            code = _run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "--tb=short",
+                    # A hanging test shows where, long before its tier is stopped.
+                    "--override-ini=faulthandler_timeout=120",
+                    f"--junitxml={junit_file}",
+                    *found,
+                ],
+                report,
+                deadline,
+            )
+            if junit_file.exists():
+                report.read(junit_file)
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+            report.problems.append("there are no tests")
+        elif code and not (report.failed or report.errors or report.problems):
+            report.problems.append(f"pytest ended with exit code {code}")
+        if IN_CI and report.skipped:
+            report.problems.append("a skip is a failure in CI")
+
+    return run
+
+
+TIERS = (
+    Tier(name="lint", budget_seconds=60, run=_lint),
+    Tier(
+        name="unit",
+        budget_seconds=210,
+        run=_pytest("tests/admin", "tests/shared", "tests/executor_sdk", "tests/test_*.py"),
+        needs=system_packages.DATABASES,
+    ),
+    Tier(name="simulation", budget_seconds=120, run=_pytest("tests/simulation")),
+    Tier(
+        name="e2e",
+        budget_seconds=330,
+        run=_pytest("tests/e2e"),
+        needs=system_packages.DATABASES,
+    ),
+    Tier(
+        name="browser",
+        budget_seconds=180,
+        run=_pytest("tests/browser"),
+        needs=system_packages.BROWSER,
+    ),
+)
+
+
+def main(names: Sequence[str]) -> int:
+    known = [tier.name for tier in TIERS]
+    if unknown := sorted(set(names) - set(known)):
+        print(f"No such tier: {', '.join(unknown)}. There are: {' '.join(known)}", file=sys.stderr)
+        return 2
+    tiers = [tier for tier in TIERS if not names or tier.name in names]
+    plan = ", ".join(f"{tier.name} {tier.budget_seconds} s" for tier in tiers)
+    print(f"Tiers and their time budgets: {plan}", flush=True)
+
+    needed = dict.fromkeys(package for tier in tiers for package in tier.needs)
+    notes = system_packages.install_missing(list(needed))
+    reports: list[Report] = []
+    try:
+        for tier in tiers:
+            reports.append(_run_tier(tier))
+    except KeyboardInterrupt:
+        notes.append("interrupted: the tiers after this were not run")
+    print("\n" + summary(reports, notes), flush=True)
+    complete = len(reports) == len(tiers)
+    return 0 if complete and all(report.is_good for report in reports) else 1
+
+
+def _run_tier(tier: Tier) -> Report:
+    print(f"\n--- {tier.name} (budget {tier.budget_seconds} s) ---", flush=True)
+    report = Report(tier=tier.name, budget_seconds=tier.budget_seconds)
+    started = time.monotonic()
+    tier.run(report, started + HANG_FACTOR * tier.budget_seconds)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _run(command: Sequence[str], report: Report, deadline: float) -> int:
+    """The exit code; a command that is still running at the deadline is stopped and reported."""
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as process:
+        try:
+            return process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            report.problems.append(f"stopped after {HANG_FACTOR} times the budget")
+            process.kill()  # the kernel then ends its servers, see guarded_exec.py
+            return process.wait(30)
+        except KeyboardInterrupt:
+            process.wait(30)  # it got the Ctrl-C as well, and tidies up
+            raise
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

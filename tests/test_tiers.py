@@ -1,0 +1,142 @@
+"""The runner behind `make test`: nothing that went wrong may end in a green line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import system_packages, tiers
+from tests.support.reports import Report, final_line, summary
+from tests.support.system_packages import SystemPackage
+from tests.support.tiers import Tier
+
+FAR = 1e12
+SAMPLE = """
+import pytest
+def test_good(): pass
+def test_bad(): assert False
+def test_elsewhere(): pytest.skip("no such server")
+@pytest.mark.xfail
+def test_known(): assert False
+@pytest.fixture
+def broken(): raise ValueError
+def test_error(broken): pass
+"""
+
+
+def run_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Report:
+    (tmp_path / "test_sample.py").write_text(text)
+    monkeypatch.setattr(tiers, "ROOT", tmp_path)
+    report = Report(tier="sample", budget_seconds=60)
+    tiers._pytest("test_*.py")(report, FAR)
+    return report
+
+
+def test_every_outcome_of_a_tier_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "IN_CI", False)
+    report = run_sample(tmp_path, monkeypatch, SAMPLE)
+
+    assert (report.passed, report.failed, report.errors, report.xfailed) == (1, 1, 1, 1)
+    assert report.skipped == {"no such server": 1}
+    assert not report.is_good
+    told = summary([report], [])
+    assert "sample: skipped 1: no such server" in told
+    assert "1 failed, 1 passed, 1 skipped, 1 xfailed, 1 errors in" in told.splitlines()[-1]
+
+
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_a_skip_is_a_failure_only_in_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_ci: bool
+) -> None:
+    monkeypatch.setattr(tiers, "IN_CI", in_ci)
+    text = "import pytest\ndef test_it(): pytest.skip('elsewhere')\ndef test_other(): pass"
+    report = run_sample(tmp_path, monkeypatch, text)
+
+    assert report.is_good is not in_ci
+    assert ("error" in final_line([report], width=80)) is in_ci
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "there are no tests"),
+        ("import os\ndef test_it(): os._exit(7)", "pytest ended with exit code 7"),
+    ],
+)
+def test_a_tier_without_a_result_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    report = run_sample(tmp_path, monkeypatch, text)
+
+    assert report.problems == [problem]
+    assert "1 errors" in final_line([report], width=80)
+
+
+def test_a_hanging_tier_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = Report(tier="sample", budget_seconds=60)
+    started = time.monotonic()
+    code = tiers._run(["sleep", "600"], report, started + 0.1)
+
+    assert code < 0
+    assert time.monotonic() - started < 30
+    assert not report.is_good
+
+
+def test_the_summary_ends_with_one_line_like_pytest() -> None:
+    reports = [
+        Report(tier="lint", budget_seconds=60, seconds=1.5),
+        Report(tier="unit", budget_seconds=10, seconds=11, passed=12),
+    ]
+
+    lines = summary(reports, ["mariadb-server is not installed"]).splitlines()
+
+    assert lines[-1] == " 12 passed in 12.50s ".center(80, "=")
+    assert any("unit" in line and line.endswith("over budget") for line in lines)
+    assert "mariadb-server is not installed" in lines
+
+
+def test_an_unknown_tier_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tiers.main(["integration"]) == 2
+    assert "No such tier: integration. There are: lint unit" in capsys.readouterr().err
+
+
+def test_the_budgets_add_up_to_a_quarter_of_an_hour() -> None:
+    assert sum(tier.budget_seconds for tier in tiers.TIERS) <= 15 * 60
+
+
+def test_a_later_tier_runs_though_an_earlier_one_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(report: Report, deadline: float) -> None:
+        report.problems.append("broken")
+
+    def succeed(report: Report, deadline: float) -> None:
+        report.passed = 1
+
+    chosen = (
+        Tier(name="first", budget_seconds=1, run=fail),
+        Tier(name="second", budget_seconds=1, run=succeed),
+    )
+    monkeypatch.setattr(tiers, "TIERS", chosen)
+
+    assert tiers.main([]) == 1
+    assert "1 passed, 1 errors" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_missing_packages_are_named_with_their_consequence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(system_packages.OPT_OUT, "0")
+    missing = SystemPackage(
+        name="oracle-free", is_there=lambda: False, without_it="tests on Oracle are skipped"
+    )
+    there = SystemPackage(name="bash", is_there=lambda: True, without_it="")
+
+    notes = system_packages.install_missing([missing, there])
+
+    assert notes == ["oracle-free is not installed: tests on Oracle are skipped"]
+    assert "oracle-free" in capsys.readouterr().out
