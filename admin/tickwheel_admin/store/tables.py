@@ -1,9 +1,9 @@
 """Every table, each column explained where its name does not say it all.
 
-Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from `store.ids`, they are
-short but not an order. There are no foreign keys: MySQL would lock parent rows in the hot path, and a
-run outlives its job. Indexes are named after the query they serve. tests/admin/test_schema.py keeps
-this file, the migrations and sql/*.sql equal.
+Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from `store.ids`:
+short, but not an order. There are no foreign keys: MySQL would lock parent rows in the hot path,
+and a run outlives its job. Indexes are named after the query they serve.
+tests/admin/test_schema.py keeps this file, the migrations and sql/*.sql equal.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Use cases for console and API alike; permission and audit happen here, once."""

@@ -1,0 +1,154 @@
+"""Transactions: one bounded thread pool, limits on every connection, whole repeats on errors.
+
+PyMySQL blocks and the event loop must not, so store functions run in threads. Any transient error
+rolls back and repeats the whole transaction from its reads; every write is a compare-and-set or
+has a unique key, so a commit whose answer never came is repeated just the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.store.connections import create_engine, is_transient
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+REPEATS = 6  # tries of a transaction in all
+FIRST_PAUSE_SECONDS = 0.01
+MAX_PAUSE_SECONDS = 0.5
+
+
+class Repeat(Exception):
+    """Raised by a store function whose compare-and-set missed: read again and decide anew."""
+
+
+class DatabaseUnavailable(Exception):
+    """The database did not take the transaction, however often it was repeated."""
+
+
+class Store(Protocol):
+    """What the engine and the services need of a database; the simulator has its own."""
+
+    async def run(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do `work` in a transaction that writes.
+
+        Raises:
+            DatabaseUnavailable: nothing is known to have been written.
+        """
+        ...
+
+    async def read(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do `work` in a transaction that only reads; raises like `run`."""
+        ...
+
+
+class Database:
+    """The production store: a connection pool and as many threads."""
+
+    def __init__(
+        self, url: str, *, threads: int = 8, clock: Callable[[], int] | None = None
+    ) -> None:
+        """Connect lazily.
+
+        Args:
+            url: SQLAlchemy URL of SQLite, MySQL/MariaDB (PyMySQL) or PostgreSQL (psycopg).
+            threads: transactions at once, and connections held.
+            clock: UTC epoch milliseconds, for SQLite only; servers have their own.
+        """
+        self.engine = create_engine(url, connections=threads, clock=clock)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="database")
+        # SQLite has one writer: queueing here is fair, waiting in its busy handler is not.
+        self._writer = threading.Lock() if self.engine.dialect.name == "sqlite" else nullcontext()
+
+    async def run(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: self.run_sync(work, *args, **kwargs)
+        )
+
+    async def read(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: self.read_sync(work, *args, **kwargs)
+        )
+
+    def run_sync(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`run` for the command line and for threads."""
+
+        def transact() -> T:
+            with self._writer, self.engine.begin() as conn:
+                return work(conn, *args, **kwargs)
+
+        return _repeated(transact, name=getattr(work, "__name__", "transaction"))
+
+    def read_sync(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`read` for the command line and for threads."""
+
+        def transact() -> T:
+            with self.engine.connect().execution_options(tickwheel_read_only=True) as conn:
+                return work(conn, *args, **kwargs)
+
+        return _repeated(transact, name=getattr(work, "__name__", "transaction"))
+
+    async def close(self) -> None:
+        """Wait for running transactions and close every connection."""
+        await asyncio.to_thread(self.close_sync)
+
+    def close_sync(self) -> None:
+        """`close` for the command line."""
+        self._threads.shutdown()
+        self.engine.dispose()
+
+
+def _repeated(transact: Callable[[], T], *, name: str) -> T:
+    pause = FIRST_PAUSE_SECONDS
+    for attempt in range(1, REPEATS + 1):
+        try:
+            return transact()
+        except Repeat as error:
+            failure: Exception = error
+        except sa.exc.IntegrityError as error:
+            # Lost a race for a unique key: the next reads see the winner. Met again, it is real.
+            if attempt > 1:
+                raise
+            failure = error
+        except sa.exc.DBAPIError as error:
+            if not is_transient(error):
+                raise
+            failure = error
+        if attempt < REPEATS:
+            # Jitter parts two admins that ran into each other; nothing is decided by it.
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(pause * 3, MAX_PAUSE_SECONDS)
+    cause = _short(failure)
+    log.warning("database.unavailable", transaction=name, cause=cause)
+    raise DatabaseUnavailable(f"{name}: {cause}") from failure
+
+
+def _short(error: Exception) -> str:
+    """The driver's own words, without the statement: it may hold people's data."""
+    original: Any = getattr(error, "orig", None) or error
+    return f"{type(original).__name__}: {original}".splitlines()[0][:300]

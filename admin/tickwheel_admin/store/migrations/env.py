@@ -1,0 +1,16 @@
+"""Run by Alembic: applies the steps on the connection that `store.migrate` locked and handed over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from tickwheel_admin.store.migrate import VERSION_TABLE
+from tickwheel_admin.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,259 @@
+"""The first schema."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+from tickwheel_admin.store.migrations.steps import create_table
+
+revision = "0001"
+down_revision = None
+
+# SQLite makes only an INTEGER primary key the row id itself.
+Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+
+def upgrade() -> None:
+    create_table(
+        "id_block",
+        sa.Column("name", sa.String(32), primary_key=True),
+        sa.Column("next_id", Id, nullable=False),
+    )
+    create_table(
+        "setting",
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("value", LongText, nullable=False),
+    )
+    create_table(
+        "bucket",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("planned_at", sa.BigInteger, nullable=False),
+        sa.Column("planned_by", Id, nullable=False),
+    )
+    create_table(
+        "admin",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("url", sa.String(500), nullable=False),
+        sa.Column("version", sa.String(50), nullable=False),
+        sa.Column("started_at", sa.BigInteger, nullable=False),
+        sa.Column("lease_expires_at", sa.BigInteger, nullable=False),
+        indexes={
+            "ix_admin_live": ["lease_expires_at"],
+        },
+    )
+    create_table(
+        "executor",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(100), nullable=False),
+        sa.Column("description", sa.String(1000), nullable=False),
+        sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("deleted_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
+        sa.UniqueConstraint("token_hash", name="uq_executor_token"),
+    )
+    create_table(
+        "node",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("node_key", sa.String(64), nullable=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("draining", sa.Boolean, nullable=False),
+        sa.Column("slots", sa.Integer, nullable=False),
+        sa.Column("in_use", sa.Integer, nullable=False),
+        sa.Column("handlers", LongText, nullable=False),
+        sa.Column("labels", LongText, nullable=False),
+        sa.Column("sdk", sa.String(50), nullable=False),
+        sa.Column("address", sa.String(100), nullable=False),
+        sa.Column("connected_at", sa.BigInteger, nullable=False),
+        sa.Column("lease_expires_at", sa.BigInteger, nullable=False),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
+        indexes={
+            "ix_node_of_executor": ["executor_id", "state", "name"],
+            "ix_node_to_expire": ["state", "lease_expires_at"],
+        },
+    )
+    create_table(
+        "node_session",
+        sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("admin_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("session_id", Id, nullable=False),
+        sa.Column("connected_at", sa.BigInteger, nullable=False),
+        indexes={
+            "ix_node_session_of_admin": ["admin_id"],
+        },
+    )
+    create_table(
+        "job",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("handler", sa.String(200), nullable=False),
+        sa.Column("owner", sa.String(100), nullable=False),
+        sa.Column("tags", sa.String(500), nullable=False),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("paused", sa.Boolean, nullable=False),
+        sa.Column("route_cursor", sa.BigInteger, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("updated_at", sa.BigInteger, nullable=False),
+        sa.Column("deleted_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
+        indexes={
+            "ix_job_by_name": ["deleted_at", "name", "id"],
+        },
+    )
+    create_table(
+        "job_revision",
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("revision", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("config", LongText, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("created_by", sa.String(100), nullable=False),
+    )
+    create_table(
+        "trigger",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("job_id", Id, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("bucket", sa.Integer, nullable=False),
+        sa.Column("spec", LongText, nullable=False),
+        sa.Column("paused", sa.Boolean, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(500)),
+        sa.Column("next_fire_at", sa.BigInteger),
+        sa.Column("last_fire_at", sa.BigInteger),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        indexes={
+            "ix_trigger_next": ["next_fire_at"],
+            "ix_trigger_of_job": ["job_id"],
+            "ix_trigger_to_plan": ["bucket", "next_fire_at"],
+        },
+    )
+    create_table(
+        "run",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("job_id", Id, nullable=False),
+        sa.Column("job_revision", sa.Integer, nullable=False),
+        sa.Column("trigger_id", Id),
+        sa.Column("origin", sa.String(16), nullable=False),
+        sa.Column("scheduled_at", sa.BigInteger, nullable=False),
+        sa.Column("shard_index", sa.Integer, nullable=False),
+        sa.Column("request_key", sa.String(100)),
+        sa.Column("requested_by", sa.String(100)),
+        sa.Column("retry_of", Id),
+        sa.Column("parameters", LongText),
+        sa.Column("priority", sa.SmallInteger, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("due_at", sa.BigInteger, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("node_id", Id),
+        sa.Column("claim_token", sa.String(32)),
+        sa.Column("deadline_at", sa.BigInteger),
+        sa.Column("dispatched_at", sa.BigInteger),
+        sa.Column("started_at", sa.BigInteger),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.Column("cancel_requested_at", sa.BigInteger),
+        sa.Column("reason", sa.String(50)),
+        sa.Column("message", LongText),
+        sa.Column("result", LongText),
+        sa.Column("progress", sa.Float),
+        sa.Column("progress_text", LongText),
+        sa.Column("log_lines", sa.Integer, nullable=False),
+        sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
+        sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
+        indexes={
+            "ix_run_by_state": ["state", "scheduled_at", "id"],
+            "ix_run_due": ["executor_id", "state", "due_at"],
+            "ix_run_of_job": ["job_id", "scheduled_at", "id"],
+            "ix_run_recent": ["scheduled_at", "id"],
+            "ix_run_to_claim": ["executor_id", "state", "priority", "due_at"],
+            "ix_run_to_sweep": ["state", "deadline_at", "node_id"],
+        },
+    )
+    create_table(
+        "run_attempt",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("node_id", Id),
+        sa.Column("claim_token", sa.String(32)),
+        sa.Column("dispatched_at", sa.BigInteger),
+        sa.Column("started_at", sa.BigInteger),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.Column("reason", sa.String(50)),
+        sa.Column("message", LongText),
+        sa.Column("log_lines", sa.Integer, nullable=False),
+    )
+    create_table(
+        "run_log",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("first_seq", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("line_count", sa.Integer, nullable=False),
+        sa.Column("lines", LongText, nullable=False),
+    )
+    create_table(
+        "user",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(100), nullable=False),
+        sa.Column("password_hash", sa.String(200), nullable=False),
+        sa.Column("must_change_password", sa.Boolean, nullable=False),
+        sa.Column("disabled", sa.Boolean, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("name", name="uq_user_name"),
+    )
+    create_table(
+        "grant",
+        sa.Column("user_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("role", sa.String(16), nullable=False),
+    )
+    create_table(
+        "session",
+        sa.Column("id_hash", sa.String(64), primary_key=True),
+        sa.Column("user_id", Id, nullable=False),
+        sa.Column("csrf_token", sa.String(64), nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("seen_at", sa.BigInteger, nullable=False),
+        sa.Column("address", sa.String(100), nullable=False),
+        sa.Column("user_agent", sa.String(300), nullable=False),
+        indexes={
+            "ix_session_of_user": ["user_id"],
+            "ix_session_to_clean": ["seen_at"],
+        },
+    )
+    create_table(
+        "api_token",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("user_id", Id, nullable=False),
+        sa.Column("name", sa.String(100), nullable=False),
+        sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("expires_at", sa.BigInteger),
+        sa.UniqueConstraint("token_hash", name="uq_api_token"),
+        sa.UniqueConstraint("user_id", "name", name="uq_api_token_name"),
+    )
+    create_table(
+        "audit",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("user_id", Id),
+        sa.Column("user_name", sa.String(100), nullable=False),
+        sa.Column("address", sa.String(100), nullable=False),
+        sa.Column("action", sa.String(50), nullable=False),
+        sa.Column("executor_id", Id),
+        sa.Column("object_id", Id),
+        sa.Column("detail", LongText, nullable=False),
+        indexes={
+            "ix_audit_recent": ["at", "id"],
+        },
+    )

@@ -1,0 +1,146 @@
+"""Batch statements mean the same on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.database import Database
+
+COLUMNS = [column.name for column in tables.run.columns]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    tables.metadata.create_all(database.engine)
+    yield database
+    database.close_sync()
+
+
+def run_row(run_id: int, **changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": run_id,
+        "executor_id": 1,
+        "job_id": 1,
+        "job_revision": 1,
+        "origin": "schedule",
+        "scheduled_at": 1_800_000_000_000 + run_id,
+        "shard_index": 0,
+        "priority": 5,
+        "created_at": 1,
+        "state": "queued",
+        "due_at": 1,
+        "attempt": 0,
+        "tries": 0,
+        "log_lines": 0,
+    }
+    return row | changes
+
+
+def all_runs(conn: sa.Connection) -> list[sa.Row]:
+    return list(conn.execute(sa.select(tables.run).order_by(tables.run.c.id)))
+
+
+TEXTS = ["plain", "", "quote ' and \" and \\", "汉字 😀", "line\nbreak", "%s :rows {x}", "x" * 70_000]
+
+
+def test_text_numbers_and_nulls_survive(database: Database) -> None:
+    rows = [run_row(i, message=text, trigger_id=2**53 - 1) for i, text in enumerate(TEXTS)]
+    rows.append(run_row(100, message=None, progress=0.25))
+    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+
+    stored = database.read_sync(all_runs)
+
+    assert [row.message for row in stored] == [*TEXTS, None]
+    assert stored[0].trigger_id == 2**53 - 1
+    assert stored[-1].trigger_id is None
+    assert stored[-1].progress == 0.25
+
+
+def test_duplicates_are_left_alone(database: Database) -> None:
+    key = ("trigger_id", "scheduled_at", "shard_index")
+    first = run_row(1, trigger_id=7, scheduled_at=5, message="first")
+    again = run_row(2, trigger_id=7, scheduled_at=5, message="second")
+    other = run_row(3, trigger_id=7, scheduled_at=6)
+    for rows in ([first], [again, other]):
+        database.run_sync(
+            insert_rows, tables.run, rows, columns=COLUMNS, ignore_duplicates_of=key
+        )
+
+    stored = database.read_sync(all_runs)
+
+    assert [(row.id, row.message) for row in stored] == [(1, "first"), (3, None)]
+
+
+def test_duplicates_are_replaced(database: Database) -> None:
+    attempt = {"run_id": 1, "attempt": 1, "state": "lost", "log_lines": 0}
+    for state in ("lost", "failed"):
+        database.run_sync(
+            insert_rows,
+            tables.run_attempt,
+            [attempt | {"state": state}],
+            columns=list(attempt),
+            replace_duplicates_of=("run_id", "attempt"),
+        )
+
+    states = database.read_sync(
+        lambda conn: list(conn.execute(sa.select(tables.run_attempt.c.state)).scalars())
+    )
+
+    assert states == ["failed"]
+
+
+def test_update_counts_matched_rows_and_sets_null(database: Database) -> None:
+    rows = [run_row(1, node_id=5, message="x"), run_row(2, attempt=3), run_row(3)]
+    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+    changes = [
+        {"id": 1, "attempt": 0, "state": "queued", "node_id": None, "message": None},
+        {"id": 2, "attempt": 2, "state": "running", "node_id": 9, "message": "stale"},
+        {"id": 3, "attempt": 0, "state": "running", "node_id": 9, "message": "汉字"},
+    ]
+
+    matched = database.run_sync(
+        update_rows,
+        tables.run,
+        changes,
+        match=("id", "attempt"),
+        values=("state", "node_id", "message"),
+        where="t.state = :source",
+        params={"source": "queued"},
+    )
+
+    stored = database.read_sync(all_runs)
+    assert matched == 2
+    assert [(row.state, row.node_id, row.message) for row in stored] == [
+        ("queued", None, None),
+        ("queued", None, None),
+        ("running", 9, "汉字"),
+    ]
+
+
+def test_booleans(database: Database) -> None:
+    node = {
+        "id": 1,
+        "executor_id": 1,
+        "node_key": "k",
+        "name": "n",
+        "state": "live",
+        "draining": True,
+        "slots": 1,
+        "in_use": 0,
+        "handlers": "[]",
+        "labels": "{}",
+        "sdk": "",
+        "address": "",
+        "connected_at": 1,
+        "lease_expires_at": 1,
+    }
+    database.run_sync(insert_rows, tables.node, [node], columns=list(node))
+
+    stored = database.read_sync(lambda conn: conn.execute(sa.select(tables.node)).one())
+
+    assert stored.draining is True
