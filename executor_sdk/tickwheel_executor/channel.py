@@ -1,0 +1,146 @@
+"""One connection to one admin: what a Link needs of it, and the WebSocket that provides it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import aiohttp
+
+from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
+
+from .errors import ConnectError, UnauthorizedError
+
+_PING_SECONDS = 10  # with aiohttp's half of it to wait for a pong: dead after 15 s of silence
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
+_MAX_REASON_BYTES = 123  # RFC 6455: a close frame has no room for more
+
+
+class Channel(Protocol):
+    """Frames in both directions, in order, until one side closes.
+
+    A channel finds out by itself that the other end is gone (nothing came for 15 s, pongs
+    included); then, and after `close` or `abort`, a pending `receive` returns None.
+    """
+
+    @property
+    def close_reason(self) -> str:
+        """Why it closed, for a log line; empty while it is open."""
+
+    async def send(self, frame: bytes) -> None:
+        """Hand over one frame; waits while the other end is slow.
+
+        Raises:
+            ConnectError: the channel is closed.
+        """
+
+    async def receive(self) -> bytes | str | None:
+        """The next frame; None for ever after the channel has closed."""
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close in good order: what was sent arrives first."""
+
+    def abort(self) -> None:
+        """Break off at once. What was sent and has not arrived must not arrive any more."""
+
+
+# Opens a channel to an admin: (base URL, token) → Channel.
+# Raises ConnectError, or UnauthorizedError when the admin answers 401 or 403.
+Connect = Callable[[str, str], Awaitable[Channel]]
+
+
+async def connect(url: str, token: str) -> Channel:
+    """Open a WebSocket to the admin with this base URL."""
+    # The node has its own limit for the whole opening; aiohttp's total of 5 minutes must not end
+    # a long-lived socket.
+    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+    try:
+        socket_ = await session.ws_connect(
+            url + LINK_PATH,
+            headers={"Authorization": f"Bearer {token}"},
+            heartbeat=_PING_SECONDS,
+            max_msg_size=MAX_FRAME_BYTES,
+            timeout=aiohttp.ClientWSTimeout(ws_close=2.0),
+        )
+    except aiohttp.WSServerHandshakeError as error:
+        await session.close()
+        if error.status in (401, 403):
+            raise UnauthorizedError(f"the admin answered {error.status}") from error
+        raise ConnectError(f"the admin answered {error.status} {error.message}") from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        await session.close()
+        raise ConnectError(str(error) or type(error).__name__) from error
+    except BaseException:  # cancelled, also by a time limit: leave no open session behind
+        await session.close()
+        raise
+    return WebSocketChannel(session, socket_)
+
+
+class WebSocketChannel:
+    """A Channel over aiohttp's client WebSocket."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, socket_: aiohttp.ClientWebSocketResponse
+    ) -> None:
+        self._session = session
+        self._socket = socket_
+        self._reason = ""
+
+    @property
+    def close_reason(self) -> str:
+        """Why it closed."""
+        return self._reason
+
+    async def send(self, frame: bytes) -> None:
+        """Send one text message; it is UTF-8 already, so it is not decoded and encoded again."""
+        try:
+            await self._socket.send_frame(frame, aiohttp.WSMsgType.TEXT)
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            raise ConnectError(str(error) or type(error).__name__) from error
+
+    async def receive(self) -> bytes | str | None:
+        """Next message; ends the session when there is none any more."""
+        message = await self._socket.receive()
+        if message.type is aiohttp.WSMsgType.TEXT:
+            text: str = message.data
+            return text
+        if message.type is aiohttp.WSMsgType.BINARY:
+            await self.close(1008, "a binary message; frames are text")
+            return None
+        if not self._reason:
+            self._reason = self._describe(message)
+        await self._session.close()
+        return None
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Send a close frame and wait at most 2 s for the answer."""
+        self._reason = self._reason or reason or f"closed with {code}"
+        message = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore").encode()
+        await self._socket.close(code=code, message=message)
+        await self._session.close()
+
+    def abort(self) -> None:
+        """Reset the connection, so that the system drops what it has buffered too."""
+        self._reason = self._reason or "broken off"
+        raw: socket.socket | None = self._socket.get_extra_info("socket")
+        if raw is None:
+            return
+        try:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            raw.shutdown(socket.SHUT_RDWR)  # wakes the reader, which then closes and so resets
+        except OSError:
+            pass  # closed already
+
+    def _describe(self, message: aiohttp.WSMessage) -> str:
+        code = self._socket.close_code
+        if message.type is aiohttp.WSMsgType.CLOSE and message.extra:
+            return f"the admin closed with {code}: {message.extra}"
+        error = self._socket.exception()
+        if isinstance(error, asyncio.TimeoutError | aiohttp.ServerTimeoutError):
+            return "nothing came for 15 s"
+        if error is not None:
+            return f"{type(error).__name__}: {error}"
+        return "the connection broke" if code in (None, 1006) else f"the admin closed with {code}"

@@ -1,0 +1,136 @@
+"""What a handler is given: its run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, RunRequest
+
+from .errors import OutsideRunError, RunCancelledError
+from .run_log import RunLog
+from .text import clean, cut
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The run whose handler is executing in this context; asyncio copies it into everything the
+# handler starts, and the thread runner carries it over.
+running: ContextVar[Run] = ContextVar("tickwheel_run")
+
+
+def current_run() -> Run:
+    """The run whose handler is executing here, for code that is not passed the run.
+
+    Raises:
+        OutsideRunError: no handler is executing here.
+    """
+    run = running.get(None)
+    if run is None:
+        raise OutsideRunError("no run is going on here")
+    return run
+
+
+class Run:
+    """One attempt of a run, as its handler sees it. Safe to use from threads."""
+
+    __slots__ = (
+        "_cancelled",
+        "_report",
+        "_request",
+        "log",
+        "parameters",
+    )
+
+    def __init__(
+        self,
+        request: RunRequest,
+        parameters: dict[str, Any],
+        *,
+        log: RunLog,
+        report: Callable[[float, str], None],
+    ) -> None:
+        self._request = request
+        self._report = report
+        self._cancelled = False
+        self.parameters = parameters
+        """The run's parameters, as the job or whoever started the run gave them."""
+        self.log = log
+        """Lines for the run's log: `run.log.info("sent %d", n)`."""
+
+    @property
+    def id(self) -> int:
+        """Number of the run; the same for all its attempts."""
+        return self._request.run
+
+    @property
+    def attempt(self) -> int:
+        """Number of this attempt; (id, attempt) never starts twice."""
+        return self._request.attempt
+
+    @property
+    def try_number(self) -> int:
+        """Which try this is, from 1."""
+        return self._request.try_number
+
+    @property
+    def max_tries(self) -> int:
+        """How many tries the run has in all."""
+        return self._request.max_tries
+
+    @property
+    def job(self) -> str:
+        """Name of the job."""
+        return self._request.job
+
+    @property
+    def origin(self) -> str:
+        """What started the run: schedule, manual, api or retry."""
+        return self._request.origin
+
+    @property
+    def scheduled_at(self) -> datetime:
+        """The instant it fired for (not when it started), in UTC."""
+        return _EPOCH + timedelta(milliseconds=self._request.scheduled_at)
+
+    @property
+    def shard_index(self) -> int:
+        """Which shard of the run this is, from 0."""
+        return self._request.shard_index
+
+    @property
+    def shard_total(self) -> int:
+        """Into how many shards the run is cut."""
+        return self._request.shard_total
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        """Show how far it is, `fraction` from 0 to 1. Only the newest counts: call it freely."""
+        fraction = float(fraction)
+        if math.isnan(fraction):
+            raise ValueError("progress is not a number")
+        message = cut(clean(text), MAX_MESSAGE_CHARS)
+        self._report(min(max(fraction, 0.0), 1.0), message)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was cancelled or timed out. A plain `def` handler polls this."""
+        return self._cancelled
+
+    def raise_if_cancelled(self) -> None:
+        """Leave the handler when the run was cancelled or timed out.
+
+        Raises:
+            RunCancelledError: it was; let it pass through.
+        """
+        if self._cancelled:
+            raise RunCancelledError(f"run {self.id} was cancelled")
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} attempt {self.attempt} of job {self.job!r}>"
+
+
+def mark_cancelled(run: Run) -> None:
+    """Let the handler see that its run is to end. For the node only."""
+    run._cancelled = True

@@ -1,0 +1,182 @@
+"""Results on their way: first safe on disk, then sent, and again until an admin has a receipt."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
+
+from .errors import SpoolError
+from .link import Link
+from .links import Links
+from .spool import Spool
+
+_logger = logging.getLogger("tickwheel.spool")
+
+RESEND_SECONDS = 5.0
+_RETRY_WRITE_SECONDS = 5.0
+
+Key = tuple[int, int]  # run, attempt
+
+
+@dataclass(slots=True)
+class _Pending:
+    result: Result
+    link: Link | None  # where the run came from, then where it was sent last
+    written: bool = False  # safe on disk
+    sent_at: float = float("-inf")
+
+
+class ResultDelivery:
+    """Owns every result between the end of its attempt and its receipt."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        links: Links,
+        *,
+        on_handled: Callable[[Key], None],
+        on_receipt: Callable[[Result], None],
+    ) -> None:
+        self._spool = spool
+        self._links = links
+        self._on_handled = on_handled  # the result is safe: the attempt is not held any more
+        self._on_receipt = on_receipt
+        self._unwritten: list[_Pending] = []  # since the last write began
+        self._pending: dict[Key, _Pending] = {}  # may be sent; least recently sent first
+        self._wake = asyncio.Event()
+        self._retry_at = 0.0
+        self.trouble = ""  # why the spool does not work; empty while it does
+
+    @property
+    def idle(self) -> bool:
+        """Whether every result has its receipt."""
+        return not self._pending and not self._unwritten
+
+    @property
+    def unsafe(self) -> int:
+        """How many results are in memory only."""
+        return sum(not pending.written for pending in self._pending.values())
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def submit(self, result: Result, link: Link | None) -> None:
+        """An attempt has ended."""
+        self._unwritten.append(_Pending(result, link))
+        self._wake.set()
+
+    def find(self, key: Key) -> Result | None:
+        """A result that waits for its receipt."""
+        pending = self._pending.get(key)
+        return None if pending is None else pending.result
+
+    async def adopt(self) -> None:
+        """Take over what dead processes left in the spool."""
+        try:
+            results = await self._spool.adopt()
+        except SpoolError as error:
+            _logger.warning("cannot look for results of ended processes: %s", error)
+            return
+        if results:
+            _logger.info("delivering %d results of ended processes", len(results))
+        for result in results:
+            pending = _Pending(result, None, written=True)
+            self._pending[result.run, result.attempt] = pending
+            self._send(pending, self._links.pick())
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write what comes, all that is there at once, and send it; until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            batch, self._unwritten = self._unwritten, []
+            again: list[_Pending] = []
+            if self.trouble:
+                if not batch and loop.time() < self._retry_at:
+                    continue
+                again = [pending for pending in self._pending.values() if not pending.written]
+            await self._write([*again, *batch], loop)
+            for pending in batch:
+                self._release(pending)
+
+    async def _write(self, batch: list[_Pending], loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            await self._spool.write([pending.result for pending in batch])
+        except SpoolError as error:
+            if self.trouble != str(error):
+                _logger.error("results cannot be saved on disk, new runs are refused: %s", error)
+            self.trouble = str(error)
+            self._retry_at = loop.time() + _RETRY_WRITE_SECONDS
+            return
+        if self.trouble:
+            _logger.warning("results can be saved on disk again; runs are accepted")
+            self.trouble = ""
+        for pending in batch:
+            pending.written = True
+            key = (pending.result.run, pending.result.attempt)
+            if pending.sent_at > float("-inf") and key not in self._pending:
+                self._spool.remove(*key)  # its receipt came while it was written, at last
+
+    def _release(self, pending: _Pending) -> None:
+        # Also when it could not be written: in memory it is no safer than on the wire, and a full
+        # disk would otherwise hold up runs that are long over. It is written as soon as it can be.
+        key = (pending.result.run, pending.result.attempt)
+        self._pending[key] = pending
+        self._on_handled(key)
+        self._send(pending, self._links.pick(pending.link))
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    def _send(self, pending: _Pending, link: Link | None) -> None:
+        if link is None:
+            return  # `opening` sends it on the next socket
+        pending.link, pending.sent_at = link, asyncio.get_running_loop().time()
+        key = (pending.result.run, pending.result.attempt)
+        self._pending[key] = self._pending.pop(key)  # now the most recently sent
+        link.send(pending.result)
+
+    def send_again(self, key: Key, link: Link) -> None:
+        """Somebody asked for it."""
+        self._send(self._pending[key], link)
+
+    def opening(self, link: Link) -> Iterable[Result]:
+        """Everything without receipt, for a new socket."""
+        now = asyncio.get_running_loop().time()
+        for pending in self._pending.values():
+            pending.link, pending.sent_at = link, now
+            yield pending.result
+
+    def check(self, now: float) -> None:
+        """Send again what waits too long; try the disk again. Called about once a second."""
+        if self.trouble and now >= self._retry_at:
+            self._wake.set()
+        overdue: list[_Pending] = []
+        for pending in self._pending.values():
+            if now - pending.sent_at < RESEND_SECONDS:
+                break  # the others were sent later still
+            overdue.append(pending)
+        for pending in overdue:
+            self._send(pending, self._links.pick(avoid=pending.link))
+
+    def receipt(self, message: ResultReceipt) -> None:
+        """An admin has committed the fate of a result."""
+        pending = self._pending.pop((message.run, message.attempt), None)
+        if pending is None:
+            return
+        if message.receipt is Receipt.REFUSED:
+            _logger.warning(
+                "the result of run %d attempt %d does not count: %s",
+                message.run,
+                message.attempt,
+                message.reason,
+            )
+        # Also when it was not written: a write of it may be going on right now.
+        self._spool.remove(message.run, message.attempt)
+        self._on_receipt(pending.result)

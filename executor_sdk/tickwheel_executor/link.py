@@ -1,0 +1,306 @@
+"""One socket to one admin: hello and welcome, heartbeats, frames, reconnecting for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from random import Random
+from typing import Protocol
+
+from tickwheel_shared.protocol import (
+    PROTOCOL_VERSION,
+    FrameError,
+    FromAdmin,
+    Heartbeat,
+    HeartbeatAck,
+    Hello,
+    Message,
+    Rejected,
+    Welcome,
+    decode_from_admin,
+    encode_frames,
+)
+
+from .channel import Channel, Connect
+from .errors import ConnectError, UnauthorizedError
+
+_logger = logging.getLogger("tickwheel.link")
+
+CONNECT_SECONDS = 10.0
+WELCOME_SECONDS = 10.0
+MIN_BACKOFF_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 15.0
+FATAL_BACKOFF_SECONDS = 60.0  # after 401 or a fatal rejection: only people can change that
+STABLE_SECONDS = 10.0  # a socket that lived this long makes the next backoff start anew
+_REPEAT_WARNING_SECONDS = 60.0
+_TWIN_POLL_SECONDS = 5.0
+
+
+class LinkOwner(Protocol):
+    """What a link needs of the node it belongs to."""
+
+    @property
+    def in_use(self) -> int:
+        """Attempts the node runs now, for heartbeats."""
+
+    def hello(self) -> Hello:
+        """First message on every socket."""
+
+    def twin_of(self, link: Link, admin: str) -> Link | None:
+        """Another link that is open to the admin of that name."""
+
+    def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
+        """What goes first on the new socket: results, then held."""
+
+    def opened(self, link: Link) -> None:
+        """The link takes messages from now on."""
+
+    def closed(self, link: Link) -> None:
+        """The link is down; what was sent on it may not have arrived."""
+
+    def acknowledged(self, link: Link) -> None:
+        """An admin has committed a renewal of the node's lease."""
+
+    def receive(self, link: Link, message: FromAdmin) -> None:
+        """Handle one message that is not the link's own affair."""
+
+
+class _Ended(Exception):
+    """This socket is over; `wait_seconds` says how long to stay away, None: usual backoff."""
+
+    def __init__(self, reason: str, *, wait_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait_seconds = wait_seconds
+
+
+class Link:
+    """One admin, by URL. `run` connects, serves and reconnects until it is cancelled or closed."""
+
+    def __init__(
+        self, url: str, owner: LinkOwner, *, token: str, connect: Connect, random: Random
+    ) -> None:
+        self.url = url
+        self.admin = ""  # name of the admin, known from its welcome
+        self.is_open = False  # welcomed, and messages may be sent
+        self.down_since: float | None = None  # loop time; None while it is up
+        self._owner = owner
+        self._token = token
+        self._connect = connect
+        self._random = random
+        self._channel: Channel | None = None
+        self._outbox: list[Message] = []
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._beats = 0
+        self._beat_timer: asyncio.TimerHandle | None = None
+        self._failures = 0
+        self._warned_at = float("-inf")
+        self._twin: Link | None = None
+
+    def send(self, message: Message) -> None:
+        """Queue a message; all that is queued in one turn of the loop leaves as one frame."""
+        self._outbox.append(message)
+        self._wake.set()
+
+    def drop(self, reason: str) -> None:
+        """Break the socket off, with everything buffered in it, and connect anew."""
+        if self._channel is not None:
+            _logger.warning("breaking off the connection to %s: %s", self.url, reason)
+            self._channel.abort()
+
+    async def close(self) -> None:
+        """Send what is queued, close the socket in good order, and stay away."""
+        self._closing = True
+        self._wake.set()
+        channel = self._channel
+        if channel is not None and not self.is_open:
+            await channel.close()
+
+    async def run(self) -> None:
+        """Hold a socket to the admin until `close`."""
+        loop = asyncio.get_running_loop()
+        self.down_since = loop.time()
+        while not self._closing:
+            started_at = loop.time()
+            wait: float | None = None
+            try:
+                await self._leave_to_twin()
+                await self._serve(await self._open_channel())
+            except _Ended as end:
+                reason, wait = str(end), end.wait_seconds
+            except UnauthorizedError as error:
+                reason, wait = str(error), FATAL_BACKOFF_SECONDS
+                self._say_unauthorized(error, loop.time())
+            except ConnectError as error:
+                reason = str(error)
+            except Exception as error:
+                # A mistake of ours in handling one message must not end the link for ever.
+                _logger.exception("the link to %s failed", self.url)
+                reason = f"{type(error).__name__}: {error}"
+            if self._closing:
+                return
+            if loop.time() - started_at >= STABLE_SECONDS:
+                self._failures = 0
+            self._say_down(reason, loop.time())
+            await asyncio.sleep(self._backoff() if wait is None else wait)
+
+    # --- one socket ------------------------------------------------------------------------------
+
+    async def _open_channel(self) -> Channel:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await self._connect(self.url, self._token)
+        except TimeoutError:
+            raise ConnectError(f"no connection within {CONNECT_SECONDS:.0f} s") from None
+
+    async def _serve(self, channel: Channel) -> None:
+        self._channel = channel
+        writer: asyncio.Task[None] | None = None
+        try:
+            rest = await self._greet(channel)
+            writer = asyncio.get_running_loop().create_task(
+                self._write(channel), name=f"tickwheel writer {self.url}"
+            )
+            self._owner.opened(self)
+            for message in rest:
+                self._handle(message)
+            while (frame := await channel.receive()) is not None:
+                for message in decode_from_admin(frame):
+                    self._handle(message)
+            raise ConnectError(channel.close_reason or "the connection broke")
+        except FrameError as error:
+            _logger.error("a frame from %s breaks the protocol: %s", self.url, error)
+            self._went_down(writer)
+            await channel.close(1008, str(error))
+            raise ConnectError(f"a frame breaks the protocol: {error}") from error
+        except _Ended as end:
+            self._went_down(writer)
+            await channel.close(1000, str(end))
+            raise
+        finally:
+            self._went_down(writer)
+
+    async def _greet(self, channel: Channel) -> list[FromAdmin]:
+        """Say hello, wait for welcome, queue the opening; returns what came after welcome."""
+        for frame in encode_frames([self._owner.hello()]):
+            await channel.send(frame)
+        try:
+            async with asyncio.timeout(WELCOME_SECONDS):
+                frame_in = await channel.receive()
+        except TimeoutError:
+            raise _Ended(f"no welcome within {WELCOME_SECONDS:.0f} s") from None
+        if frame_in is None:
+            raise ConnectError(channel.close_reason or "closed before welcome")
+        messages = decode_from_admin(frame_in)
+        first = messages[0] if messages else None
+        if isinstance(first, Rejected):
+            self._rejected(first)
+        if not isinstance(first, Welcome):
+            raise FrameError("the first message is not welcome")
+        self._welcomed(first)
+        return messages[1:]
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        if welcome.version != PROTOCOL_VERSION:
+            raise FrameError(f"welcome names version {welcome.version}, which was not offered")
+        if welcome.heartbeat_ms <= 0 or welcome.lease_ms <= 0:
+            raise FrameError("welcome: heartbeat_ms and lease_ms must be positive")
+        twin = self._owner.twin_of(self, welcome.admin)
+        if twin is not None:
+            self._twin = twin
+            raise _Ended(f"{twin.url} leads to the same admin, {welcome.admin}")
+        self.admin = welcome.admin
+        self._outbox = list(self._owner.opening(self, welcome))
+        self._wake.set()
+        self.is_open = True
+        self.down_since = None
+        self._warned_at = float("-inf")
+        self._beats = 0
+        self._beat(welcome.heartbeat_ms / 1000)
+        _logger.info("connected to admin %s at %s", welcome.admin, self.url)
+
+    def _rejected(self, message: Rejected) -> None:
+        if message.fatal:
+            _logger.error(
+                "admin %s rejects this node (%s): %s", self.url, message.code, message.message
+            )
+        raise _Ended(
+            f"rejected ({message.code}): {message.message}",
+            wait_seconds=FATAL_BACKOFF_SECONDS if message.fatal else None,
+        )
+
+    def _handle(self, message: FromAdmin) -> None:
+        if isinstance(message, HeartbeatAck):
+            self._owner.acknowledged(self)
+        elif isinstance(message, Rejected):
+            self._rejected(message)
+        elif isinstance(message, Welcome):
+            raise FrameError("a second welcome")
+        else:
+            self._owner.receive(self, message)
+
+    def _beat(self, every_seconds: float) -> None:
+        self._beats += 1
+        self.send(Heartbeat(seq=self._beats, in_use=self._owner.in_use))
+        loop = asyncio.get_running_loop()
+        self._beat_timer = loop.call_later(every_seconds, self._beat, every_seconds)
+
+    async def _write(self, channel: Channel) -> None:
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                messages, self._outbox = self._outbox, []
+                for frame in encode_frames(messages):
+                    await channel.send(frame)
+                if self._closing and not self._outbox:
+                    await channel.close(1000, "the node is going away")
+                    return
+        except ConnectError:
+            channel.abort()  # so the reader ends too, and `run` connects anew
+
+    def _went_down(self, writer: asyncio.Task[None] | None) -> None:
+        """Forget the socket, once. Sends and awaits nothing: also the way out when cancelled."""
+        was_open, self.is_open = self.is_open, False
+        self._channel = None
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        if writer is not None:
+            writer.cancel()
+        self._outbox = []
+        if was_open:
+            self.down_since = asyncio.get_running_loop().time()
+            self._owner.closed(self)
+
+    # --- between sockets -------------------------------------------------------------------------
+
+    async def _leave_to_twin(self) -> None:
+        """Two URLs of one admin: one socket is enough, and two would push each other out."""
+        while self._twin is not None and self._twin.is_open:  # noqa: ASYNC110 (rare and slow)
+            await asyncio.sleep(_TWIN_POLL_SECONDS)
+        self._twin = None
+
+    def _backoff(self) -> float:
+        """Half to all of 1, 2, 4, 8, 15 seconds, so that nodes do not come back in step."""
+        ceiling = min(MAX_BACKOFF_SECONDS, 2 * MIN_BACKOFF_SECONDS * 2**self._failures)
+        self._failures = min(self._failures + 1, 10)
+        return self._random.uniform(max(MIN_BACKOFF_SECONDS, ceiling / 2), ceiling)
+
+    def _say_unauthorized(self, error: UnauthorizedError, now: float) -> None:
+        self._warned_at = now  # this says it all
+        _logger.error(
+            "admin %s does not accept the executor token (%s). Check that the token (argument "
+            "`token` or TICKWHEEL_TOKEN) is the one shown when the executor was made, that it was "
+            "not revoked, and that this is the right admin. Next try in %.0f s",
+            self.url,
+            error,
+            FATAL_BACKOFF_SECONDS,
+        )
+
+    def _say_down(self, reason: str, now: float) -> None:
+        if now - self._warned_at < _REPEAT_WARNING_SECONDS or self._twin is not None:
+            _logger.debug("admin %s: %s; trying again", self.url, reason)
+            return
+        self._warned_at = now
+        _logger.warning("admin %s: %s; trying again until it answers", self.url, reason)

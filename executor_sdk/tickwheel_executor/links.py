@@ -1,0 +1,185 @@
+"""All links of a node: one to every admin, the lease they renew, and which one to send on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+from urllib.parse import urlsplit, urlunsplit
+
+from tickwheel_shared.protocol import Message, Welcome
+
+from .channel import Connect
+from .link import Link, LinkOwner
+
+_logger = logging.getLogger("tickwheel.link")
+
+FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
+MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
+
+
+class Links:
+    """Opens, lists and drops links. `owner` is asked by them for everything that is the node's."""
+
+    def __init__(
+        self,
+        admins: Sequence[str],
+        owner: LinkOwner,
+        *,
+        token: str,
+        connect: Connect,
+        random: Random,
+    ) -> None:
+        self._configured = tuple(admins)
+        # The token must not travel in clear because an admin names its neighbours carelessly.
+        self._only_https = all(url.startswith("https://") for url in admins)
+        self._make: Callable[[str], Link] = lambda url: Link(
+            url, owner, token=token, connect=connect, random=random
+        )
+        self._random = random
+        self._links: dict[str, Link] = {}
+        self._runners: dict[str, asyncio.Task[None]] = {}
+        self._named: frozenset[str] = frozenset()  # by the newest welcome
+        self._refused: set[str] = set()  # learned URLs that were complained about once
+        self._stopped = False
+        self._lease_seconds = 15.0
+        self._acknowledged_at = 0.0
+
+    def start(self) -> None:
+        """Begin to connect to every configured admin."""
+        for url in self._configured:
+            self._add(url)
+
+    @property
+    def any_open(self) -> bool:
+        """Whether an admin can be reached."""
+        return any(link.is_open for link in self._links.values())
+
+    def open_links(self) -> list[Link]:
+        """Links that take messages."""
+        return [link for link in self._links.values() if link.is_open]
+
+    def pick(self, preferred: Link | None = None, *, avoid: Link | None = None) -> Link | None:
+        """An open link: the preferred one, or any; the one to avoid only when it is the last."""
+        if preferred is not None and preferred.is_open:
+            return preferred
+        if avoid is None:
+            return next((link for link in self._links.values() if link.is_open), None)
+        others = [link for link in self._links.values() if link.is_open and link is not avoid]
+        if others:
+            return self._random.choice(others)
+        return avoid if avoid.is_open else None
+
+    def broadcast(self, message: Message) -> None:
+        """Send to every admin."""
+        for link in self.open_links():
+            link.send(message)
+
+    def twin_of(self, link: Link, admin: str) -> Link | None:
+        """Another open link to the admin of that name."""
+        for other in self._links.values():
+            if other is not link and other.is_open and other.admin == admin:
+                return other
+        return None
+
+    # --- what a welcome and an acknowledgement say ------------------------------------------------
+
+    def welcomed(self, welcome: Welcome, now: float) -> None:
+        """An admin has registered us: the lease runs, and we know its neighbours."""
+        self._lease_seconds = welcome.lease_ms / 1000
+        self._acknowledged_at = now
+        urls = [url for url in map(self._learnable, welcome.admins) if url is not None]
+        self._named = frozenset(urls)
+        for url in urls:
+            if url not in self._links and len(self._links) < MAX_LINKS:
+                _logger.info("learned of another admin at %s", url)
+                self._add(url)
+
+    def acknowledged(self, now: float) -> None:
+        """The lease was renewed."""
+        self._acknowledged_at = now
+
+    def check(self, now: float) -> None:
+        """Drop all sockets when the lease is over; give up admins that nobody names any more."""
+        if now - self._acknowledged_at >= self._lease_seconds:
+            # Another attempt of our runs may start elsewhere now: nothing that still waits in a
+            # socket may arrive after that and look alive.
+            for link in self.open_links():
+                link.drop(f"no heartbeat was acknowledged for {self._lease_seconds:.0f} s")
+        for url, link in list(self._links.items()):
+            down_for = 0.0 if link.down_since is None else now - link.down_since
+            if (
+                down_for > FORGET_SECONDS
+                and url not in self._configured
+                and url not in self._named
+                and self.any_open
+            ):
+                _logger.info("admin %s is gone", url)
+                del self._links[url]
+                self._runners.pop(url).cancel()
+
+    def _learnable(self, text: str) -> str | None:
+        problem: str | None
+        try:
+            url = normal_url(text)
+            insecure = self._only_https and not url.startswith("https://")
+            problem = "it is not https, as the configured ones are" if insecure else None
+        except ValueError as error:
+            url, problem = text, str(error)
+        if problem is None:
+            return url
+        if url not in self._refused and len(self._refused) < MAX_LINKS:
+            self._refused.add(url)
+            _logger.warning("not connecting to admin %r, named by another admin: %s", url, problem)
+        return None
+
+    # --- beginning and end -----------------------------------------------------------------------
+
+    def _add(self, url: str) -> None:
+        if self._stopped:
+            return
+        link = self._make(url)
+        self._links[url] = link
+        self._runners[url] = asyncio.get_running_loop().create_task(
+            link.run(), name=f"tickwheel link {url}"
+        )
+
+    async def close(self, within_seconds: float) -> None:
+        """Close every socket in good order, within the time given."""
+        self._stopped = True
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+        runners = [self._runners[link.url] for link in self.open_links()]
+        if runners:
+            await asyncio.wait(runners, timeout=within_seconds)
+        self.abort()
+        await asyncio.gather(*self._runners.values(), return_exceptions=True)
+
+    def abort(self) -> None:
+        """End at once, without a word to anybody."""
+        self._stopped = True
+        for runner in self._runners.values():
+            runner.cancel()
+
+
+def normal_url(text: str) -> str:
+    """The base URL of an admin in one spelling, so that the same one is recognised.
+
+    Raises:
+        ValueError: not a base URL; the message says why and does not repeat the text.
+    """
+    parts = urlsplit(text.strip())
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("it must start with http:// or https://")
+    if not parts.hostname:
+        raise ValueError("it names no host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("it must not contain a user or password")
+    if parts.query or parts.fragment:
+        raise ValueError("it must not contain ? or #")
+    if any(character.isspace() or not character.isprintable() for character in text.strip()):
+        raise ValueError("it contains white space")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, default) else f":{parts.port}"  # .port checks the range
+    return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))

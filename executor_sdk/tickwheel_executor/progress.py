@@ -1,0 +1,66 @@
+"""Progress of running attempts: only the newest counts, and once a second is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from contextvars import Context
+
+from tickwheel_shared.protocol import Progress
+
+from .link import Link
+from .links import Links
+
+_SECONDS = 1.0
+
+
+class ProgressReporter:
+    """Merges what handlers report, and sends it at most once a second."""
+
+    def __init__(self, links: Links, *, context: Context) -> None:
+        self._links = links
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._newest: dict[tuple[int, int], tuple[Progress, Link]] = {}
+        self._armed = False
+        self._flushed_at = float("-inf")
+
+    def report(self, progress: Progress, link: Link) -> None:
+        """Take the newest progress of an attempt; from any thread."""
+        with self._lock:
+            self._newest[progress.run, progress.attempt] = (progress, link)
+            if self._armed:
+                return
+            self._armed = True
+        if threading.get_ident() == self._loop_thread:
+            self._arm()
+            return
+        with suppress(RuntimeError):  # the loop has ended; nobody looks any more
+            self._loop.call_soon_threadsafe(self._arm, context=self._context)
+
+    def close(self, key: tuple[int, int]) -> None:
+        """The attempt has ended: send what it reported last."""
+        with self._lock:
+            last = self._newest.pop(key, None)
+        if last is not None:
+            self._send(*last)
+
+    def _arm(self) -> None:
+        at = max(self._loop.time(), self._flushed_at + _SECONDS)
+        self._loop.call_at(at, self._flush, context=self._context)
+
+    def _flush(self) -> None:
+        with self._lock:
+            self._armed = False
+            newest, self._newest = self._newest, {}
+        self._flushed_at = self._loop.time()
+        for progress, link in newest.values():
+            self._send(progress, link)
+
+    def _send(self, progress: Progress, link: Link) -> None:
+        target = self._links.pick(link)
+        if target is not None:  # without a link it may be dropped: a newer one will come
+            target.send(progress)

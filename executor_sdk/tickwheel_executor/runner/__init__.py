@@ -1,0 +1,29 @@
+"""Ways to execute a handler: on the event loop or in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a handler ended: a value, or what it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Execution(Protocol):
+    """A handler that was started. Its runner reports the End exactly once, on the loop."""
+
+    def stop(self) -> str:
+        """Ask it to end, as strongly as is possible; returns a line for the run's log, or ""."""
+
+    def abandon(self) -> None:
+        """The node is gone: cancel what can be cancelled; nobody waits for the end."""
+
+
+# Called on the event loop when a handler has ended.
+OnEnd = Callable[[End], None]

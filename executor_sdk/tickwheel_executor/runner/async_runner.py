@@ -1,0 +1,100 @@
+"""Async handlers: one asyncio task each, slowed down when they log faster than lines can leave."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
+from typing import Any
+
+from tickwheel_executor.context import Run, running
+from tickwheel_executor.handlers import Handler
+from tickwheel_executor.run_log import LogShipper
+from . import End, OnEnd
+
+RECANCEL_SECONDS = 10.0
+
+
+class HandlerExitError(Exception):
+    """The handler called sys.exit(); it must not end the whole service."""
+
+
+class AsyncRunner:
+    """Starts async handlers. Uses no thread, so that the simulator can run it."""
+
+    def __init__(self, shipper: LogShipper) -> None:
+        self._shipper = shipper
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, handler: Handler, run: Run, on_end: OnEnd) -> AsyncExecution:
+        """Start the handler; it executes from the next turn of the loop on."""
+        context = copy_context()
+        context.run(running.set, run)
+        task = self._loop.create_task(
+            self._execute(handler, run), context=context, name=f"tickwheel run {run.id}"
+        )
+        return AsyncExecution(task, run, on_end)
+
+    async def _execute(self, handler: Handler, run: Run) -> Any:
+        try:
+            return await self._paced(handler.call(run), run)
+        except SystemExit as error:
+            raise HandlerExitError(f"the handler called sys.exit({error.code!r})") from error
+
+    @types.coroutine
+    def _paced(self, coroutine: Coroutine[Any, Any, Any], run: Run) -> Generator[Any, Any, Any]:
+        """Drive the handler; before it goes on after an `await`, wait until its log has room."""
+        log, shipper = run.log, self._shipper
+        resume: Callable[[Any], Any] = coroutine.send
+        value: Any = None
+        while True:
+            try:
+                awaited = resume(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                value = yield awaited
+                resume = coroutine.send
+                if shipper.must_wait(log):
+                    yield from shipper.wait_for_room(log).__await__()
+            except BaseException as error:  # noqa: BLE001 (the handler's to deal with)
+                value, resume = error, coroutine.throw
+
+
+class AsyncExecution:
+    """The task of one async handler."""
+
+    def __init__(self, task: asyncio.Task[Any], run: Run, on_end: OnEnd) -> None:
+        self._task = task
+        self._run = run
+        self._on_end: OnEnd | None = on_end
+        self._timer: asyncio.TimerHandle | None = None
+        task.add_done_callback(self._ended)
+
+    def stop(self) -> str:
+        """Cancel the task, and again every 10 s for as long as the handler swallows it."""
+        self._task.cancel()
+        self._timer = self._task.get_loop().call_later(RECANCEL_SECONDS, self._stop_again)
+        return ""
+
+    def abandon(self) -> None:
+        """Cancel and forget."""
+        self._on_end = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task.cancel()
+
+    def _stop_again(self) -> None:
+        self._run.log.warning(
+            "the handler did not end within %.0f s of being cancelled; cancelling it again",
+            RECANCEL_SECONDS,
+        )
+        self.stop()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if self._on_end is not None:
+            self._on_end(End(error=error) if error is not None else End(task.result()))

@@ -1,0 +1,101 @@
+"""Plain `def` handlers: a pool of threads that grows with the work, up to the node's slots."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+
+from tickwheel_executor.context import Run, running
+from tickwheel_executor.handlers import Handler
+from . import End, OnEnd
+
+IDLE_SECONDS = 60.0  # a thread without work ends after this
+
+
+class ThreadRunner:
+    """Starts plain handlers. The node's slots see to it that none waits for a thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._context = copy_context()
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0  # threads that wait, less the work that waits for them
+        self._started = 0
+
+    def start(self, handler: Handler, run: Run, on_end: OnEnd) -> ThreadExecution:
+        """Hand the handler to a thread, a new one when none is idle."""
+        context = copy_context()
+        context.run(running.set, run)
+        execution = ThreadExecution(on_end)
+        self._work.put(lambda: self._execute(handler, run, context, execution))
+        with self._lock:
+            if self._idle > 0:
+                self._idle -= 1
+                return execution
+            self._started += 1
+            name = f"tickwheel-{self._started}"
+        # A daemon: a handler that never returns must not keep the process from ending.
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+        return execution
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                work = self._work.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle <= 0:
+                        continue  # work was promised to this thread just now
+                    self._idle -= 1
+                return
+            work()
+            del work  # hold nothing of a run while waiting for the next
+
+    def _execute(
+        self, handler: Handler, run: Run, context: Context, execution: ThreadExecution
+    ) -> None:
+        try:
+            end = End(context.run(_call, handler, run))
+        except BaseException as error:  # noqa: BLE001 (sys.exit() too ends the run only)
+            end = End(error=error)
+        with self._lock:
+            self._idle += 1  # before the report: what it sets off may start the next handler
+        with suppress(RuntimeError):  # the loop has ended, and with it the node
+            self._loop.call_soon_threadsafe(execution.ended, end, context=self._context)
+
+
+def _call(handler: Handler, run: Run) -> object:
+    value = handler.call(run)
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("the handler returned a coroutine; declare it with `async def`")
+    return value
+
+
+class ThreadExecution:
+    """One plain handler in its thread."""
+
+    def __init__(self, on_end: OnEnd) -> None:
+        self._on_end: OnEnd | None = on_end
+
+    def stop(self) -> str:
+        """Nothing can stop a thread; the handler itself must look at `run.cancelled`."""
+        return (
+            "this handler is a plain function, which cannot be stopped from outside: it keeps its "
+            "slot until it returns; it can look at run.cancelled to end sooner"
+        )
+
+    def abandon(self) -> None:
+        """Forget it."""
+        self._on_end = None
+
+    def ended(self, end: End) -> None:
+        """The handler has returned; called on the loop."""
+        if self._on_end is not None:
+            self._on_end(end)

@@ -1,0 +1,123 @@
+"""What a node has to know, checked as a whole before anything starts."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .errors import ConfigurationError
+from .links import normal_url
+
+MIN_TOKEN_CHARS = 32
+MAX_SLOTS = 10_000
+_MAX_NAME_CHARS = 128
+_MAX_LABELS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """Settings of one node; `check` makes them from what a user gave."""
+
+    executor: str  # name of the executor, as the console knows it
+    admins: tuple[str, ...]  # base URLs
+    token: str = field(repr=False)  # of the executor
+    name: str  # of this node, for people
+    slots: int = 16  # attempts at once
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def check(
+    *,
+    executor: str | None,
+    admins: Sequence[str] | None,
+    token: str | None,
+    name: str | None,
+    slots: int,
+    labels: Mapping[str, str],
+    environ: Mapping[str, str] = os.environ,
+) -> NodeSettings:
+    """Settings from arguments, and from the environment where an argument is missing.
+
+    Raises:
+        ConfigurationError: with every problem there is.
+    """
+    problems: list[str] = []
+    executor = executor or environ.get("TICKWHEEL_EXECUTOR", "")
+    if not executor:
+        problems.append("no executor name: give one, or set TICKWHEEL_EXECUTOR")
+    elif not _is_name(executor):
+        problems.append(f"executor name {executor!r}: {_NAME_RULE}")
+    name = name or f"{socket.gethostname()}-{os.getpid()}"
+    if not _is_name(name):
+        problems.append(f"node name {name!r}: {_NAME_RULE}")
+    if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= MAX_SLOTS:
+        problems.append(f"slots is {slots!r}; it must be a whole number from 1 to {MAX_SLOTS:,}")
+    problems += _label_problems(labels)
+    token = token if token is not None else environ.get("TICKWHEEL_TOKEN", "")
+    problems += _token_problems(token)
+    urls = _urls(admins, environ, problems)
+    if problems:
+        raise ConfigurationError(problems)
+    return NodeSettings(
+        executor=executor,
+        admins=urls,
+        token=token,
+        name=name,
+        slots=slots,
+        labels=dict(labels),
+    )
+
+
+_NAME_RULE = f"wanted 1 to {_MAX_NAME_CHARS} printable characters without spaces around them"
+
+
+def _is_name(text: str) -> bool:
+    return (
+        bool(text) and len(text) <= _MAX_NAME_CHARS and text.isprintable() and text == text.strip()
+    )
+
+
+def _token_problems(token: str) -> list[str]:
+    if not token:
+        where = "make one in the console (Executors, New executor)"
+        return [f"no token: {where} and give it as `token` or TICKWHEEL_TOKEN"]
+    if len(token) < MIN_TOKEN_CHARS:
+        return [f"the token has {len(token)} characters; a real one has {MIN_TOKEN_CHARS} or more"]
+    if not token.isascii() or any(not " " < character <= "~" for character in token):
+        return ["the token contains white space or other characters that no token has"]
+    return []
+
+
+def _label_problems(labels: Mapping[str, str]) -> list[str]:
+    if len(labels) > _MAX_LABELS:
+        return [f"{len(labels)} labels; at most {_MAX_LABELS}"]
+    return [
+        f"label {key!r}={value!r}: keys and values are text, {_NAME_RULE}"
+        for key, value in labels.items()
+        if not (isinstance(key, str) and isinstance(value, str) and _is_name(key))
+        or (value and not _is_name(value))
+    ]
+
+
+def _urls(
+    admins: Sequence[str] | None, environ: Mapping[str, str], problems: list[str]
+) -> tuple[str, ...]:
+    if isinstance(admins, str):
+        admins = [admins]  # a natural slip with one obvious meaning
+    given = admins if admins is not None else environ.get("TICKWHEEL_ADMINS", "").split(",")
+    texts = [text for text in given if text.strip()]
+    if not texts:
+        problems.append(
+            'no admin: give `admins=["http://host:8500"]`, or set TICKWHEEL_ADMINS to URLs '
+            "with commas between them"
+        )
+    urls: list[str] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            urls.append(normal_url(text))
+        except ValueError as error:
+            shown = "" if "@" in text else f" {text!r}"  # never repeat what may hold a password
+            problems.append(f"admin URL {number}{shown}: {error}")
+    return tuple(dict.fromkeys(urls))

@@ -1,0 +1,12 @@
+"""The version of this package, as hello tells it to admins."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    VERSION = version("tickwheel-executor")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    VERSION = "0"
+
+SDK = f"python/{VERSION}"
