@@ -1,0 +1,106 @@
+"""Charts as numbers: where each bar, tick and dot of a server-made SVG lies.
+
+Horizontal positions are per cent of the width, vertical ones pixels of a fixed height, so a chart
+needs neither a script nor a style attribute to fit its card.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TOP = 8  # room above the highest grid line, so that its label is not cut
+LABELS = 24  # room below the base line for the labels of the time axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One coloured part of a stacked column."""
+
+    kind: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column and the room around it, in per cent of the width."""
+
+    x: float
+    width: float
+    bar_x: float
+    bar_width: float
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A column chart."""
+
+    height: int
+    base: int  # y of the zero line
+    ticks: tuple[tuple[float, float], ...]  # value, y
+    columns: tuple[Column, ...]
+
+
+def column_chart(
+    values: Sequence[Sequence[tuple[str, float]]], *, height: int, bar: float = 0.72
+) -> Chart:
+    """Stacked columns; each value is (kind, amount) from the bottom up.
+
+    Args:
+        bar: share of a column's room that its bar takes.
+    """
+    base = height - LABELS
+    highest = max((sum(amount for _, amount in parts) for parts in values), default=0)
+    step, count = _axis(highest)
+    top_value = step * count
+    scale = (base - TOP) / top_value
+    width = 100 / max(len(values), 1)
+    columns = []
+    for index, parts in enumerate(values):
+        y = float(base)
+        segments = []
+        for kind, amount in parts:
+            if amount <= 0:
+                continue
+            tall = max(amount * scale, 1.5)  # a single failure among thousands must be seen
+            y -= tall
+            segments.append(Segment(kind=kind, y=round(y, 1), height=round(tall, 1)))
+        columns.append(
+            Column(
+                x=round(index * width, 3),
+                width=round(width, 3),
+                bar_x=round((index + (1 - bar) / 2) * width, 3),
+                bar_width=round(width * bar, 3),
+                segments=tuple(segments),
+            )
+        )
+    ticks = tuple((step * n, round(base - step * n * scale, 1)) for n in range(count + 1))
+    return Chart(height=height, base=base, ticks=ticks, columns=tuple(columns))
+
+
+def trend(values: Sequence[float], *, low: float = 0) -> tuple[str, str]:
+    """Paths of a line and of the area under it, in a box of 100 × 28."""
+    if len(values) < 2:
+        values = [low, low]
+    high = max(max(values), low + 1e-9)
+    points = [
+        (100 * index / (len(values) - 1), 26 - 22 * (value - low) / (high - low))
+        for index, value in enumerate(values)
+    ]
+    line = "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return line, f"{line}L100,28L0,28Z"
+
+
+def _axis(highest: float) -> tuple[float, int]:
+    """Step and number of steps of an axis with round labels that reaches the highest value."""
+    if highest <= 4:
+        return 1.0, max(math.ceil(highest), 1)
+    rough = highest / 4
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough)
+    if step < 1 or step != int(step):
+        step = math.ceil(step)
+    return float(step), math.ceil(highest / step)
