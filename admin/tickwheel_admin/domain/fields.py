@@ -1,0 +1,247 @@
+"""Strict reading of a JSON object that somebody sent: broken rules are noted, never guessed at."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+
+E = TypeVar("E", bound=StrEnum)
+
+MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INSTANT = re.compile(r"[0-9T:.,+Zz -]{10,40}", re.ASCII)
+# They make text read in another order than it is stored, so a name could look like another one.
+_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Fields:
+    """The fields of one object. A field that breaks a rule is noted and read as its default."""
+
+    def __init__(self, raw: object, path: str, problems: list[Problem]) -> None:
+        self.path = path
+        self.problems = problems
+        self.is_object = isinstance(raw, Mapping)
+        self.raw: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        if not self.is_object:
+            problems.append(
+                Problem(field=path, code="wrong_type", template="This must be an object.")
+            )
+
+    def where(self, name: str) -> str:
+        """Path of a field, from the root of the request."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def refuse(self, field: str, code: str, template: str, /, **params: Any) -> None:
+        """Note a broken rule of a field."""
+        self.problems.append(
+            Problem(field=self.where(field), code=code, template=template, params=params)
+        )
+
+    def only(self, known: Collection[str]) -> None:
+        """Refuse every field that is not known, with the name that was probably meant."""
+        for name in self.raw:
+            if name in known:
+                continue
+            shown = str(name)[:100]
+            if meant := closest(shown, known):
+                self.refuse(
+                    shown,
+                    "unknown_field",
+                    "There is no field “%(name)s”; did you mean “%(meant)s”?",
+                    name=shown,
+                    meant=meant,
+                )
+            else:
+                self.refuse(
+                    shown,
+                    "unknown_field",
+                    "There is no field “%(name)s”; known are %(known)s.",
+                    name=shown,
+                    known=", ".join(known),
+                )
+
+    def has(self, name: str) -> bool:
+        """Whether a value was given; null counts as not given."""
+        return self.raw.get(name) is not None
+
+    def text(
+        self,
+        name: str,
+        *,
+        max_chars: int,
+        default: str = "",
+        required: bool = False,
+        lines: bool = False,
+    ) -> str:
+        """Text without control characters, trimmed; `lines` allows line ends and tabs."""
+        if not self.has(name):
+            if required:
+                self.refuse(name, "required", "This is required.")
+            return default
+        value = self.raw[name]
+        if not isinstance(value, str):
+            self.refuse(name, "wrong_type", "This must be text.")
+            return default
+        if lines:
+            value = value.replace("\r\n", "\n")
+        # MariaDB ignores trailing spaces in a unique key; trimmed names differ everywhere alike.
+        value = value.strip()
+        if required and not value:
+            self.refuse(name, "required", "This is required.")
+        elif len(value) > max_chars:
+            self.refuse(name, "too_long", "At most %(limit)d characters, please.", limit=max_chars)
+        elif not is_clean(value, lines=lines):
+            self.refuse(
+                name, "control_characters", "Line ends and control characters are not allowed here."
+            )
+        else:
+            return value
+        return default
+
+    def integer(self, name: str, *, low: int, high: int, default: int) -> int:
+        """A whole number from `low` to `high`."""
+        if not self.has(name):
+            return default
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.refuse(name, "wrong_type", "This must be a whole number.")
+        elif not low <= value <= high:
+            self._refuse_range(name, low, high)
+        else:
+            return value
+        return default
+
+    def seconds_as_ms(self, name: str, *, low_ms: int, high_ms: int) -> int | None:
+        """A length given in seconds, to the millisecond; None when it was not given."""
+        if not self.has(name):
+            return None
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(name, "wrong_type", "This must be a number of seconds.")
+            return None
+        # Written so that NaN is refused, too; compared before the product can become huge.
+        if not low_ms <= value * 1000 <= high_ms:
+            self._refuse_range(name, as_seconds(low_ms), as_seconds(high_ms))
+            return None
+        ms = round(value * 1000)
+        if abs(value * 1000 - ms) > 1e-4:
+            self.refuse(name, "too_fine", "Nothing finer than a millisecond (0.001), please.")
+            return None
+        return ms
+
+    def boolean(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        if not self.has(name):
+            return default
+        value = self.raw[name]
+        if isinstance(value, bool):
+            return value
+        self.refuse(name, "wrong_type", "This must be true or false.")
+        return default
+
+    def choice(self, name: str, allowed: Collection[str], *, default: str) -> str:
+        """One of a few words."""
+        if not self.has(name):
+            return default
+        value = self.raw[name]
+        if isinstance(value, str) and value in allowed:
+            return value
+        choices = ", ".join(allowed)
+        if isinstance(value, str) and (meant := closest(value, allowed)):
+            self.refuse(
+                name,
+                "not_one_of",
+                "This must be one of %(choices)s; did you mean “%(meant)s”?",
+                choices=choices,
+                meant=meant,
+            )
+        else:
+            self.refuse(name, "not_one_of", "This must be one of %(choices)s.", choices=choices)
+        return default
+
+    def member(self, name: str, enum: type[E], *, default: E) -> E:
+        """One of the values of an enumeration."""
+        return enum(self.choice(name, [each.value for each in enum], default=default.value))
+
+    def instant(self, name: str) -> int | None:
+        """An instant: ISO 8601 with its offset from UTC, or epoch milliseconds."""
+        if not self.has(name):
+            return None
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            self.refuse(name, "wrong_type", "This must be a date and time in ISO 8601.")
+            return None
+        try:
+            at = value if isinstance(value, int) else instant_from_iso(value)
+        except ValueError:
+            self.refuse(
+                name,
+                "instant.invalid",
+                "This must be a date and time with its offset from UTC,"
+                " such as 2026-03-01T09:00:00+01:00 or 2026-03-01T08:00:00Z.",
+            )
+            return None
+        if 0 <= at <= MAX_INSTANT:
+            return at
+        self.refuse(name, "out_of_range", "This must lie between the years 1970 and 9999.")
+        return None
+
+    def _refuse_range(self, name: str, low: float, high: float) -> None:
+        self.refuse(
+            name,
+            "out_of_range",
+            "This must lie between %(low)s and %(high)s.",
+            low=f"{low:,}",
+            high=f"{high:,}",
+        )
+
+
+def is_clean(text: str, *, lines: bool = False) -> bool:
+    """Whether text can be stored, put into a header and read as it was written."""
+    return all(
+        (lines and char in "\n\t")
+        or (unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") and char not in _REORDERING)
+        for char in text
+    )
+
+
+def closest(text: str, known: Collection[str]) -> str | None:
+    """The known word that `text` was probably meant to be."""
+    matches = difflib.get_close_matches(text[:200], known, n=1)
+    if not matches and len(text) >= 3:
+        matches = [word for word in known if word.startswith(text)]
+    return matches[0] if matches else None
+
+
+def instant_from_iso(text: str) -> int:
+    """Epoch milliseconds of an ISO 8601 text that names its offset; ValueError otherwise."""
+    if not _INSTANT.fullmatch(text):
+        raise ValueError(f"not an instant: {text[:50]!r}")
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("the offset from UTC is missing")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def instant_to_iso(at: int) -> str:
+    """ISO 8601 in UTC; the exact inverse of `instant_from_iso`."""
+    moment = _EPOCH + timedelta(milliseconds=at)
+    return moment.isoformat(timespec="milliseconds" if at % 1000 else "seconds")[:-6] + "Z"
+
+
+def as_seconds(ms: int) -> int | float:
+    """Milliseconds as seconds, whole where they are."""
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
+def raise_if_any(problems: list[Problem]) -> None:
+    """Raise InvalidInput with everything that was noted."""
+    if problems:
+        raise InvalidInput(problems)

@@ -1,0 +1,263 @@
+"""Jobs and triggers as people write them: limits, defaults, all problems at once, exact inverse."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.job_input import (
+    config_from_json,
+    config_to_json,
+    job_to_raw,
+    parse_job,
+    parse_parameters,
+    parse_trigger,
+)
+from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.run import RetryPolicy
+from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+
+MINIMAL = {"name": "invoices", "handler": "send-invoices"}
+FULL: dict[str, Any] = {
+    "name": "Invoices 发票",
+    "handler": "send-invoices",
+    "description": "Sends them.\nEvery month.",
+    "owner": "billing team",
+    "tags": ["money", "monthly"],
+    "parameters": {"month": None, "big": 123456789012345678901234567890, "nested": [{"a": 1.5}]},
+    "routing": "least_busy",
+    "priority": 2,
+    "timeout_seconds": 90,
+    "retries": 3,
+    "retry_delay_seconds": 0.25,
+    "retry_backoff": "fixed",
+    "retry_max_delay_seconds": 60,
+    "retry_on_lost": False,
+    "triggers": [
+        {
+            "kind": "cron",
+            "expression": "0 9 1 * *",
+            "dialect": "unix",
+            "timezone": "Europe/Berlin",
+            "misfire": "skip",
+        },
+        {
+            "kind": "fixed_rate",
+            "every_seconds": 0.1,
+            "anchor_at": "2026-03-01T09:00:00.250Z",
+            "misfire": "fire_once",
+        },
+        {"kind": "once", "at": "2030-01-02T03:04:05Z", "misfire": "fire_once"},
+    ],
+}
+
+
+def test_defaults() -> None:
+    assert parse_job(MINIMAL) == JobConfig(name="invoices", handler="send-invoices")
+
+
+def test_every_field_arrives() -> None:
+    config = parse_job(FULL)
+    assert config.routing is Routing.LEAST_BUSY
+    assert config.timeout_ms == 90_000
+    assert config.retry == RetryPolicy(
+        retries=3, delay_ms=250, factor=1.0, max_delay_ms=60_000, on_lost=False
+    )
+    assert config.tags == ("money", "monthly")
+    assert config.triggers == (
+        TriggerSpec(
+            kind=TriggerKind.CRON,
+            expression="0 9 1 * *",
+            dialect="unix",
+            timezone="Europe/Berlin",
+            misfire=MisfirePolicy.SKIP,
+        ),
+        TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, anchor_at=1_772_355_600_250),
+        TriggerSpec(kind=TriggerKind.ONCE, at=1_893_553_445_000),
+    )
+
+
+@pytest.mark.parametrize("raw", [MINIMAL, FULL], ids=["minimal", "full"])
+def test_raw_and_config_are_inverse(raw: dict[str, Any]) -> None:
+    config = parse_job(raw)
+    assert parse_job(job_to_raw(config)) == config
+    assert parse_job(json.loads(json.dumps(job_to_raw(config)))) == config
+    assert config_from_json(config_to_json(config)) == config
+
+
+def test_full_raw_comes_back_as_it_was() -> None:
+    assert job_to_raw(parse_job(FULL)) == FULL
+
+
+def test_integers_of_any_size_stay_exact() -> None:
+    config = parse_job(FULL)
+    assert "123456789012345678901234567890" in config.parameters
+    assert job_to_raw(config)["parameters"]["big"] == 123456789012345678901234567890
+    assert parse_parameters('{"n": 9007199254740993}') == '{"n":9007199254740993}'
+
+
+def test_every_problem_at_once() -> None:
+    found = problems(
+        {
+            "nmae": "x",
+            "handler": "",
+            "priority": 0,
+            "retries": "3",
+            "routing": "leastbusy",
+            "triggers": [
+                {"kind": "cron", "expression": "61 * * * *"},
+                {"kind": "fixed_rate", "every": 5},
+                {"kind": "never"},
+                "daily",
+            ],
+        }
+    )
+    assert {(p.field, p.code) for p in found} == {
+        ("nmae", "unknown_field"),
+        ("name", "required"),
+        ("handler", "required"),
+        ("priority", "out_of_range"),
+        ("retries", "wrong_type"),
+        ("routing", "not_one_of"),
+        ("triggers[0].expression", "cron.invalid"),
+        ("triggers[1].every", "unknown_field"),
+        ("triggers[1].every_seconds", "required"),
+        ("triggers[2].kind", "not_one_of"),
+        ("triggers[3]", "wrong_type"),
+    }
+    by_field = {p.field: p.message for p in found}
+    assert "did you mean “name”" in by_field["nmae"]
+    assert "did you mean “least_busy”" in by_field["routing"]
+    assert "did you mean “every_seconds”" in by_field["triggers[1].every"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("name", "x" * 201, "too_long"),
+        ("name", "a\nb", "control_characters"),
+        ("name", "a\r\nBcc: x", "control_characters"),
+        ("name", "a\x00b", "control_characters"),
+        ("name", "a\u2028b", "control_characters"),
+        ("name", "invoice\u202egnp.", "control_characters"),
+        ("name", "\ud800", "control_characters"),
+        ("name", 5, "wrong_type"),
+        ("name", ["a"], "wrong_type"),
+        ("name", "   ", "required"),
+        ("description", "a\x07", "control_characters"),
+        ("description", "x" * 4_001, "too_long"),
+        ("tags", "a,b", "wrong_type"),
+        ("tags", ["x"] * 21, "too_many"),
+        ("tags", ["a" * 50 + str(n) for n in range(3)], None),
+        ("parameters", [], "json.not_an_object"),
+        ("parameters", "{}", "json.not_an_object"),
+        ("parameters", {"x": float("nan")}, "json.invalid"),
+        ("parameters", {"x": "\ud800"}, "json.invalid"),
+        ("parameters", {"x": "y" * 65_536}, "json.too_large"),
+        ("priority", 10, "out_of_range"),
+        ("priority", True, "wrong_type"),
+        ("priority", 5.0, "wrong_type"),
+        ("timeout_seconds", 0, "out_of_range"),
+        ("timeout_seconds", 604_801, "out_of_range"),
+        ("timeout_seconds", float("nan"), "out_of_range"),
+        ("timeout_seconds", float("inf"), "out_of_range"),
+        ("timeout_seconds", 10**400, "out_of_range"),
+        ("timeout_seconds", 1.0005, "too_fine"),
+        ("timeout_seconds", "60", "wrong_type"),
+        ("retries", -1, "out_of_range"),
+        ("retries", 101, "out_of_range"),
+        ("retry_delay_seconds", 86_401, "out_of_range"),
+        ("retry_backoff", "linear", "not_one_of"),
+        ("retry_on_lost", "yes", "wrong_type"),
+        ("triggers", {}, "wrong_type"),
+        ("triggers", [{}] * 51, "too_many"),
+    ],
+)
+def test_limits(field: str, value: object, code: str | None) -> None:
+    found = problems({**MINIMAL, field: value})
+    if code is None:  # too long each: named one by one
+        assert [p.field for p in found] == [f"{field}[{n}]" for n in range(3)]
+    else:
+        assert [(p.field, p.code) for p in found] == [(field, code)]
+
+
+def test_the_longest_delay_is_not_shorter_than_the_first() -> None:
+    assert parse_job({**MINIMAL, "retry_delay_seconds": 7_200}).retry.max_delay_ms == 7_200_000
+    assert parse_job({**MINIMAL, "retry_max_delay_seconds": 3}).retry.delay_ms == 3_000
+    found = problems({**MINIMAL, "retry_delay_seconds": 20, "retry_max_delay_seconds": 10})
+    assert [p.field for p in found] == ["retry_max_delay_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ({"kind": "cron"}, "t.expression"),
+        ({"kind": "cron", "expression": "0 0 30 2 *"}, "t.expression"),
+        ({"kind": "cron", "expression": "0 9 * * *", "timezone": "Mars/Base"}, "t.timezone"),
+        ({"kind": "cron", "expression": "0 9 * * *", "timezone": "../etc/passwd"}, "t.timezone"),
+        ({"kind": "cron", "expression": "0 9 * * *", "dialect": "quartz"}, "t.dialect"),
+        ({"kind": "cron", "expression": "٠ 9 * * *"}, "t.expression"),
+        ({"kind": "fixed_rate", "every_seconds": 0.05}, "t.every_seconds"),
+        ({"kind": "fixed_rate", "every_seconds": 1, "at": "x"}, "t.at"),
+        ({"kind": "fixed_rate", "every_seconds": 1, "anchor_at": -1}, "t.anchor_at"),
+        ({"kind": "once"}, "t.at"),
+        ({"kind": "once", "at": "2026-03-01T09:00:00"}, "t.at"),
+        ({"kind": "once", "at": "tomorrow"}, "t.at"),
+        ({"kind": "once", "at": "９999-01-01T00:00:00Z"}, "t.at"),
+        ({"kind": "once", "at": 10**20}, "t.at"),
+        ({}, "t.kind"),
+        (None, "t"),
+    ],
+)
+def test_trigger_problems_name_their_field(raw: object, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_trigger(raw, "t")
+    assert [p.field for p in caught.value.problems] == [field]
+
+
+def test_instants_in_any_offset_and_as_milliseconds_are_the_same() -> None:
+    specs = {
+        parse_trigger({"kind": "once", "at": at})
+        for at in ("2026-03-01T09:00:00+01:00", "2026-03-01T08:00:00Z", 1_772_352_000_000)
+    }
+    assert len(specs) == 1
+
+
+def test_a_doubled_trigger_would_fire_twice_and_is_refused() -> None:
+    twice = [{"kind": "cron", "expression": "0 9 * * *"}] * 2
+    found = problems({**MINIMAL, "triggers": twice})
+    assert [(p.field, p.code) for p in found] == [("triggers[1]", "duplicate")]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "json.invalid"),
+        ("[]", "json.not_an_object"),
+        ('{"a": NaN}', "json.invalid"),
+        ('{"a": 1, "a": 2}', "json.doubled_key"),
+        ("{'a': 1}", "json.invalid"),
+        ('{"a":' * 100_000, "json.too_large"),
+        ('{"a":' * 10_000, "json.too_deep"),
+        ('{"a": ' + "9" * 5_000 + "}", "json.invalid"),
+        ('{"a": "\\ud800"}', "json.invalid"),
+    ],
+)
+def test_typed_parameters_are_refused_with_a_reason(text: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_parameters(text, field="input")
+    assert [(p.field, p.code) for p in caught.value.problems] == [("input", code)]
+
+
+def test_a_revision_of_an_older_version_still_reads() -> None:
+    assert config_from_json('{"name": "a", "handler": "b"}') == JobConfig(name="a", handler="b")
+
+
+def problems(raw: dict[str, Any]) -> tuple[Problem, ...]:
+    with pytest.raises(InvalidInput) as caught:
+        parse_job(raw)
+    return caught.value.problems
