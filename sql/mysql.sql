@@ -1,0 +1,268 @@
+-- Tickwheel's schema for mysql, revision 0001; see README.md.
+
+CREATE TABLE id_block (
+    name VARCHAR(32) NOT NULL,
+    next_id BIGINT NOT NULL,
+    PRIMARY KEY (name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE setting (
+    name VARCHAR(64) NOT NULL,
+    value MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE bucket (
+    id INTEGER NOT NULL,
+    planned_at BIGINT NOT NULL,
+    planned_by BIGINT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE `admin` (
+    id BIGINT NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    url VARCHAR(500) NOT NULL,
+    version VARCHAR(50) NOT NULL,
+    started_at BIGINT NOT NULL,
+    lease_expires_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_admin_live ON `admin` (lease_expires_at);
+
+CREATE TABLE executor (
+    id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    description VARCHAR(1000) NOT NULL,
+    token_hash VARCHAR(64) NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_executor_name UNIQUE (name, deleted_at),
+    CONSTRAINT uq_executor_token UNIQUE (token_hash)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE node (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    node_key VARCHAR(64) NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    draining BOOL NOT NULL,
+    slots INTEGER NOT NULL,
+    in_use INTEGER NOT NULL,
+    handlers MEDIUMTEXT NOT NULL,
+    labels MEDIUMTEXT NOT NULL,
+    sdk VARCHAR(50) NOT NULL,
+    address VARCHAR(100) NOT NULL,
+    connected_at BIGINT NOT NULL,
+    lease_expires_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_node_key UNIQUE (executor_id, node_key)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_node_of_executor ON node (executor_id, state, name);
+
+CREATE INDEX ix_node_to_expire ON node (state, lease_expires_at);
+
+CREATE TABLE node_session (
+    node_id BIGINT NOT NULL,
+    admin_id BIGINT NOT NULL,
+    session_id BIGINT NOT NULL,
+    connected_at BIGINT NOT NULL,
+    PRIMARY KEY (node_id, admin_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_node_session_of_admin ON node_session (admin_id);
+
+CREATE TABLE job (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    handler VARCHAR(200) NOT NULL,
+    owner VARCHAR(100) NOT NULL,
+    tags VARCHAR(500) NOT NULL,
+    revision INTEGER NOT NULL,
+    paused BOOL NOT NULL,
+    route_cursor BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_job_name UNIQUE (executor_id, name, deleted_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_job_by_name ON job (deleted_at, name, id);
+
+CREATE TABLE job_revision (
+    job_id BIGINT NOT NULL,
+    revision INTEGER NOT NULL,
+    config MEDIUMTEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by VARCHAR(100) NOT NULL,
+    PRIMARY KEY (job_id, revision)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE `trigger` (
+    id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    bucket INTEGER NOT NULL,
+    spec MEDIUMTEXT NOT NULL,
+    paused BOOL NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(500),
+    next_fire_at BIGINT,
+    last_fire_at BIGINT,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_trigger_next ON `trigger` (next_fire_at);
+
+CREATE INDEX ix_trigger_of_job ON `trigger` (job_id);
+
+CREATE INDEX ix_trigger_to_plan ON `trigger` (bucket, next_fire_at);
+
+CREATE TABLE run (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    job_revision INTEGER NOT NULL,
+    trigger_id BIGINT,
+    origin VARCHAR(16) NOT NULL,
+    scheduled_at BIGINT NOT NULL,
+    shard_index INTEGER NOT NULL,
+    request_key VARCHAR(100),
+    requested_by VARCHAR(100),
+    retry_of BIGINT,
+    parameters MEDIUMTEXT,
+    priority SMALLINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    due_at BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    node_id BIGINT,
+    claim_token VARCHAR(32),
+    deadline_at BIGINT,
+    dispatched_at BIGINT,
+    started_at BIGINT,
+    ended_at BIGINT,
+    cancel_requested_at BIGINT,
+    reason VARCHAR(50),
+    message MEDIUMTEXT,
+    result MEDIUMTEXT,
+    progress FLOAT,
+    progress_text MEDIUMTEXT,
+    log_lines INTEGER NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
+    CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id);
+
+CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
+
+CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
+
+CREATE INDEX ix_run_recent ON run (scheduled_at, id);
+
+CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at);
+
+CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+
+CREATE TABLE run_attempt (
+    run_id BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    node_id BIGINT,
+    claim_token VARCHAR(32),
+    dispatched_at BIGINT,
+    started_at BIGINT,
+    ended_at BIGINT,
+    reason VARCHAR(50),
+    message MEDIUMTEXT,
+    log_lines INTEGER NOT NULL,
+    PRIMARY KEY (run_id, attempt)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE run_log (
+    run_id BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    first_seq INTEGER NOT NULL,
+    line_count INTEGER NOT NULL,
+    `lines` MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (run_id, attempt, first_seq)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE user (
+    id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    password_hash VARCHAR(200) NOT NULL,
+    must_change_password BOOL NOT NULL,
+    disabled BOOL NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_user_name UNIQUE (name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE `grant` (
+    user_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    `role` VARCHAR(16) NOT NULL,
+    PRIMARY KEY (user_id, executor_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE session (
+    id_hash VARCHAR(64) NOT NULL,
+    user_id BIGINT NOT NULL,
+    csrf_token VARCHAR(64) NOT NULL,
+    created_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    address VARCHAR(100) NOT NULL,
+    user_agent VARCHAR(300) NOT NULL,
+    PRIMARY KEY (id_hash)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_session_of_user ON session (user_id);
+
+CREATE INDEX ix_session_to_clean ON session (seen_at);
+
+CREATE TABLE api_token (
+    id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    token_hash VARCHAR(64) NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_api_token UNIQUE (token_hash),
+    CONSTRAINT uq_api_token_name UNIQUE (user_id, name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE audit (
+    id BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    user_id BIGINT,
+    user_name VARCHAR(100) NOT NULL,
+    address VARCHAR(100) NOT NULL,
+    action VARCHAR(50) NOT NULL,
+    executor_id BIGINT,
+    object_id BIGINT,
+    detail MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_audit_recent ON audit (at, id);
+
+CREATE TABLE tickwheel_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT tickwheel_version_pkc PRIMARY KEY (version_num)
+);
+
+INSERT INTO tickwheel_version (version_num) VALUES ('0001');
