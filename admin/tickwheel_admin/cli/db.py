@@ -97,7 +97,7 @@ def _with_engine(args: argparse.Namespace, work: Callable[[sa.Engine], int]) -> 
 
 
 def _make_file(config: Config) -> None:
-    """The embedded database is for its owner only, whatever the umask; SQLite's own files follow."""
+    """Make the embedded database for its owner only; SQLite's other files follow it."""
     if config.is_embedded:
         file = Path(sa.make_url(config.database_url).database or "")
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,0 +1,20 @@
+# The example executor: a node that runs executor_sdk/examples/demo_executor.py. Build from the root of the repository:
+#   docker build --file docker/executor.Dockerfile --tag tickwheel-executor .
+FROM python:3.11-slim
+
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/tickwheel tickwheel
+
+COPY shared /src/shared
+COPY executor_sdk /src/executor_sdk
+RUN pip install --no-cache-dir --root-user-action=ignore /src/shared /src/executor_sdk && rm -r /src
+COPY executor_sdk/examples /app
+
+USER tickwheel
+WORKDIR /var/lib/tickwheel
+ENV PYTHONUNBUFFERED=1 TICKWHEEL_SPOOL=/var/lib/tickwheel/spool
+# Results that no admin has acknowledged yet wait here; the next process on the same volume delivers them.
+VOLUME /var/lib/tickwheel
+
+# A node listens on no port, so there is nothing to probe from outside: the console shows whether it is alive.
+STOPSIGNAL SIGTERM
+CMD ["python", "/app/demo_executor.py"]

@@ -1,0 +1,193 @@
+"""What can be known of the container files without a container engine."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+DOCKER = ROOT / "docker"
+DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
+
+COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+def instructions(dockerfile: Path) -> list[tuple[str, str]]:
+    """Instruction and arguments, with continued lines joined."""
+    text = re.sub(r"\\\n\s*", "", dockerfile.read_text())
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def arguments(dockerfile: Path, instruction: str) -> list[str]:
+    return [rest for word, rest in instructions(dockerfile) if word == instruction]
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.stem)
+def test_everything_copied_exists_and_is_let_through(dockerfile: Path) -> None:
+    let_through = [
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
+    ]
+    for copied in arguments(dockerfile, "COPY"):
+        source = copied.split()[0]
+        assert (ROOT / source).exists(), source
+        assert any(known == source or known.startswith(f"{source}/") for known in let_through), (
+            f"{source} is kept out by .dockerignore"
+        )
+
+
+def test_dockerignore_names_only_what_exists() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    for line in lines:
+        if line.startswith("!"):
+            assert (ROOT / line[1:]).exists(), line
+    assert "*" in lines, "everything not named stays out"
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.stem)
+def test_images_run_as_an_ordinary_user(dockerfile: Path) -> None:
+    words = [word for word, _ in instructions(dockerfile)]
+
+    assert arguments(dockerfile, "USER") == ["tickwheel"]
+    assert "USER" not in words[: words.index("COPY")], "the installation needs root"
+    assert words[-1] == "CMD"
+    assert arguments(dockerfile, "CMD")[0].startswith("["), "a shell would swallow SIGTERM"
+
+
+def test_the_cluster_is_two_admins_and_two_nodes_over_one_database() -> None:
+    assert set(SERVICES) == {
+        *("database", "schema"),
+        *("admin-1", "admin-2"),
+        *("executor-1", "executor-2"),
+    }
+    used = {
+        mount.partition(":")[0]
+        for service in SERVICES.values()
+        for mount in service.get("volumes", [])
+    }
+    assert used == set(COMPOSE["volumes"])
+    for name in ("admin-1", "admin-2", "schema"):
+        assert "@database:3306/tickwheel" in SERVICES[name]["environment"]["TICKWHEEL_DATABASE_URL"]
+    for name in ("executor-1", "executor-2"):
+        urls = SERVICES[name]["environment"]["TICKWHEEL_ADMINS"].split(",")
+        assert urls == [
+            SERVICES[f"admin-{n}"]["environment"]["TICKWHEEL_PUBLIC_URL"] for n in (1, 2)
+        ]
+        # A spool shared by two nodes would be delivered by both.
+        assert SERVICES[name]["volumes"] == [f"{name}:/var/lib/tickwheel"]
+
+
+def test_admins_start_when_the_schema_is_there() -> None:
+    assert SERVICES["schema"]["command"] == ["tickwheel", "db", "upgrade"]
+    assert SERVICES["schema"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+    for name in ("admin-1", "admin-2"):
+        waits_for = SERVICES[name]["depends_on"]
+        assert waits_for == {"schema": {"condition": "service_completed_successfully"}}
+
+
+def test_every_long_running_service_is_checked_for_health_where_it_can_be() -> None:
+    assert "healthcheck" in SERVICES["database"]
+    assert "/healthz" in arguments(DOCKER / "admin.Dockerfile", "HEALTHCHECK")[0]
+
+
+def test_there_is_no_password_in_the_files() -> None:
+    secrets = {"MARIADB_PASSWORD", "TICKWHEEL_TOKEN"}
+    for line in (DOCKER / ".env.example").read_text().splitlines():
+        if line and not line.startswith("#"):
+            assert line.endswith("="), f".env.example must hold no value: {line}"
+    for name, service in SERVICES.items():
+        for key, value in service.get("environment", {}).items():
+            if key in secrets:
+                assert re.fullmatch(r"\$\{" + key + r"(:-|:\?.+)\}", value), f"{name}.{key}"
+            elif key == "TICKWHEEL_DATABASE_URL":
+                assert re.search(r":\$\{MARIADB_PASSWORD:\?[^}]+\}@", value)
+    for dockerfile in DOCKERFILES:
+        for setting in arguments(dockerfile, "ENV") + arguments(dockerfile, "ARG"):
+            assert not re.search("PASSWORD|TOKEN|SECRET|KEY", setting), setting
+
+
+def test_ports_are_published_on_this_machine_only() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+
+    assert len(published) == 2
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_variables_are_documented_in_the_example() -> None:
+    used = set(re.findall(r"\$\{(\w+)", (DOCKER / "compose.yaml").read_text()))
+    known = {line.partition("=")[0] for line in (DOCKER / ".env.example").read_text().splitlines()}
+
+    assert used <= known
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Runs the install commands of an image in a bare virtual environment, once for each image."""
+
+    @functools.cache
+    def install(image: str) -> Path:
+        environment = tmp_path_factory.mktemp(image)
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        for command in pip_commands(DOCKER / f"{image}.Dockerfile"):
+            run(environment, *command)
+        return environment
+
+    return install
+
+
+@pytest.mark.slow
+def test_the_admin_image_has_the_command_and_the_migrations(
+    installed: Callable[[str], Path], tmp_path: Path
+) -> None:
+    environment = installed("admin")
+    url = f"sqlite:///{tmp_path / 'tickwheel.db'}"
+
+    assert "serve" in run(environment, "tickwheel", "--help")
+    assert "is now at" in run(environment, "tickwheel", "db", "upgrade", database_url=url)
+    run(environment, "tickwheel", "db", "check", database_url=url)
+
+
+@pytest.mark.slow
+def test_the_executor_image_has_the_sdk_and_nothing_of_the_server(
+    installed: Callable[[str], Path],
+) -> None:
+    environment = installed("executor")
+
+    run(environment, "python", "-c", "import tickwheel_executor")
+    found = run(environment, "python", "-m", "pip", "list", "--format=freeze").lower()
+    assert "tickwheel-executor" in found
+    assert "tickwheel-admin" not in found
+    assert "sqlalchemy" not in found
+
+
+def pip_commands(dockerfile: Path) -> list[list[str]]:
+    """The pip part of the RUN instructions, with the paths of this checkout."""
+    parts = [part for line in arguments(dockerfile, "RUN") for part in line.split("&&")]
+    commands = [shlex.split(part) for part in parts if part.split()[0] == "pip"]
+    assert commands
+    return [[part.replace("/src/", f"{ROOT}/") for part in command] for command in commands]
+
+
+def run(environment: Path, program: str, *rest: str, database_url: str = "") -> str:
+    done = subprocess.run(
+        [str(environment / "bin" / program), *rest],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        cwd=environment,  # not the checkout, whose packages Python would find first
+        env=os.environ | ({"TICKWHEEL_DATABASE_URL": database_url} if database_url else {}),
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
