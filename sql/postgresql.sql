@@ -164,13 +164,13 @@ CREATE TABLE run (
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
 );
 
-CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id);
+CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id);
 
 CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
 
 CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
 
-CREATE INDEX ix_run_recent ON run (scheduled_at, id);
+CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 
 CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at);
 

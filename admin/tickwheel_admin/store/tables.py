@@ -193,8 +193,8 @@ run = _table(
     sa.Index("ix_run_to_claim", "executor_id", "state", "priority", "due_at"),
     sa.Index("ix_run_due", "executor_id", "state", "due_at"),
     sa.Index("ix_run_to_sweep", "state", "deadline_at", "node_id"),
-    sa.Index("ix_run_recent", "scheduled_at", "id"),
-    sa.Index("ix_run_by_state", "state", "scheduled_at", "id"),
+    sa.Index("ix_run_recent", "scheduled_at", "id", "executor_id"),
+    sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id"),
     sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),
 )
 

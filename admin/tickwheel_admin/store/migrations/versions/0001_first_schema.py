@@ -171,10 +171,10 @@ def upgrade() -> None:
         sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
         sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
-            "ix_run_by_state": ["state", "scheduled_at", "id"],
+            "ix_run_by_state": ["state", "scheduled_at", "id", "executor_id"],
             "ix_run_due": ["executor_id", "state", "due_at"],
             "ix_run_of_job": ["job_id", "scheduled_at", "id"],
-            "ix_run_recent": ["scheduled_at", "id"],
+            "ix_run_recent": ["scheduled_at", "id", "executor_id"],
             "ix_run_to_claim": ["executor_id", "state", "priority", "due_at"],
             "ix_run_to_sweep": ["state", "deadline_at", "node_id"],
         },
