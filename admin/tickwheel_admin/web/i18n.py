@@ -1,77 +1,75 @@
-"""Texts in the reader's language: catalogs, the choice of a language, translation.
+"""The languages that people read: catalogues, and which one a request wants.
 
-Message ids are the English texts. Catalogs are the `.po` files in `tickwheel_admin/locale`, compiled
-in memory when a language is first asked for; `python -m tests.support.catalogs` keeps them complete.
+Catalogues are kept as text (locale/*/LC_MESSAGES/messages.po) and compiled in memory at the first
+use, which takes some milliseconds; no compiled file can be out of date.
 """
 
 from __future__ import annotations
 
-import gettext as standard
+import functools
 import io
 from collections.abc import Mapping
-from contextvars import ContextVar
-from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from aiohttp import hdrs, web
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from babel.support import NullTranslations, Translations
 
 ENGLISH = "en"
-LANGUAGES = {ENGLISH: "English", "zh_CN": "简体中文"}  # by their own names, as menus show them
-HTML_LANG = {ENGLISH: "en", "zh_CN": "zh-CN"}
+CHINESE = "zh_CN"
+LANGUAGES: Mapping[str, str] = {ENGLISH: "English", CHINESE: "简体中文"}
+LANGUAGE_COOKIE = "tickwheel_language"
 
-LANGUAGE: ContextVar[str] = ContextVar("language", default=ENGLISH)
-"""The language of whoever reads the answer now being made."""
-
-
-def gettext(message: str) -> str:
-    """The text in the current language."""
-    return _catalog(LANGUAGE.get()).gettext(message) if message else ""
+LOCALE_DIRECTORY = Path(__file__).parent.parent / "locale"
+DOMAIN = "messages"
 
 
-def ngettext(one: str, many: str, n: int) -> str:
-    """The text in the current language, in the plural form for n."""
-    return _catalog(LANGUAGE.get()).ngettext(one, many, n)
+@functools.cache
+def translations(language: str) -> NullTranslations:
+    """The catalogue of a language; the message ids themselves are the English texts."""
+    path = LOCALE_DIRECTORY / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+    if language not in LANGUAGES or language == ENGLISH or not path.exists():
+        return NullTranslations()
+    with path.open("rb") as source:
+        catalogue = read_po(source, locale=language, domain=DOMAIN)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return Translations(compiled, domain=DOMAIN)
 
 
 def translate(template: str, params: Mapping[str, Any], language: str) -> str:
-    """A message template, such as an error's, in a language and filled in."""
-    text = _catalog(language).gettext(template) if template else ""
-    return text % params if params else text
+    """An English message id in a language, with its %(name)s filled in."""
+    # The empty id is where a catalogue keeps its header.
+    translated = str(translations(language).ugettext(template)) if template else ""
+    return translated % params if params else translated
 
 
-def choose_language(cookie: str | None, accept_language: str | None) -> str:
-    """The language for a request: what the person chose, else what the browser prefers."""
-    if cookie in LANGUAGES:
-        return cookie
-    ranked = []
-    for position, part in enumerate((accept_language or "")[:500].split(",")):
-        tag, _, quality = part.partition(";")
+def language_of(request: web.Request) -> str:
+    """What the person chose, else what the browser or program prefers."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE)
+    if chosen in LANGUAGES:
+        return chosen
+    return negotiate(request.headers.get(hdrs.ACCEPT_LANGUAGE, ""))
+
+
+def negotiate(accept_language: str) -> str:
+    """The best of our languages for an Accept-Language header."""
+    wanted: list[tuple[float, int, str]] = []
+    for position, part in enumerate(accept_language[:500].split(",")):
+        tag, _, quality = part.strip().partition(";q=")
         try:
-            weight = float(quality.strip().removeprefix("q=")) if quality else 1.0
+            weight = float(quality) if quality else 1.0
         except ValueError:
             continue
-        ranked.append((-weight, position, tag.strip().lower()))
-    for weight, _, tag in sorted(ranked):
-        if weight == 0:
-            continue
-        # Chinese is written in more ways than one; simplified is what there is.
+        if weight > 0:
+            wanted.append((-weight, position, tag.strip().lower()))
+    for _weight, _position, tag in sorted(wanted):
+        # Every Chinese reader is better served by ours than by English: zh, zh-TW, zh-Hans-CN.
         if tag == "zh" or tag.startswith("zh-"):
-            return "zh_CN"
-        if tag == "en" or tag.startswith("en-"):
+            return CHINESE
+        if tag in (ENGLISH, "*") or tag.startswith("en-"):
             return ENGLISH
     return ENGLISH
-
-
-@lru_cache
-def _catalog(language: str) -> standard.NullTranslations:
-    source = files("tickwheel_admin") / "locale" / language / "LC_MESSAGES" / "messages.po"
-    if language not in LANGUAGES or not source.is_file():
-        return standard.NullTranslations()
-    with source.open("rb") as opened:
-        catalog = read_po(opened, locale=language)
-    compiled = io.BytesIO()
-    write_mo(compiled, catalog)
-    compiled.seek(0)
-    return standard.GNUTranslations(compiled)

@@ -1,0 +1,1 @@
+"""What every page, endpoint and socket shares: routes, who asks, limits, errors, headers."""

@@ -1,0 +1,74 @@
+"""Request bodies: read once, within a size and a time, never unpacked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import hdrs, web
+from multidict import MultiDictProxy
+
+from tickwheel_admin.domain.errors import InvalidInput
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 1024 * 1024  # the application's `client_max_size`
+BODY_SECONDS = 20  # how long a body may take to arrive
+
+FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+
+
+async def read_form(request: web.Request) -> MultiDictProxy[str]:
+    """The fields of a form. A file in it, which no form of ours has, is refused.
+
+    Raises:
+        HTTPRequestTimeout: the body did not arrive in time.
+    """
+    _refuse_encoding(request)
+    try:
+        form = await _in_time(request.post())
+    except ValueError:
+        raise web.HTTPBadRequest from None
+    if not all(isinstance(value, str) for value in form.values()):
+        raise web.HTTPUnsupportedMediaType
+    return form  # type: ignore[return-value]  # checked above
+
+
+async def read_json(request: web.Request) -> dict[str, Any]:
+    """The JSON object of a request; an empty body counts as {}.
+
+    Raises:
+        HTTPUnsupportedMediaType: not declared as JSON: only a deliberate program declares it.
+        HTTPRequestTimeout: the body did not arrive in time.
+        InvalidInput: not a JSON object.
+    """
+    _refuse_encoding(request)
+    body = await _in_time(request.read())
+    if not body:
+        return {}
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput.one(
+            "", "json.invalid", "The body is not JSON: %(problem)s.", problem=str(error)[:200]
+        ) from None
+    if not isinstance(content, dict):
+        raise InvalidInput.one("", "json.not_an_object", "The body must be a JSON object.")
+    return content
+
+
+async def _in_time(arriving: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await arriving
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+
+
+def _refuse_encoding(request: web.Request) -> None:
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower() != "identity":
+        raise web.HTTPUnsupportedMediaType

@@ -1,0 +1,47 @@
+"""Where a request came from and how, also behind trusted proxies."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from aiohttp import web
+
+from tickwheel_admin.config import Network
+from tickwheel_admin.web.keys import CONFIG
+
+
+def address_of(request: web.Request) -> str:
+    """The client's address: the nearest one in the chain that is not a trusted proxy."""
+    address = request.remote or ""
+    trusted = request.app[CONFIG].trusted_proxies
+    # From the right: what stands further left was written by whoever is not trusted.
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
+    while hops and _is_within(address, trusted):
+        hop = hops.pop()
+        if _parsed(hop) is None:
+            break
+        address = hop
+    return address
+
+
+def is_secure(request: web.Request) -> bool:
+    """Whether the browser came by TLS, to this admin or to a trusted proxy before it."""
+    config = request.app[CONFIG]
+    if request.secure or config.is_public_over_tls:
+        return True
+    if not _is_within(request.remote or "", config.trusted_proxies):
+        return False
+    return request.headers.get("X-Forwarded-Proto", "").strip().lower() == "https"
+
+
+def _is_within(address: str, networks: tuple[Network, ...]) -> bool:
+    parsed = _parsed(address)
+    return parsed is not None and any(parsed in network for network in networks)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed

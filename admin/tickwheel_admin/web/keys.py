@@ -1,0 +1,34 @@
+"""Typed keys for what handlers find on the application; `app.py` puts it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from tickwheel_admin.config import Config
+from tickwheel_admin.domain.errors import UserError
+from tickwheel_admin.services.events import Events
+
+if TYPE_CHECKING:
+    from tickwheel_admin.services.executors import Executors
+    from tickwheel_admin.services.jobs import Jobs
+    from tickwheel_admin.services.overview import Overview
+    from tickwheel_admin.services.people import People
+    from tickwheel_admin.services.runs import Runs
+
+CONFIG: web.AppKey[Config] = web.AppKey("config")
+EVENTS: web.AppKey[Events] = web.AppKey("events")
+EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
+JOBS: web.AppKey[Jobs] = web.AppKey("jobs")
+OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")
+PEOPLE: web.AppKey[People] = web.AppKey("people")
+RUNS: web.AppKey[Runs] = web.AppKey("runs")
+
+ErrorPage = Callable[[web.Request, UserError | web.HTTPException, str], web.Response]
+ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
+"""Renders an error for people: request, error, correlation id. The console registers it."""
+
+UNAVAILABLE_WHEN: web.AppKey[tuple[type[Exception], ...]] = web.AppKey("unavailable_when")
+"""What the layers below raise when the database is away: answered 503, with no trace in the log."""

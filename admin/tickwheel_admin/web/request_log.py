@@ -1,0 +1,44 @@
+"""One event per request, and a correlation id that ties answer and log together."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import structlog
+from aiohttp import web
+from structlog.contextvars import bound_contextvars
+
+from tickwheel_admin.web.client import address_of
+from tickwheel_admin.web.routes import Handler
+
+log = structlog.get_logger(__name__)
+
+_CORRELATION_ID: web.RequestKey[str] = web.RequestKey("correlation_id", str)
+_QUIET_PREFIXES = ("/static/", "/healthz")  # a probe every second is no news
+
+
+def correlation_id_of(request: web.Request) -> str:
+    """What a person quotes and the log is searched for."""
+    return str(request.get(_CORRELATION_ID, ""))
+
+
+@web.middleware
+async def log_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Outermost, so that it sees what became of every request."""
+    correlation_id = secrets.token_hex(8)
+    request[_CORRELATION_ID] = correlation_id
+    started = time.monotonic()
+    with bound_contextvars(correlation_id=correlation_id):
+        response = await handler(request)
+        # The path only: a query may hold what somebody typed.
+        emit = log.debug if request.path.startswith(_QUIET_PREFIXES) else log.info
+        emit(
+            "http.request",
+            method=request.method,
+            path=request.path,
+            status=response.status,
+            duration_ms=round((time.monotonic() - started) * 1000, 1),
+            address=address_of(request),
+        )
+        return response

@@ -1,0 +1,112 @@
+"""Routes that say who may use them; one that does not cannot be added, nor answered.
+
+    routes = Routes()
+
+    @routes.get("/jobs", permission=Permission.VIEW)
+    async def list_jobs(request: web.Request) -> web.Response: ...
+
+    routes.add_to(app)
+
+The permission is checked for any executor before the handler runs; use cases check it again for the
+executor at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+from tickwheel_admin.domain.user import Permission
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One declared route."""
+
+    method: str
+    path: str  # as aiohttp writes it: "/jobs/{job_id:[0-9]{1,18}}"
+    handler: Handler
+    permission: Permission
+    api: bool  # answers JSON, takes bearer tokens as well as the console's cookie
+    name: str | None
+
+
+class Routes:
+    """A table of routes, filled by decorators and added to the application once."""
+
+    def __init__(self) -> None:
+        self._routes: list[Route] = []
+
+    def get(
+        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
+    ) -> Callable[[Handler], Handler]:
+        """Answer GET and HEAD; must change nothing."""
+        return self._add(hdrs.METH_GET, path, permission, api, name)
+
+    def post(
+        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
+    ) -> Callable[[Handler], Handler]:
+        return self._add(hdrs.METH_POST, path, permission, api, name)
+
+    def put(
+        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
+    ) -> Callable[[Handler], Handler]:
+        return self._add(hdrs.METH_PUT, path, permission, api, name)
+
+    def delete(
+        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
+    ) -> Callable[[Handler], Handler]:
+        return self._add(hdrs.METH_DELETE, path, permission, api, name)
+
+    def add_to(self, app: web.Application) -> None:
+        """Make the application answer these routes."""
+        if _DECLARED not in app:
+            app[_DECLARED] = {}
+        declared = app[_DECLARED]
+        for route in self._routes:
+            if route.method == hdrs.METH_GET:
+                added = app.router.add_get(route.path, route.handler, name=route.name)
+                # aiohttp answers HEAD by a route of its own on the same resource.
+                for sibling in added.resource or ():
+                    if sibling.method == hdrs.METH_HEAD:
+                        declared[sibling] = route
+            else:
+                added = app.router.add_route(
+                    route.method, route.path, route.handler, name=route.name
+                )
+            declared[added] = route
+
+    def _add(
+        self, method: str, path: str, permission: Permission, api: bool, name: str | None
+    ) -> Callable[[Handler], Handler]:
+        def declare(handler: Handler) -> Handler:
+            self._routes.append(
+                Route(
+                    method=method,
+                    path=path,
+                    handler=handler,
+                    permission=permission,
+                    api=api,
+                    name=name,
+                )
+            )
+            return handler
+
+        return declare
+
+
+_DECLARED: web.AppKey[dict[web.AbstractRoute, Route]] = web.AppKey("declared_routes")
+
+
+def route_of(request: web.Request) -> Route | None:
+    """What the route that matched declared; None when none matched or it declared nothing."""
+    return request.app[_DECLARED].get(request.match_info.route)
+
+
+def declared_routes(app: web.Application) -> dict[web.AbstractRoute, Route]:
+    """Every route that declared its permission, by the router's own object."""
+    return dict(app[_DECLARED])
