@@ -46,6 +46,7 @@ class ResultDelivery:
         self._on_handled = on_handled  # the result is safe: the attempt is not held any more
         self._on_receipt = on_receipt
         self._unwritten: list[_Pending] = []  # since the last write began
+        self._writing = False
         self._pending: dict[Key, _Pending] = {}  # may be sent; least recently sent first
         self._wake = asyncio.Event()
         self._retry_at = 0.0
@@ -54,7 +55,7 @@ class ResultDelivery:
     @property
     def idle(self) -> bool:
         """Whether every result has its receipt."""
-        return not self._pending and not self._unwritten
+        return not (self._pending or self._unwritten or self._writing)
 
     @property
     def unsafe(self) -> int:
@@ -107,6 +108,7 @@ class ResultDelivery:
                 self._release(pending)
 
     async def _write(self, batch: list[_Pending], loop: asyncio.AbstractEventLoop) -> None:
+        self._writing = True
         try:
             await self._spool.write([pending.result for pending in batch])
         except SpoolError as error:
@@ -115,6 +117,8 @@ class ResultDelivery:
             self.trouble = str(error)
             self._retry_at = loop.time() + _RETRY_WRITE_SECONDS
             return
+        finally:
+            self._writing = False
         if self.trouble:
             _logger.warning("results can be saved on disk again; runs are accepted")
             self.trouble = ""

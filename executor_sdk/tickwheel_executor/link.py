@@ -91,7 +91,9 @@ class Link:
         self._channel: Channel | None = None
         self._outbox: list[Message] = []
         self._wake = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
         self._closing = False
+        self._dead = False  # aborted: the channel is not ours to touch any more
         self._beats = 0
         self._beat_timer: asyncio.TimerHandle | None = None
         self._failures = 0
@@ -116,6 +118,14 @@ class Link:
         channel = self._channel
         if channel is not None and not self.is_open:
             await channel.close()
+
+    def abort(self, *, break_channel: bool) -> None:
+        """Be dead from this very moment: send nothing that is queued, and tell nobody."""
+        if break_channel and self._channel is not None:
+            self._channel.abort()
+        self._dead = self._closing = True
+        self.is_open = False
+        self._went_down()
 
     async def run(self) -> None:
         """Hold a socket to the admin until `close`."""
@@ -156,10 +166,9 @@ class Link:
 
     async def _serve(self, channel: Channel) -> None:
         self._channel = channel
-        writer: asyncio.Task[None] | None = None
         try:
             rest = await self._greet(channel)
-            writer = asyncio.get_running_loop().create_task(
+            self._writer = asyncio.get_running_loop().create_task(
                 self._write(channel), name=f"tickwheel writer {self.url}"
             )
             self._owner.opened(self)
@@ -171,15 +180,19 @@ class Link:
             raise ConnectError(channel.close_reason or "the connection broke")
         except FrameError as error:
             _logger.error("a frame from %s breaks the protocol: %s", self.url, error)
-            self._went_down(writer)
+            self._went_down()
             await channel.close(1008, str(error))
             raise ConnectError(f"a frame breaks the protocol: {error}") from error
+        except asyncio.CancelledError:
+            if not self._dead:
+                channel.abort()
+            raise
         except _Ended as end:
-            self._went_down(writer)
+            self._went_down()
             await channel.close(1000, str(end))
             raise
         finally:
-            self._went_down(writer)
+            self._went_down()
 
     async def _greet(self, channel: Channel) -> list[FromAdmin]:
         """Say hello, wait for welcome, queue the opening; returns what came after welcome."""
@@ -260,14 +273,14 @@ class Link:
         except ConnectError:
             channel.abort()  # so the reader ends too, and `run` connects anew
 
-    def _went_down(self, writer: asyncio.Task[None] | None) -> None:
+    def _went_down(self) -> None:
         """Forget the socket, once. Sends and awaits nothing: also the way out when cancelled."""
         was_open, self.is_open = self.is_open, False
         self._channel = None
         if self._beat_timer is not None:
             self._beat_timer.cancel()
-        if writer is not None:
-            writer.cancel()
+        if self._writer is not None:
+            self._writer.cancel()
         self._outbox = []
         if was_open:
             self.down_since = asyncio.get_running_loop().time()

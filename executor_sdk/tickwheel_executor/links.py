@@ -152,13 +152,15 @@ class Links:
         runners = [self._runners[link.url] for link in self.open_links()]
         if runners:
             await asyncio.wait(runners, timeout=within_seconds)
-        self.abort()
+        for runner in self._runners.values():
+            runner.cancel()
         await asyncio.gather(*self._runners.values(), return_exceptions=True)
 
-    def abort(self) -> None:
+    def abort(self, *, break_channels: bool) -> None:
         """End at once, without a word to anybody."""
         self._stopped = True
-        for runner in self._runners.values():
+        for url, runner in self._runners.items():
+            self._links[url].abort(break_channel=break_channels)
             runner.cancel()
 
 

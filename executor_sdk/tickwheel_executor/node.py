@@ -184,10 +184,13 @@ class Node:
         await self._spool.close()
         return clean
 
-    def abort(self) -> None:
-        """End at once, as a process that dies: cancel everything, send nothing, close nothing."""
+    def abort(self, *, break_channels: bool = False) -> None:
+        """End at once, as a process that dies: cancel everything, send nothing.
+
+        The channels are left alone unless `break_channels`, for a process that lives on.
+        """
         self._end()
-        self._links.abort()
+        self._links.abort(break_channels=break_channels)
 
     def _end(self) -> None:
         self._stopped = True

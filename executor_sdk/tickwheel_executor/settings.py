@@ -36,6 +36,7 @@ def check(
     name: str | None,
     slots: int,
     labels: Mapping[str, str],
+    shutdown_grace_seconds: float = 30.0,
     environ: Mapping[str, str] = os.environ,
 ) -> NodeSettings:
     """Settings from arguments, and from the environment where an argument is missing.
@@ -55,6 +56,8 @@ def check(
     if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= MAX_SLOTS:
         problems.append(f"slots is {slots!r}; it must be a whole number from 1 to {MAX_SLOTS:,}")
     problems += _label_problems(labels)
+    if not 0 <= shutdown_grace_seconds < float("inf"):
+        problems.append(f"shutdown_grace_seconds is {shutdown_grace_seconds!r}; wanted 0 or more")
     token = token if token is not None else environ.get("TICKWHEEL_TOKEN", "")
     problems += _token_problems(token)
     urls = _urls(admins, environ, problems)

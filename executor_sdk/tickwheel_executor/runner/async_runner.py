@@ -11,6 +11,7 @@ from typing import Any
 from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
 from tickwheel_executor.run_log import LogShipper
+
 from . import End, OnEnd
 
 RECANCEL_SECONDS = 10.0

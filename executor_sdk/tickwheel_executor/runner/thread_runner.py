@@ -12,6 +12,7 @@ from contextvars import Context, copy_context
 
 from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
+
 from . import End, OnEnd
 
 IDLE_SECONDS = 60.0  # a thread without work ends after this

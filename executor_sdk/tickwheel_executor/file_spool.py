@@ -1,0 +1,341 @@
+"""The spool on a real disk: one directory per process, append-only segments of checked records.
+
+    <spool_dir>/.lock                       held for moments, while somebody looks around
+    <spool_dir>/<process>/lock              held by the process for as long as it lives
+    <spool_dir>/<process>/000001.results    records: magic, length, CRC-32, the result as JSON
+
+A batch of results costs one write and one fsync. A segment goes when all its results have their
+receipt; a process that dies leaves its directory, and the first one that finds its lock free takes
+it over. A record that was cut short by a crash was never sent, for it is sent after its fsync: it
+is skipped. All disk work happens on one thread, so it is in order and the event loop never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import logging
+import os
+import re
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tickwheel_shared.protocol import Result
+
+from .errors import SpoolError
+
+_logger = logging.getLogger("tickwheel.spool")
+
+SEGMENT_BYTES = 4 * 1024 * 1024  # a new segment is begun when the newest has reached this
+_MAGIC = b"TWR1"
+_HEADER = struct.Struct("<4sII")  # magic, length of the payload, its CRC-32
+_SUFFIX = ".results"
+_PROCESS = re.compile(r"[0-9a-f]{32}")
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Result)
+_T = TypeVar("_T")
+
+Key = tuple[int, int]  # run, attempt
+
+
+@dataclass(slots=True, eq=False)
+class _Segment:
+    path: Path
+    home: _Home
+    keys: set[Key] = field(default_factory=set)  # results in it that have no receipt yet
+    unreadable: bool = False  # it holds records that this version cannot read: keep the file
+
+    def remove(self) -> None:
+        with suppress(FileNotFoundError):
+            if self.unreadable:
+                self.path.rename(self.path.with_suffix(".unreadable"))
+            else:
+                self.path.unlink()
+
+
+@dataclass(slots=True, eq=False)
+class _Home:
+    """The directory of one process, ours or one we have taken over."""
+
+    path: Path
+    lock: int  # open file, locked
+    segments: set[_Segment] = field(default_factory=set)
+
+
+class FileSpool:
+    """A Spool in a directory. Processes may share it; each keeps to its own part of it.
+
+    `process` names ours: 32 hex digits, new for every process. The locks it needs exist on POSIX
+    systems only.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        process: str,
+        *,
+        fsync: Callable[[int], None] | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self._directory = directory
+        self._process = process
+        self._fsync = fsync or _full_fsync
+        self._segment_bytes = segment_bytes
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickwheel-spool")
+        self._homes: dict[str, _Home] = {}
+        self._by_key: dict[Key, _Segment] = {}
+        self._active: _Segment | None = None
+        self._active_file = -1
+        self._active_size = 0
+        self._numbers = 0
+        self._removed: deque[Key] = deque()
+        self._tidying = False
+
+    # --- what the node calls ---------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Make the directories, take our lock, and see that writing works."""
+        await self._on_disk(self._open)
+
+    async def adopt(self) -> list[Result]:
+        """Take over the directories whose processes have died; returns what is in them."""
+        return await self._on_disk(self._adopt)
+
+    async def write(self, results: Sequence[Result]) -> None:
+        """Append and fsync; when this fails the segment is left behind, for its end is unsure."""
+        payloads = [((result.run, result.attempt), _encoder.encode(result)) for result in results]
+        await self._on_disk(lambda: self._write(payloads))
+
+    def remove(self, run: int, attempt: int) -> None:
+        """Note that it is not needed; the disk thread sees to it soon."""
+        self._removed.append((run, attempt))
+        if not self._tidying:
+            self._tidying = True
+            with suppress(RuntimeError):  # closed: the next process sends it once more, harmlessly
+                self._disk.submit(self._tidy_quietly)
+
+    async def close(self) -> None:
+        """Remove what is not needed, unlock the rest."""
+        await self._on_disk(self._close)
+        self._disk.shutdown(wait=False)
+
+    async def _on_disk(self, work: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._disk, work)
+        except OSError as error:
+            raise SpoolError(f"{self._directory}: {error.strerror or error}") from error
+
+    # --- on the disk thread ----------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._looking_around():
+            path = self._directory / self._process
+            path.mkdir(mode=0o700, exist_ok=True)
+            lock = _lock(path / "lock")
+            if lock is None:
+                raise SpoolError(f"{path} is in use by another process")
+            self._homes[self._process] = _Home(path, lock)
+        self._sync_directory(self._directory)
+        self._write([])
+
+    @contextmanager
+    def _looking_around(self) -> Iterator[None]:
+        """Nobody makes or takes over a directory while somebody else does."""
+        file = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+    def _write(self, payloads: Sequence[tuple[Key, bytes]]) -> None:
+        try:
+            segment = self._active
+            if segment is None or self._active_size >= self._segment_bytes:
+                segment = self._begin_segment()
+            data = b"".join(
+                _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+                for _, payload in payloads
+            )
+            _write_all(self._active_file, data)
+            self._fsync(self._active_file)
+        except OSError:
+            # After a failed write or fsync nobody knows what the file holds: the same results are
+            # written again, to another one. What was in it before stays good.
+            self._end_segment()
+            raise
+        self._active_size += len(data)
+        for key, _ in payloads:
+            self._by_key[key] = segment
+            segment.keys.add(key)
+
+    def _begin_segment(self) -> _Segment:
+        self._end_segment()
+        home = self._homes[self._process]
+        self._numbers += 1
+        path = home.path / f"{self._numbers:06}{_SUFFIX}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._active_file = os.open(path, flags, 0o600)
+        self._active_size = 0
+        self._active = segment = _Segment(path, home)
+        home.segments.add(segment)
+        self._sync_directory(home.path)
+        return segment
+
+    def _end_segment(self) -> None:
+        segment, self._active = self._active, None
+        if segment is None:
+            return
+        os.close(self._active_file)
+        self._active_file = -1
+        if not segment.keys:
+            self._drop(segment)
+
+    def _sync_directory(self, path: Path) -> None:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._fsync(file)
+        finally:
+            os.close(file)
+
+    def _tidy_quietly(self) -> None:
+        try:
+            self._tidy()
+        except OSError as error:
+            # What cannot be removed is sent once more by the next process, and is not harmful.
+            _logger.warning("cannot tidy up %s: %s", self._directory, error)
+
+    def _tidy(self) -> None:
+        self._tidying = False
+        while self._removed:
+            key = self._removed.popleft()
+            segment = self._by_key.pop(key, None)
+            if segment is None:
+                continue
+            segment.keys.discard(key)
+            if not segment.keys:
+                if segment is self._active:
+                    os.ftruncate(self._active_file, 0)
+                    self._active_size = 0
+                else:
+                    self._drop(segment)
+
+    def _drop(self, segment: _Segment) -> None:
+        """All results of a segment have their receipt."""
+        segment.home.segments.discard(segment)
+        segment.remove()
+        if not segment.home.segments and segment.home.path.name != self._process:
+            self._leave(segment.home)
+
+    def _leave(self, home: _Home) -> None:
+        """Give a directory up, and remove it when nothing is left in it."""
+        del self._homes[home.path.name]
+        if all(path.name == "lock" for path in home.path.iterdir()):
+            (home.path / "lock").unlink()
+            home.path.rmdir()
+        os.close(home.lock)
+
+    def _adopt(self) -> list[Result]:
+        results: list[Result] = []
+        with self._looking_around():
+            for path in sorted(self._directory.iterdir()):
+                # Only what looks like ours: spool_dir may hold other things too.
+                if path.name in self._homes or not _PROCESS.fullmatch(path.name):
+                    continue
+                lock = _lock(path / "lock")
+                if lock is None:
+                    continue  # its process lives
+                home = _Home(path, lock)
+                self._homes[path.name] = home
+                for file in sorted(path.glob(f"*{_SUFFIX}")):
+                    results += self._adopt_segment(file, home)
+                if not home.segments:
+                    self._leave(home)
+        return results
+
+    def _adopt_segment(self, path: Path, home: _Home) -> list[Result]:
+        segment = _Segment(path, home)
+        home.segments.add(segment)
+        results: list[Result] = []
+        for payload in _records(path.read_bytes()):
+            try:
+                result = _decoder.decode(payload)
+            except msgspec.DecodeError as error:
+                segment.unreadable = True
+                _logger.error("a result in %s cannot be read: %s; the file is kept", path, error)
+                continue
+            key = (result.run, result.attempt)
+            if key not in self._by_key:
+                self._by_key[key] = segment
+                segment.keys.add(key)
+                results.append(result)
+        if not segment.keys:
+            home.segments.discard(segment)
+            segment.remove()
+        return results
+
+    def _close(self) -> None:
+        self._tidy()
+        self._end_segment()
+        for home in list(self._homes.values()):
+            if home.segments:
+                os.close(home.lock)  # unlocks it: the next process delivers what is there
+            else:
+                self._leave(home)
+        self._homes.clear()
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a file without waiting; None when another process holds it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return None
+        raise
+    return file
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _full_fsync(file: int) -> None:
+    """Down to the medium; on macOS plain fsync stops at the drive's cache."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is None:
+        os.fsync(file)
+    else:
+        fcntl.fcntl(file, full)
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    """Payloads of all whole records; after damage, search for the next one that is whole."""
+    position = 0
+    while (position := data.find(_MAGIC, position)) >= 0:
+        if position + _HEADER.size > len(data):
+            return
+        _, length, checksum = _HEADER.unpack_from(data, position)
+        start = position + _HEADER.size
+        payload = data[start : start + length]
+        if len(payload) == length and zlib.crc32(payload) == checksum:
+            yield payload
+            position = start + length
+        else:
+            position += 1
