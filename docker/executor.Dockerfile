@@ -11,8 +11,8 @@ COPY executor_sdk/examples /app
 
 USER tickwheel
 WORKDIR /var/lib/tickwheel
-ENV PYTHONUNBUFFERED=1 TICKWHEEL_SPOOL=/var/lib/tickwheel/spool
-# Results that no admin has acknowledged yet wait here; the next process on the same volume delivers them.
+ENV PYTHONUNBUFFERED=1 XDG_STATE_HOME=/var/lib/tickwheel
+# The SDK keeps its spool below XDG_STATE_HOME: results that no admin has acknowledged yet; the next process on the same volume delivers them.
 VOLUME /var/lib/tickwheel
 
 # A node listens on no port, so there is nothing to probe from outside: the console shows whether it is alive.
