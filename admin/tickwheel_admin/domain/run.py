@@ -63,6 +63,7 @@ FAILURES = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.LOST})  # wh
 CONFIRM_MS = 5_000  # a dispatch not confirmed by then is asked about (architecture: 2.3)
 TIMEOUT_GRACE_MS = 15_000  # the sweeper ends what its node did not, this long after the timeout
 CHECK_MS = 600_000  # a run without a timeout is asked about this often
+AFTER_LOST = "retry_after_lost"  # reason of a queued run whose last attempt was lost
 CANCEL_REPEAT_MS = 2_000  # cancel is delivered again this often until the node confirms
 
 
@@ -91,7 +92,7 @@ class Run:
     attempt: int = 0  # the fence: rises with every claim
     tries: int = 0  # accepted or lost attempts; what retries are counted by
     node_id: int | None = None  # of the last attempt
-    claim_token: str | None = None  # proves an attempt; kept while a late result may count
+    claim_token: str | None = None  # proves the last attempt; kept for what comes late
     deadline_at: int | None = None  # when the sweeper looks at it; None while queued or final
     dispatched_at: int | None = None
     started_at: int | None = None
@@ -232,7 +233,6 @@ def ended(
         started_at=started_at,
         ended_at=min(now, started_at + duration_ms),
         deadline_at=None,
-        claim_token=None,
         result=result,
         message=message,
         log_lines=log_lines,
@@ -248,7 +248,6 @@ def timed_out(run: Run, policy: RetryPolicy, *, now: int) -> Move:
         state=RunState.TIMED_OUT,
         ended_at=now,
         deadline_at=None,
-        claim_token=None,
         reason="timeout_not_enforced",
         message="The node did not end the attempt in time; it may still be running there.",
     )
@@ -256,7 +255,7 @@ def timed_out(run: Run, policy: RetryPolicy, *, now: int) -> Move:
 
 
 def lost(run: Run, policy: RetryPolicy, *, now: int) -> Move:
-    """The node's lease is over. The claim token stays: a late result may still end the run."""
+    """The node's lease is over; a late result may still end the run."""
     done = replace(
         run,
         state=RunState.LOST,
@@ -267,6 +266,11 @@ def lost(run: Run, policy: RetryPolicy, *, now: int) -> Move:
         message="The node's lease ended before a result came; the attempt may have had effects.",
     )
     return _tried_again(run, done, policy, now=now)
+
+
+def postponed(run: Run, *, reason: str, until: int) -> Move:
+    """queued → queued: it cannot be placed now and must not stand in the way of others."""
+    return Move(before=run, after=replace(run, due_at=until, reason=reason))
 
 
 def cancelled_while_queued(run: Run, *, now: int) -> Move:
@@ -283,6 +287,11 @@ def cancelled_while_queued(run: Run, *, now: int) -> Move:
     return Move(before=run, after=after)
 
 
+def may_end_late(run: Run) -> bool:
+    """Whether a result of the run's last attempt still ends it although the node was lost."""
+    return run.state is RunState.LOST or (run.state is RunState.QUEUED and run.reason == AFTER_LOST)
+
+
 def _tried_again(before: Run, done: Run, policy: RetryPolicy, *, now: int) -> Move:
     """To `done`, or back to queued for another try when the policy asks for one."""
     late = before.state not in LIVE  # a lost attempt's result came after all
@@ -294,7 +303,9 @@ def _tried_again(before: Run, done: Run, policy: RetryPolicy, *, now: int) -> Mo
     ):
         return Move(before=before, after=done, unarchived=late)
     due_at = before.due_at if late else now + policy.delay_after(done.tries)
-    after = replace(done, state=RunState.QUEUED, due_at=due_at, reason="retry")
+    after = replace(
+        done, state=RunState.QUEUED, due_at=due_at, reason=f"retry_after_{done.state.value}"
+    )
     return Move(before=before, after=after, archived=_attempt_of(done))
 
 

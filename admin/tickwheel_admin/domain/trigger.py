@@ -27,6 +27,7 @@ class MisfirePolicy(StrEnum):
 
     FIRE_ONCE = "fire_once"  # one run now, for the latest missed instant
     SKIP = "skip"  # one skipped run that says how many were missed
+    FIRE_ALL = "fire_all"  # a run for each, oldest first; beyond the latest 1,000 as with skip
 
 
 MISFIRE_THRESHOLD_MS = 5_000

@@ -39,6 +39,10 @@ class DatabaseUnavailable(Exception):
     """The database did not take the transaction, however often it was repeated."""
 
 
+class Refused(Exception):
+    """The database refuses what was written, now and every time: some row is at fault."""
+
+
 class Store(Protocol):
     """What the engine and the services need of a database; the simulator has its own."""
 
@@ -49,6 +53,8 @@ class Store(Protocol):
 
         Raises:
             DatabaseUnavailable: nothing is known to have been written.
+            Refused: nothing was written, and trying again would not help.
+            sqlalchemy.exc.IntegrityError: a unique key stands against it, also when repeated.
         """
         ...
 
@@ -137,7 +143,7 @@ def _repeated(transact: Callable[[], T], *, name: str) -> T:
             failure = error
         except sa.exc.DBAPIError as error:
             if not is_transient(error):
-                raise
+                raise Refused(f"{name}: {_short(error)}") from error
             failure = error
         if attempt < REPEATS:
             # Jitter parts two admins that ran into each other; nothing is decided by it.

@@ -1,0 +1,89 @@
+"""From a trigger's next instant to the fires that must be written now (guarantee G9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tickwheel_admin.domain.schedule import Schedule
+from tickwheel_admin.domain.trigger import MISFIRE_THRESHOLD_MS, MisfirePolicy
+
+MAX_FIRES = 1_000  # of one trigger in one pass; the next pass goes on from there
+MAX_COUNTED = 1_000  # summarised fires are counted exactly up to here
+
+# How many missed fires are made up for: the latest ones; older ones are summarised.
+CAUGHT_UP = {
+    MisfirePolicy.FIRE_ONCE: 1,
+    MisfirePolicy.SKIP: 0,
+    MisfirePolicy.FIRE_ALL: 1_000,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Fires that are not made up for; one skipped run, at `last_at`, tells of them."""
+
+    count: int  # at most MAX_COUNTED + 1, which means "more than"
+    first_at: int
+    last_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to write for one trigger, oldest first."""
+
+    missed: Missed | None
+    caught_up: tuple[int, ...]  # instants of missed fires that run now
+    fires: tuple[int, ...]  # instants of fires on time
+    next_fire_at: int | None  # None: the trigger is complete
+
+
+def plan(
+    schedule: Schedule, *, next_fire_at: int, now: int, until: int, misfire: MisfirePolicy
+) -> Plan:
+    """Everything from `next_fire_at` on that is due by `until`.
+
+    Computed from the last planned instant, never from "now", so that it holds after any downtime.
+    """
+    missed: Missed | None = None
+    caught_up: tuple[int, ...] = ()
+    cursor: int | None = next_fire_at
+    threshold = now - MISFIRE_THRESHOLD_MS
+    if next_fire_at < threshold:
+        latest = _last(schedule, before=threshold, first=next_fire_at)
+        caught_up = _latest(schedule, latest, first=next_fire_at, count=CAUGHT_UP[misfire])
+        if not caught_up:
+            missed = _missed(schedule, first=next_fire_at, last=latest)
+        elif caught_up[0] > next_fire_at:
+            last = _last(schedule, before=caught_up[0], first=next_fire_at)
+            missed = _missed(schedule, first=next_fire_at, last=last)
+        cursor = schedule.next_after(latest)
+    fires: list[int] = []
+    while cursor is not None and cursor <= until and len(fires) < MAX_FIRES:
+        fires.append(cursor)
+        cursor = schedule.next_after(cursor)
+    return Plan(missed=missed, caught_up=caught_up, fires=tuple(fires), next_fire_at=cursor)
+
+
+def _last(schedule: Schedule, *, before: int, first: int) -> int:
+    """The last instant before `before`, but no earlier than the stored one, which always counts."""
+    return max(schedule.last_before(before) or first, first)
+
+
+def _latest(schedule: Schedule, latest: int, *, first: int, count: int) -> tuple[int, ...]:
+    instants: list[int] = []
+    cursor: int | None = latest
+    while cursor is not None and cursor >= first and len(instants) < count:
+        instants.append(cursor)
+        # The stored instant may be of an older schedule, which this one does not pass through.
+        earlier = schedule.last_before(cursor)
+        cursor = first if cursor > first and (earlier is None or earlier < first) else earlier
+    return tuple(reversed(instants))
+
+
+def _missed(schedule: Schedule, *, first: int, last: int) -> Missed:
+    count = 1
+    cursor = schedule.next_after(first)
+    while cursor is not None and cursor <= last and count <= MAX_COUNTED:
+        count += 1
+        cursor = schedule.next_after(cursor)
+    return Missed(count=count, first_at=first, last_at=last)

@@ -1,0 +1,112 @@
+"""What a node's report means for a run: pure decisions, batch and database are the caller's.
+
+A report counts only when it shows the run's executor, its current attempt and the claim token;
+stale messages change nothing (guarantee G6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tickwheel_admin.domain import run as runs
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.run import LIVE, Move, Run, RunState
+from tickwheel_shared.protocol import (
+    Accepted,
+    Cancel,
+    CancelReason,
+    Message,
+    Progress,
+    Receipt,
+    Refusal,
+    Refused,
+    Result,
+    ResultReceipt,
+    RunKey,
+)
+
+# How long a run waits after a refusal. A full or broken node must not be asked in a busy loop.
+REFUSAL_DELAY_MS = {
+    Refusal.FULL: 500,
+    Refusal.DRAINING: 0,
+    Refusal.UNKNOWN_HANDLER: 2_000,
+    Refusal.SPOOL_FAILED: 2_000,
+    Refusal.NEVER_SEEN: 0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What to write and what to reply."""
+
+    move: Move | None = None
+    deadline_at: int | None = None  # when the sweeper shall look next, without a move
+    reply: Message | None = None
+    refused: str | None = None  # why the report was ignored, for the log
+
+
+def proves(run: Run | None, key: RunKey | Accepted | Refused | Progress, executor_id: int) -> bool:
+    """Whether the report shows the run's executor, current attempt and claim token."""
+    return (
+        run is not None
+        and run.executor_id == executor_id
+        and run.attempt == key.attempt
+        and run.claim_token == key.token
+    )
+
+
+def on_holding(
+    run: Run | None, key: RunKey | Accepted, config: JobConfig, *, executor_id: int, now: int
+) -> Answer:
+    """The node says that it holds the attempt: accepted, an answer to a query, or held."""
+    if run is None or not proves(run, key, executor_id) or run.state not in LIVE:
+        stop = Cancel(run=key.run, attempt=key.attempt, token=key.token, reason=CancelReason.STALE)
+        return Answer(reply=stop, refused="stale_attempt")
+    if run.state is RunState.DISPATCHED:
+        return Answer(move=runs.accepted(run, timeout_ms=config.timeout_ms, now=now))
+    if config.timeout_ms is None and run.cancel_requested_at is None:
+        return Answer(deadline_at=now + runs.CHECK_MS)
+    return Answer()
+
+
+def on_refused(
+    run: Run | None, refused: Refused, config: JobConfig, *, executor_id: int, now: int
+) -> Answer:
+    """The node did not start the attempt and never will."""
+    if run is None or not proves(run, refused, executor_id) or run.state not in LIVE:
+        return Answer(refused="stale_attempt")
+    if run.state is RunState.DISPATCHED:
+        reason = f"refused_{refused.reason.value}"
+        delay_ms = REFUSAL_DELAY_MS[refused.reason]
+        return Answer(move=runs.handed_back(run, reason=reason, now=now, delay_ms=delay_ms))
+    # It had accepted, and knows nothing of it now: whatever it did is unknown.
+    return Answer(move=runs.lost(run, config.retry, now=now))
+
+
+def on_result(
+    run: Run | None, result: Result, config: JobConfig, *, executor_id: int, now: int
+) -> Answer:
+    """The attempt ended. Every answer lets the node clear its spool."""
+
+    def receipt(kind: Receipt, reason: str = "") -> ResultReceipt:
+        return ResultReceipt(run=result.run, attempt=result.attempt, receipt=kind, reason=reason)
+
+    if run is None or run.executor_id != executor_id:
+        return Answer(reply=receipt(Receipt.REFUSED, "unknown_run"), refused="unknown_run")
+    if result.attempt != run.attempt:
+        return Answer(reply=receipt(Receipt.REFUSED, "old_attempt"), refused="old_attempt")
+    if result.token != run.claim_token:
+        return Answer(reply=receipt(Receipt.REFUSED, "wrong_token"), refused="wrong_token")
+    if run.state not in LIVE and not runs.may_end_late(run):
+        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
+    move = runs.ended(
+        run,
+        result.outcome,
+        config.retry,
+        duration_ms=result.duration_ms,
+        result=bytes(result.result).decode(),
+        message=result.message or None,
+        log_lines=result.log_lines,
+        now=now,
+    )
+    return Answer(move=move, reply=receipt(Receipt.RECORDED))

@@ -1,0 +1,33 @@
+"""When a trigger fires: one interface over every kind of schedule.
+
+`parse` turns a trigger's spec into a `Schedule`. Planning, previews and edits know nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tickwheel_admin.domain.schedule.base import Schedule as Schedule
+from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
+from tickwheel_admin.domain.schedule.cron import UnixCron
+from tickwheel_admin.domain.schedule.fixed import FixedRate, Once
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+
+
+@lru_cache(maxsize=20_000)
+def parse(spec: TriggerSpec, *, saved_at: int) -> Schedule:
+    """The schedule a spec describes.
+
+    Args:
+        saved_at: UTC epoch ms; the anchor of a fixed rate that names none.
+
+    Raises:
+        ScheduleError: the spec cannot be understood, or could never fire.
+    """
+    match spec.kind:
+        case TriggerKind.CRON:
+            return UnixCron(spec)
+        case TriggerKind.FIXED_RATE:
+            return FixedRate(spec, saved_at=saved_at)
+        case TriggerKind.ONCE:
+            return Once(spec)

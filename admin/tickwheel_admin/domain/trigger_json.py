@@ -1,0 +1,19 @@
+"""A trigger's spec as the JSON text that is stored, and back."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickwheel_admin.domain.trigger import TriggerSpec
+
+_decoder = msgspec.json.Decoder(TriggerSpec)
+
+
+def spec_to_json(spec: TriggerSpec) -> str:
+    """Equal specs give equal text."""
+    return msgspec.json.encode(spec).decode()
+
+
+def spec_from_json(text: str) -> TriggerSpec:
+    """The spec that `spec_to_json` wrote."""
+    return _decoder.decode(text)

@@ -1,0 +1,122 @@
+"""Queued runs that are due go to nodes: claimed under locks, sent after the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.engine.claim import ClaimContext, Claims, claim_queued_runs
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.services.events import RUNS, Events
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.runs import due_executors
+
+log = structlog.get_logger(__name__)
+
+RUNS_PER_BATCH = 500
+OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
+AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
+
+
+class Dispatcher(Loop):
+    """Claim executor by executor, so that a full one never hides the others."""
+
+    interval_seconds = 0.5
+
+    def __init__(
+        self,
+        store: Store,
+        links: Links,
+        events: Events,
+        *,
+        random: RandomSource,
+        new_token: Callable[[], str],
+        configs: JobConfigs,
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._links = links
+        self._events = events
+        self._random = random
+        self._new_token = new_token
+        self._configs = configs
+        self._claims = 0
+        self._blocked = False
+        self._avoided: dict[tuple[int, str], float] = {}
+        self.stopped = False  # shutting down: claim nothing more
+
+    async def run_once(self) -> bool:
+        connected = self._links.connected()
+        if self.stopped or not connected:
+            return False
+        asked_at = asyncio.get_running_loop().time()
+        now, due = await self._store.read(_due, set(connected.values()))
+        self._blocked = False
+        more = False
+        for executor_id in self._turn([executor_id for executor_id, is_due, _ in due if is_due]):
+            more = await self._claim(executor_id) or more
+        later = min((at for _, _, at in due if at is not None), default=None)
+        self.aim_at(None if later is None else asked_at + (later - now) / 1000)
+        return more
+
+    def slot_freed(self) -> None:
+        """An attempt ended: claim at once if something waits for a slot."""
+        if self._blocked:
+            self.wake()
+
+    def avoid(self, node_id: int, handler: str) -> None:
+        """Pass over a node that just refused this handler."""
+        until = asyncio.get_running_loop().time() + AVOID_SECONDS
+        self._avoided[node_id, handler] = until
+
+    async def _claim(self, executor_id: int) -> bool:
+        connected = self._links.connected()
+        self._claims += 1
+        context = ClaimContext(
+            connected=frozenset(connected),
+            avoided=self._still_avoided(),
+            limit=RUNS_PER_BATCH,
+            oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
+            random=self._random,
+            new_token=self._new_token,
+            configs=self._configs,
+        )
+        claims = await self._store.run(claim_queued_runs, executor_id, context)
+        self._blocked = self._blocked or claims.blocked
+        self._send(claims)
+        return claims.claimed + claims.postponed > 0 and not claims.blocked
+
+    def _send(self, claims: Claims) -> None:
+        for node_id, requests in claims.requests.items():
+            if not self._links.send(node_id, requests):
+                # The sweeper asks the node, or settles its death; nothing is simply queued again.
+                log.info("run.unsent", node_id=node_id, runs=len(requests))
+        if claims.claimed:
+            log.debug("run.dispatched", runs=claims.claimed)
+            self._events.publish(RUNS)
+
+    def _turn(self, executor_ids: list[int]) -> list[int]:
+        """Begin elsewhere each time, so that no executor is always last."""
+        if not executor_ids:
+            return []
+        start = self._random.randrange(len(executor_ids))
+        return executor_ids[start:] + executor_ids[:start]
+
+    def _still_avoided(self) -> frozenset[tuple[int, str]]:
+        now = asyncio.get_running_loop().time()
+        self._avoided = {key: until for key, until in self._avoided.items() if until > now}
+        return frozenset(self._avoided)
+
+
+def _due(
+    conn: sa.Connection, executor_ids: Iterable[int]
+) -> tuple[int, list[tuple[int, bool, int | None]]]:
+    now = now_ms(conn)
+    return now, due_executors(conn, executor_ids, now=now)

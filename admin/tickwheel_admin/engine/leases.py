@@ -1,0 +1,82 @@
+"""Who is alive: this admin's lease and those of the nodes it hears, renewed in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.store.admins import renew_admin
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.nodes import renew_leases
+
+log = structlog.get_logger(__name__)
+
+STEADY_SECONDS = 15.0  # of unbroken renewals before this admin may declare anything dead
+MAX_GAP_SECONDS = 6.0  # between two renewals; more means a freeze or an outage
+MAX_STEP_SECONDS = 2.0  # of database time against our own; more means a clock was set
+
+
+class Leases(Loop):
+    """Renew leases, acknowledge heartbeats, and know whether our own view can be trusted."""
+
+    interval_seconds = 2.0
+
+    def __init__(self, store: Store, links: Links, *, admin_id: int) -> None:
+        super().__init__()
+        self._store = store
+        self._links = links
+        self._admin_id = admin_id
+        self._steady_since: float | None = None
+        self._renewed_at = 0.0
+        self._database_at = 0
+        self.evicted = False  # our own row was taken away: announce ourselves again
+
+    async def run_once(self) -> bool:
+        heard = dict(self._links.heard())
+        asked_at = asyncio.get_running_loop().time()
+        try:
+            known, live, database_at = await self._store.run(_renew, self._admin_id, heard)
+        except DatabaseUnavailable:
+            self._steady_since = None
+            raise
+        self._note_renewal(asked_at, database_at)
+        self.evicted = not known
+        self._links.acknowledge({node_id: heard[node_id] for node_id in live})
+        for node_id in heard.keys() - live:
+            # Declared dead meanwhile: only a new hello brings it back.
+            self._links.disconnect(node_id, "lease over")
+        return False
+
+    def may_expire(self) -> bool:
+        """Whether 15 s of unbroken renewals and steady clocks lie behind us."""
+        now = asyncio.get_running_loop().time()
+        return (
+            self._steady_since is not None
+            and now - self._renewed_at <= MAX_GAP_SECONDS
+            and now - self._steady_since >= STEADY_SECONDS
+        )
+
+    def _note_renewal(self, asked_at: float, database_at: int) -> None:
+        gap = asked_at - self._renewed_at
+        step = (database_at - self._database_at) / 1000 - gap
+        if self._steady_since is not None and (
+            gap > MAX_GAP_SECONDS or abs(step) > MAX_STEP_SECONDS
+        ):
+            log.warning("leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3))
+            self._steady_since = None
+        if self._steady_since is None:
+            self._steady_since = asked_at
+        self._renewed_at, self._database_at = asked_at, database_at
+
+
+def _renew(
+    conn: sa.Connection, admin_id: int, node_ids: Iterable[int]
+) -> tuple[bool, set[int], int]:
+    known = renew_admin(conn, admin_id=admin_id)
+    return known, renew_leases(conn, node_ids), now_ms(conn)

@@ -1,0 +1,113 @@
+"""Nodes and admins come and go: what a socket's opening and closing mean for the database."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.services.events import NODES, QUEUED, Events
+from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.nodes import (
+    Arrival,
+    admit_node,
+    end_session,
+    executor_of_token,
+    say_goodbye,
+    set_draining,
+)
+from tickwheel_admin.store.triggers import ensure_buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A node's place at this admin."""
+
+    node_id: int
+    session_id: int
+    admins: list[str]  # base URLs of all live admins
+
+
+class Membership:
+    """This admin's own entry, and the nodes that connect to it."""
+
+    def __init__(
+        self,
+        store: Store,
+        ids: Ids,
+        events: Events,
+        *,
+        admin_id: int,
+        name: str,
+        url: str,
+        version: str,
+    ) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+        self._admin_id = admin_id
+        self._name = name
+        self._url = url
+        self._version = version
+
+    @property
+    def name(self) -> str:
+        """How people call this admin."""
+        return self._name
+
+    async def enter(self) -> None:
+        """Announce this admin; again when its row was taken away during a long freeze."""
+        await self._store.run(
+            _enter, admin_id=self._admin_id, name=self._name, url=self._url, version=self._version
+        )
+
+    async def leave(self) -> None:
+        """Take this admin off the books at once."""
+        await self._store.run(leave_admin, admin_id=self._admin_id)
+
+    async def executor_of(self, token: str) -> tuple[int, str] | None:
+        """(id, name) of the executor that a node's bearer token belongs to."""
+        token_hash = hashlib.sha256(token.encode()).hexdigest()
+        return await self._store.read(executor_of_token, token_hash)
+
+    async def admit(self, arrival: Arrival) -> Admitted:
+        """Store a node that said hello."""
+        new_id = await self._ids.take("node")
+        session_id = await self._ids.take("node_session")
+        node_id, admins = await self._store.run(
+            _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
+        )
+        self._events.publish(NODES)
+        return Admitted(node_id=node_id, session_id=session_id, admins=admins)
+
+    async def part(self, *, node_id: int, session_id: int) -> None:
+        """A node's socket closed."""
+        await self._store.run(end_session, node_id=node_id, session_id=session_id)
+        self._events.publish(NODES)
+
+    async def drain(self, *, node_id: int, draining: bool) -> None:
+        """A node said that it takes no new runs, or takes them again."""
+        await self._store.run(set_draining, node_id=node_id, draining=draining)
+        self._events.publish(NODES)
+        if not draining:
+            self._events.publish(QUEUED)
+
+    async def goodbye(self, *, node_id: int) -> None:
+        """A node holds nothing any more and leaves."""
+        await self._store.run(say_goodbye, node_id=node_id)
+        self._events.publish(NODES)
+
+
+def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: str) -> None:
+    ensure_buckets(conn)
+    enter_admin(conn, admin_id=admin_id, name=name, url=url, version=version)
+
+
+def _admit(
+    conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
+) -> tuple[int, list[str]]:
+    node_id = admit_node(conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id)
+    return node_id, live_admin_urls(conn)

@@ -1,0 +1,198 @@
+"""Triggers that are due soon become queued runs, a little ahead of their instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.planning import Missed, Plan, plan
+from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.trigger import Trigger, TriggerState
+from tickwheel_admin.engine.halving import halved
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.services.events import QUEUED, Events
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.triggers import (
+    PlannedTrigger,
+    due_buckets,
+    due_triggers,
+    plan_due_triggers,
+)
+
+log = structlog.get_logger(__name__)
+
+AHEAD_MS = 2_000  # the heavy work is done before the instant
+TRIGGERS_PER_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A trigger and its plan, before ids are given to its runs."""
+
+    trigger: Trigger
+    next_fire_at: int
+    revision: int
+    config: JobConfig
+    now: int
+    plan: Plan | None = None  # None: its schedule cannot be computed, `reason` says why
+    reason: str | None = None
+
+
+class Planner(Loop):
+    """Plan bucket by bucket; other admins plan the other buckets meanwhile."""
+
+    interval_seconds = 0.5
+
+    def __init__(
+        self,
+        store: Store,
+        ids: Ids,
+        events: Events,
+        *,
+        admin_id: int,
+        random: RandomSource,
+        configs: JobConfigs,
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._ids = ids
+        self._events = events
+        self._admin_id = admin_id
+        self._random = random
+        self._configs = configs
+
+    async def run_once(self) -> bool:
+        buckets = await self._store.read(due_buckets, ahead_ms=AHEAD_MS)
+        if not buckets:
+            return False
+        # Every admin starts elsewhere, so that they seldom meet at the same bucket.
+        start = self._random.randrange(len(buckets))
+        more = False
+        for bucket_id in buckets[start:] + buckets[:start]:
+            more = await self._plan_bucket(bucket_id) or more
+        return more
+
+    async def _plan_bucket(self, bucket_id: int) -> bool:
+        drafts = await self._store.read(_draft, bucket_id, self._configs)
+        if not drafts:
+            return False
+        planned = [await self._planned(draft) for draft in drafts]
+
+        async def write(batch: Sequence[PlannedTrigger]) -> None:
+            count = await self._store.run(
+                plan_due_triggers, bucket_id=bucket_id, admin_id=self._admin_id, planned=batch
+            )
+            if count:
+                self._events.publish(QUEUED)
+
+        async def give_up(culprit: PlannedTrigger, reason: str) -> None:
+            log.error("trigger.cannot_be_planned", trigger_id=culprit.trigger_id, reason=reason)
+            await write([_in_error(culprit, reason)])
+
+        await halved(planned, write, give_up)
+        return len(drafts) == TRIGGERS_PER_BATCH
+
+    async def _planned(self, draft: _Draft) -> PlannedTrigger:
+        trigger, found = draft.trigger, draft.plan
+        if found is None:
+            return _in_error(_unplanned(draft), draft.reason or "")
+        instants = [*found.caught_up, *found.fires]
+        ids = await self._ids.take_many("run", len(instants) + bool(found.missed))
+        runs = [
+            _run(draft, at, run_id=ids.pop(0), caught_up=at in found.caught_up) for at in instants
+        ]
+        if found.missed is not None:
+            runs.insert(0, _skipped_run(draft, found.missed, run_id=ids.pop(0)))
+        complete = found.next_fire_at is None
+        return replace(
+            _unplanned(draft),
+            runs=runs,
+            next_fire_at=found.next_fire_at,
+            last_fire_at=runs[-1].scheduled_at if runs else trigger.last_fire_at,
+            state=TriggerState.COMPLETE if complete else TriggerState.ACTIVE,
+        )
+
+
+def _draft(conn: sa.Connection, bucket_id: int, configs: JobConfigs) -> list[_Draft]:
+    """Read due triggers and compute their fires, outside any lock and off the event loop."""
+    now = now_ms(conn)
+    due = due_triggers(conn, bucket_id=bucket_id, until=now + AHEAD_MS, limit=TRIGGERS_PER_BATCH)
+    known = configs.get_many(conn, {(t.job_id, revision) for t, _, revision in due})
+    drafts = []
+    for trigger, saved_at, revision in due:
+        draft = _Draft(
+            trigger=trigger,
+            next_fire_at=trigger.next_fire_at or now,
+            revision=revision,
+            config=known[trigger.job_id, revision],
+            now=now,
+        )
+        try:
+            found = plan(
+                parse(trigger.spec, saved_at=saved_at),
+                next_fire_at=draft.next_fire_at,
+                now=now,
+                until=now + AHEAD_MS,
+                misfire=trigger.spec.misfire,
+            )
+            drafts.append(replace(draft, plan=found))
+        except ScheduleError as error:
+            log.error("trigger.schedule_error", trigger_id=trigger.id, reason=str(error))
+            drafts.append(replace(draft, reason=str(error)))
+    return drafts
+
+
+def _unplanned(draft: _Draft) -> PlannedTrigger:
+    return PlannedTrigger(
+        trigger_id=draft.trigger.id,
+        version=draft.trigger.version,
+        planned_from=draft.next_fire_at,
+        runs=(),
+        next_fire_at=draft.next_fire_at,
+        last_fire_at=draft.trigger.last_fire_at,
+        state=TriggerState.ACTIVE,
+    )
+
+
+def _in_error(planned: PlannedTrigger, reason: str) -> PlannedTrigger:
+    return replace(
+        planned, runs=(), next_fire_at=None, state=TriggerState.ERROR, reason=reason[:500]
+    )
+
+
+def _run(draft: _Draft, at: int, *, run_id: int, caught_up: bool) -> Run:
+    return Run(
+        id=run_id,
+        executor_id=draft.trigger.executor_id,
+        job_id=draft.trigger.job_id,
+        job_revision=draft.revision,
+        trigger_id=draft.trigger.id,
+        origin=Origin.MISFIRE if caught_up else Origin.SCHEDULE,
+        scheduled_at=at,
+        priority=draft.config.priority,
+        created_at=draft.now,
+        state=RunState.QUEUED,
+        due_at=at,
+    )
+
+
+def _skipped_run(draft: _Draft, missed: Missed, *, run_id: int) -> Run:
+    # Data, not prose: the console says it in the reader's language and zone.
+    told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
+    return replace(
+        _run(draft, missed.last_at, run_id=run_id, caught_up=True),
+        state=RunState.SKIPPED,
+        reason="misfire",
+        message=msgspec.json.encode(told).decode(),
+        ended_at=draft.now,
+    )

@@ -1,0 +1,56 @@
+"""What the engine needs of the sockets: small protocols that `links` and the simulator fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tickwheel_shared.protocol import FromNode, Message
+
+
+class Session(Protocol):
+    """One open socket to a node, as the recorder sees it."""
+
+    node_id: int
+    executor_id: int
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Queue messages for the node; lost silently when the socket closes."""
+        ...
+
+    def opened(self) -> None:
+        """What the node held is recorded: it may be given runs from now on."""
+        ...
+
+
+class Links(Protocol):
+    """All open sockets of this admin."""
+
+    def connected(self) -> Mapping[int, int]:
+        """Node id → executor id of the nodes that may be given runs here."""
+        ...
+
+    def heard(self) -> Mapping[int, int]:
+        """Node id → sequence of its latest heartbeat, for nodes heard from recently."""
+        ...
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> bool:
+        """Queue messages for a node; False when it has no socket here."""
+        ...
+
+    def acknowledge(self, renewed: Mapping[int, int]) -> None:
+        """The renewals that cover these heartbeats (node id → sequence) are committed."""
+        ...
+
+    def disconnect(self, node_id: int, reason: str) -> None:
+        """Close the node's socket, so that it says hello anew."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message and where it came from."""
+
+    session: Session
+    message: FromNode

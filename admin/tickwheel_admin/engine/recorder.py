@@ -1,0 +1,128 @@
+"""What nodes say is collected and committed in batches; only then is it acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+import structlog
+
+from tickwheel_admin.engine.dispatcher import Dispatcher
+from tickwheel_admin.engine.halving import halved
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.ports import Received, Session
+from tickwheel_admin.engine.recording import Recorded, record
+from tickwheel_admin.services.events import RUNS, Events, log_topic
+from tickwheel_admin.store.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_shared.protocol import (
+    FromNode,
+    LogChunk,
+    LogReceipt,
+    Message,
+    Outcome,
+    Receipt,
+    Result,
+    ResultReceipt,
+)
+
+log = structlog.get_logger(__name__)
+
+MESSAGES_PER_BATCH = 1_000
+MAX_WAITING = 20_000  # messages in memory; beyond, sockets are not read
+
+
+class Recorder(Loop):
+    """While one batch is being committed the next one gathers: no fixed delay, no lone commits."""
+
+    interval_seconds = 1.0
+
+    def __init__(
+        self, store: Store, dispatcher: Dispatcher, events: Events, *, configs: JobConfigs
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._dispatcher = dispatcher
+        self._events = events
+        self._configs = configs
+        self._waiting: deque[Received] = deque()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def receive(self, session: Session, messages: Sequence[FromNode]) -> None:
+        """Take messages for the next batch."""
+        self._waiting.extend(Received(session, message) for message in messages)
+        if len(self._waiting) >= MAX_WAITING:
+            self._room.clear()
+        self.wake()
+
+    async def room(self) -> None:
+        """Wait until there is room for more; sockets are read only then."""
+        await self._room.wait()
+
+    async def run_once(self) -> bool:
+        if not self._waiting:
+            return False
+        size = min(len(self._waiting), MESSAGES_PER_BATCH)
+        batch = [self._waiting.popleft() for _ in range(size)]
+        try:
+            await halved(batch, self._write, self._give_up)
+        except DatabaseUnavailable:
+            # Nothing was acknowledged. Kept in order, and recorded twice at worst, which is once.
+            self._waiting.extendleft(reversed(batch))
+            raise
+        if len(self._waiting) < MAX_WAITING:
+            self._room.set()
+        return bool(self._waiting)
+
+    async def _write(self, batch: Sequence[Received]) -> None:
+        self._tell(await self._store.run(record, batch, self._configs))
+
+    def _tell(self, recorded: Recorded) -> None:
+        for session, reply in recorded.replies:
+            session.send([reply])
+        for session in recorded.opened:
+            session.opened()
+        for node_id, handler in recorded.refusals:
+            self._dispatcher.avoid(node_id, handler)
+        for reason, node_id, run_id in recorded.ignored:
+            log.warning("report.ignored", reason=reason, node_id=node_id, run_id=run_id)
+        if recorded.moved:
+            self._events.publish(RUNS)
+        if recorded.freed:
+            self._dispatcher.slot_freed()
+        for run_id in recorded.logged_runs:
+            self._events.publish(log_topic(run_id))
+
+    async def _give_up(self, culprit: Received, reason: str) -> None:
+        """One message that the database refuses must neither stop the others nor come again."""
+        message = culprit.message
+        log.error("report.unstorable", type=type(message).__name__, reason=reason)
+        if isinstance(message, Result) and message.message != _UNSTORABLE:
+            bare = Result(
+                run=message.run,
+                attempt=message.attempt,
+                token=message.token,
+                outcome=Outcome.FAILED,
+                duration_ms=message.duration_ms,
+                message=_UNSTORABLE,
+            )
+            await halved([Received(culprit.session, bare)], self._write, self._give_up)
+            return
+        reply = _receipt_for_nothing(message)
+        if reply is not None:
+            culprit.session.send([reply])
+
+
+_UNSTORABLE = "The result could not be stored; the admin's log says why."
+
+
+def _receipt_for_nothing(message: FromNode) -> Message | None:
+    if isinstance(message, Result):
+        return ResultReceipt(
+            run=message.run, attempt=message.attempt, receipt=Receipt.REFUSED, reason="unstorable"
+        )
+    if isinstance(message, LogChunk):
+        return LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
+    return None

@@ -1,0 +1,220 @@
+"""The recording transaction: what nodes said in the last moments becomes moves, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import reports
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.reports import Answer
+from tickwheel_admin.domain.run import LIVE, Move, RunState
+from tickwheel_admin.engine.ports import Received, Session
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.store.runs import (
+    attempt_tokens,
+    lock_runs,
+    move_runs,
+    set_deadlines,
+    set_progress,
+)
+from tickwheel_shared.protocol import (
+    MAX_MESSAGE_CHARS,
+    Accepted,
+    Held,
+    LogChunk,
+    LogReceipt,
+    Message,
+    Progress,
+    Refusal,
+    Refused,
+    Result,
+    RunKey,
+)
+
+# What the recorder takes; everything else is the session's own business.
+Recordable = Accepted | Refused | Result | Held | Progress | LogChunk
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What to do once the transaction is committed."""
+
+    replies: list[tuple[Session, Message]] = field(default_factory=list)
+    opened: list[Session] = field(default_factory=list)
+    refusals: list[tuple[int, str]] = field(default_factory=list)  # (node, handler)
+    ignored: list[tuple[str, int, int]] = field(default_factory=list)  # (why, node, run)
+    logged_runs: set[int] = field(default_factory=set)
+    moved: int = 0
+    freed: bool = False  # some slot is free again
+
+
+def record(conn: sa.Connection, batch: Sequence[Received], configs: JobConfigs) -> Recorded:
+    """Apply the messages in their order; the same messages again change nothing."""
+    now = now_ms(conn)
+    book = _Book(conn, batch, configs, now=now)
+    for received in batch:
+        book.apply(received)
+    book.write()
+    return book.recorded
+
+
+class _Book:
+    """The runs of one batch as they stand while its messages are applied."""
+
+    def __init__(
+        self, conn: sa.Connection, batch: Sequence[Received], configs: JobConfigs, *, now: int
+    ) -> None:
+        self._conn = conn
+        self._now = now
+        self._runs = lock_runs(conn, _run_ids(batch))
+        self._configs = configs.get_many(
+            conn, {(run.job_id, run.job_revision) for run in self._runs.values()}
+        )
+        self._old_tokens = attempt_tokens(conn, self._older_attempts(batch))
+        self._moves: dict[int, Move] = {}
+        self._deadlines: dict[int, int] = {}
+        self._progress: dict[int, tuple[float, str]] = {}
+        self._chunks: dict[tuple[int, int, int], LogChunk] = {}
+        self.recorded = Recorded()
+
+    def apply(self, received: Received) -> None:
+        message, session = received.message, received.session
+        match message:
+            case Accepted():
+                self._answer(session, message.run, self._holding(session, message))
+            case Held():
+                for key in message.runs:
+                    self._answer(session, key.run, self._holding(session, key))
+                self.recorded.opened.append(session)
+            case Refused():
+                self._refuse(session, message)
+            case Result():
+                self._answer(
+                    session,
+                    message.run,
+                    reports.on_result(
+                        self._runs.get(message.run),
+                        message,
+                        self._config(message.run),
+                        executor_id=session.executor_id,
+                        now=self._now,
+                    ),
+                )
+            case Progress():
+                self._note_progress(session, message)
+            case LogChunk():
+                self._keep_lines(session, message)
+
+    def write(self) -> None:
+        moves = list(self._moves.values())
+        move_runs(self._conn, moves)
+        set_deadlines(
+            self._conn,
+            [(run_id, at) for run_id, at in self._deadlines.items() if run_id not in self._moves],
+        )
+        set_progress(
+            self._conn,
+            [
+                (run_id, share, text)
+                for run_id, (share, text) in sorted(self._progress.items())
+                if self._runs[run_id].state is RunState.RUNNING
+            ],
+        )
+        append_log_chunks(self._conn, list(self._chunks.values()))
+        self.recorded.moved = len(moves)
+        self.recorded.freed = any(
+            move.before.state in LIVE and move.after.state not in LIVE for move in moves
+        )
+
+    def _holding(self, session: Session, key: Accepted | RunKey) -> Answer:
+        return reports.on_holding(
+            self._runs.get(key.run),
+            key,
+            self._config(key.run),
+            executor_id=session.executor_id,
+            now=self._now,
+        )
+
+    def _refuse(self, session: Session, refused: Refused) -> None:
+        config = self._config(refused.run)
+        answer = reports.on_refused(
+            self._runs.get(refused.run),
+            refused,
+            config,
+            executor_id=session.executor_id,
+            now=self._now,
+        )
+        if answer.move is not None and refused.reason is not Refusal.NEVER_SEEN:
+            self.recorded.refusals.append((session.node_id, config.handler))
+        self._answer(session, refused.run, answer)
+
+    def _note_progress(self, session: Session, progress: Progress) -> None:
+        run = self._runs.get(progress.run)
+        if run is not None and reports.proves(run, progress, session.executor_id):
+            share = min(max(progress.fraction, 0.0), 1.0)
+            self._progress[run.id] = (share, progress.text[:MAX_MESSAGE_CHARS])
+
+    def _keep_lines(self, session: Session, chunk: LogChunk) -> None:
+        run = self._runs.get(chunk.run)
+        if run is not None and run.executor_id == session.executor_id:
+            current = run.attempt == chunk.attempt
+            token = run.claim_token if current else self._old_tokens.get((chunk.run, chunk.attempt))
+            if token == chunk.token:
+                self._chunks[chunk.run, chunk.attempt, chunk.first_seq] = chunk
+                self.recorded.logged_runs.add(chunk.run)
+        # A chunk nobody wants is acknowledged too: the node must not keep it for ever.
+        receipt = LogReceipt(run=chunk.run, attempt=chunk.attempt, first_seq=chunk.first_seq)
+        self.recorded.replies.append((session, receipt))
+
+    def _answer(self, session: Session, run_id: int, answer: Answer) -> None:
+        if answer.move is not None:
+            self._runs[run_id] = answer.move.after
+            earlier = self._moves.get(run_id)
+            self._moves[run_id] = answer.move if earlier is None else _merged(earlier, answer.move)
+        if answer.deadline_at is not None:
+            self._deadlines[run_id] = answer.deadline_at
+        if answer.reply is not None:
+            self.recorded.replies.append((session, answer.reply))
+        if answer.refused is not None:
+            self.recorded.ignored.append((answer.refused, session.node_id, run_id))
+
+    def _config(self, run_id: int) -> JobConfig:
+        run = self._runs.get(run_id)
+        return _NO_JOB if run is None else self._configs[run.job_id, run.job_revision]
+
+    def _older_attempts(self, batch: Sequence[Received]) -> set[tuple[int, int]]:
+        return {
+            (chunk.run, chunk.attempt)
+            for chunk in (received.message for received in batch)
+            if isinstance(chunk, LogChunk)
+            and chunk.run in self._runs
+            and chunk.attempt < self._runs[chunk.run].attempt
+        }
+
+
+_NO_JOB = JobConfig(name="", handler="")  # stands in where the run is unknown and nothing is done
+
+
+def _run_ids(batch: Sequence[Received]) -> set[int]:
+    ids: set[int] = set()
+    for received in batch:
+        match received.message:
+            case Held(runs=keys):
+                ids.update(key.run for key in keys)
+            case Accepted() | Refused() | Result() | Progress() | LogChunk() as message:
+                ids.add(message.run)
+    return ids
+
+
+def _merged(first: Move, second: Move) -> Move:
+    """Two moves of one run in one batch are written as one."""
+    return replace(
+        second,
+        before=first.before,
+        archived=None if second.unarchived else second.archived or first.archived,
+    )

@@ -1,0 +1,65 @@
+"""Admins: who serves this database, and since when."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import ADMIN_LEASE_MS
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.tables import admin, node_session
+
+
+def enter_admin(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: str) -> None:
+    """Announce a newly started admin."""
+    now = now_ms(conn)
+    conn.execute(sa.delete(admin).where(admin.c.id == admin_id))
+    conn.execute(
+        sa.insert(admin).values(
+            id=admin_id,
+            name=name,
+            url=url,
+            version=version,
+            started_at=now,
+            lease_expires_at=now + ADMIN_LEASE_MS,
+        )
+    )
+
+
+def renew_admin(conn: sa.Connection, *, admin_id: int) -> bool:
+    """Extend this admin's lease; False when its row is gone and it must enter again."""
+    renewed = conn.execute(
+        sa.update(admin)
+        .where(admin.c.id == admin_id)
+        .values(lease_expires_at=now_ms(conn) + ADMIN_LEASE_MS)
+    )
+    return renewed.rowcount == 1
+
+
+def leave_admin(conn: sa.Connection, *, admin_id: int) -> None:
+    """Take a stopping admin and its node sessions off the books."""
+    conn.execute(sa.delete(node_session).where(node_session.c.admin_id == admin_id))
+    conn.execute(sa.delete(admin).where(admin.c.id == admin_id))
+
+
+def live_admin_urls(conn: sa.Connection) -> list[str]:
+    """Where nodes reach the admins that are up."""
+    rows = conn.execute(
+        sa.select(admin.c.url).where(admin.c.lease_expires_at > now_ms(conn)).order_by(admin.c.url)
+    )
+    return list(dict.fromkeys(rows.scalars()))
+
+
+def remove_dead_admins(conn: sa.Connection) -> list[int]:
+    """Forget admins whose lease is over, and the sessions they had; returns their ids."""
+    ids = list(
+        conn.execute(
+            sa.select(admin.c.id)
+            .where(admin.c.lease_expires_at <= now_ms(conn))
+            .order_by(admin.c.id)
+            .with_for_update(skip_locked=True)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(sa.delete(node_session).where(node_session.c.admin_id.in_(ids)))
+        conn.execute(sa.delete(admin).where(admin.c.id.in_(ids)))
+    return ids

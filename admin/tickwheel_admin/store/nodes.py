@@ -1,0 +1,265 @@
+"""Nodes, who hears them, and their leases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.run import LIVE
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.tables import ALIVE, admin, executor, node, node_session, run
+
+_LIVE_RUNS = sorted(state.value for state in LIVE)
+_OVER = (NodeState.DEAD.value, NodeState.GONE.value)
+
+
+def node_from_row(row: Any) -> Node:
+    """A domain node from a row with all columns of the table."""
+    return Node(
+        id=row.id,
+        executor_id=row.executor_id,
+        name=row.name,
+        state=NodeState(row.state),
+        draining=bool(row.draining),
+        slots=row.slots,
+        in_use=row.in_use,
+        handlers=frozenset(msgspec.json.decode(row.handlers, type=list[str])),
+        labels=msgspec.json.decode(row.labels, type=dict[str, str]),
+        sdk=row.sdk,
+        address=row.address,
+        connected_at=row.connected_at,
+        lease_expires_at=row.lease_expires_at,
+        ended_at=row.ended_at,
+    )
+
+
+def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:
+    """(id, name) of the executor that the token belongs to."""
+    row = conn.execute(
+        sa.select(executor.c.id, executor.c.name).where(
+            executor.c.token_hash == token_hash, executor.c.deleted_at == ALIVE
+        )
+    ).one_or_none()
+    return None if row is None else (row.id, row.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What a node says of itself in hello."""
+
+    executor_id: int
+    node_key: str
+    name: str
+    sdk: str
+    slots: int
+    handlers: list[str]
+    labels: dict[str, str]
+    address: str
+
+
+def admit_node(
+    conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
+) -> int:
+    """Store the node, or bring it back to life, with a session at this admin; returns its id."""
+    now = now_ms(conn)
+    said = {
+        "name": arrival.name,
+        "state": NodeState.LIVE.value,
+        "slots": arrival.slots,
+        "handlers": msgspec.json.encode(sorted(set(arrival.handlers))).decode(),
+        "labels": msgspec.json.encode(arrival.labels).decode(),
+        "sdk": arrival.sdk,
+        "address": arrival.address,
+        "lease_expires_at": now + LEASE_MS,
+        "ended_at": None,
+    }
+    row = conn.execute(
+        sa.select(node.c.id)
+        .where(node.c.executor_id == arrival.executor_id, node.c.node_key == arrival.node_key)
+        .with_for_update()
+    ).one_or_none()
+    if row is None:
+        node_id = new_id
+        conn.execute(
+            sa.insert(node).values(
+                id=node_id,
+                executor_id=arrival.executor_id,
+                node_key=arrival.node_key,
+                draining=False,
+                in_use=0,
+                connected_at=now,
+                **said,
+            )
+        )
+    else:
+        node_id = row.id
+        conn.execute(sa.update(node).where(node.c.id == node_id).values(**said))
+    conn.execute(
+        sa.delete(node_session).where(
+            node_session.c.node_id == node_id, node_session.c.admin_id == admin_id
+        )
+    )
+    conn.execute(
+        sa.insert(node_session).values(
+            node_id=node_id, admin_id=admin_id, session_id=session_id, connected_at=now
+        )
+    )
+    return node_id
+
+
+def end_session(conn: sa.Connection, *, node_id: int, session_id: int) -> None:
+    """A socket closed: shorten the lease unless another live admin still hears the node."""
+    ended = conn.execute(
+        sa.delete(node_session).where(
+            node_session.c.node_id == node_id, node_session.c.session_id == session_id
+        )
+    )
+    if ended.rowcount == 0:
+        return  # a newer socket of the same node took its place
+    now = now_ms(conn)
+    heard = conn.execute(
+        sa.select(node_session.c.admin_id)
+        .join(admin, admin.c.id == node_session.c.admin_id)
+        .where(node_session.c.node_id == node_id, admin.c.lease_expires_at > now)
+        .limit(1)
+    ).one_or_none()
+    if heard is None:
+        conn.execute(
+            sa.update(node)
+            .where(
+                node.c.id == node_id,
+                node.c.state == NodeState.LIVE.value,
+                node.c.lease_expires_at > now + CLOSED_LEASE_MS,
+            )
+            .values(lease_expires_at=now + CLOSED_LEASE_MS)
+        )
+
+
+def set_draining(conn: sa.Connection, *, node_id: int, draining: bool) -> None:
+    """Note whether the node takes new runs."""
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(draining=draining))
+
+
+def say_goodbye(conn: sa.Connection, *, node_id: int) -> None:
+    """The node holds nothing any more and leaves at once."""
+    conn.execute(
+        sa.update(node)
+        .where(node.c.id == node_id, node.c.state == NodeState.LIVE.value)
+        .values(state=NodeState.GONE.value, ended_at=now_ms(conn))
+    )
+
+
+def renew_leases(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
+    """Extend the leases of live nodes in one statement; returns those that are live."""
+    ids = sorted(node_ids)
+    if not ids:
+        return set()
+    conn.execute(
+        sa.update(node)
+        .where(node.c.id.in_(ids), node.c.state == NodeState.LIVE.value)
+        .values(lease_expires_at=now_ms(conn) + LEASE_MS)
+    )
+    rows = conn.execute(
+        sa.select(node.c.id).where(node.c.id.in_(ids), node.c.state == NodeState.LIVE.value)
+    )
+    return set(rows.scalars())
+
+
+def expire_nodes(conn: sa.Connection) -> list[int]:
+    """Declare nodes dead whose lease is over; returns them."""
+    now = now_ms(conn)
+    over = sa.and_(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at <= now)
+    ids = list(
+        conn.execute(
+            sa.select(node.c.id)
+            .where(over)
+            .order_by(node.c.id)
+            .limit(500)
+            .with_for_update(skip_locked=True)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(
+            sa.update(node)
+            .where(node.c.id.in_(ids), over)
+            .values(state=NodeState.DEAD.value, ended_at=now)
+        )
+        conn.execute(sa.delete(node_session).where(node_session.c.node_id.in_(ids)))
+    return ids
+
+
+def ended_nodes_with_runs(conn: sa.Connection) -> list[int]:
+    """Dead or gone nodes that still hold slots: their runs are to be moved on."""
+    rows = conn.execute(
+        sa.select(node.c.id).where(node.c.state.in_(_OVER), node.c.in_use > 0).limit(500)
+    )
+    return list(rows.scalars())
+
+
+def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]:
+    """Nodes of the executor that may be given runs, by name."""
+    rows = conn.execute(
+        sa.select(node)
+        .where(
+            node.c.executor_id == executor_id,
+            node.c.state == NodeState.LIVE.value,
+            node.c.lease_expires_at > now,
+        )
+        .order_by(node.c.name, node.c.id)
+    )
+    return [node_from_row(row) for row in rows]
+
+
+def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:
+    """Take `count` slots of a node that is live and has them; the row stays locked."""
+    taken = conn.execute(
+        sa.update(node)
+        .where(
+            node.c.id == node_id,
+            node.c.state == NodeState.LIVE.value,
+            node.c.draining.is_(False),
+            node.c.lease_expires_at > now,
+            node.c.in_use + count <= node.c.slots,
+        )
+        .values(in_use=node.c.in_use + count)
+    )
+    return taken.rowcount == 1
+
+
+def miscounted_nodes(conn: sa.Connection) -> list[int]:
+    """Nodes whose `in_use` differs from their live runs; a hint, read without locks."""
+    counted = (
+        sa.select(run.c.node_id, sa.func.count().label("runs"))
+        .where(run.c.state.in_(_LIVE_RUNS))
+        .group_by(run.c.node_id)
+        .subquery()
+    )
+    actual = sa.func.coalesce(counted.c.runs, 0)
+    rows = conn.execute(
+        sa.select(node.c.id)
+        .outerjoin(counted, counted.c.node_id == node.c.id)
+        .where(sa.or_(node.c.state == NodeState.LIVE.value, node.c.in_use != 0))
+        .where(node.c.in_use != actual)
+        .order_by(node.c.id)
+    )
+    return list(rows.scalars())
+
+
+def recount_slots(conn: sa.Connection, node_id: int) -> None:
+    """Set `in_use` to the number of live runs.
+
+    The node's row is locked first: a claim or an end that is under way has either committed, and
+    is counted, or waits for this lock and adds its own change afterwards.
+    """
+    conn.execute(sa.select(node.c.id).where(node.c.id == node_id).with_for_update()).one_or_none()
+    count = conn.execute(
+        sa.select(sa.func.count())
+        .select_from(run)
+        .where(run.c.state.in_(_LIVE_RUNS), run.c.node_id == node_id)
+    ).scalar_one()
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(in_use=count))

@@ -1,0 +1,287 @@
+"""The run ledger's hot path: fires in, claims, moves. Lists for people are in `run_lists`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import LIVE, MOVES, Attempt, Move, Origin, Run, RunState
+from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.database import Repeat
+from tickwheel_admin.store.tables import executor, node, run, run_attempt
+
+RUN_COLUMNS = tuple(field.name for field in fields(Run))
+_SELECTED = [run.c[name] for name in RUN_COLUMNS]
+_ATTEMPT_COLUMNS = tuple(field.name for field in fields(Attempt))
+# What a move may change; the rest of a row never changes.
+_MOVED = (
+    "state",
+    "due_at",
+    "attempt",
+    "tries",
+    "node_id",
+    "claim_token",
+    "deadline_at",
+    "dispatched_at",
+    "started_at",
+    "ended_at",
+    "cancel_requested_at",
+    "reason",
+    "message",
+    "result",
+    "log_lines",
+)
+_LIVE_VALUES = sorted(state.value for state in LIVE)
+
+
+def run_from_row(row: Any) -> Run:
+    """A domain run from a row that has at least RUN_COLUMNS."""
+    values = {name: getattr(row, name) for name in RUN_COLUMNS}
+    values["state"] = RunState(values["state"])
+    values["origin"] = Origin(values["origin"])
+    return Run(**values)
+
+
+def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
+    """Write the runs of fires; a fire that is already in the ledger counts as planned."""
+    insert_rows(
+        conn,
+        run,
+        [_run_row(r) for r in runs],
+        columns=RUN_COLUMNS,
+        ignore_duplicates_of=("trigger_id", "scheduled_at", "shard_index"),
+    )
+
+
+def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
+    """Write a run that somebody asked for; returns the id of the run with its request key.
+
+    The same request, sent twice, is one run (guarantee G2).
+    """
+    if requested.request_key is not None:
+        standing = conn.execute(
+            sa.select(run.c.id).where(
+                run.c.job_id == requested.job_id, run.c.request_key == requested.request_key
+            )
+        ).scalar_one_or_none()
+        if standing is not None:
+            return int(standing)
+    insert_rows(conn, run, [_run_row(requested)], columns=RUN_COLUMNS)
+    return requested.id
+
+
+def due_executors(
+    conn: sa.Connection, executor_ids: Iterable[int], *, now: int
+) -> list[tuple[int, bool, int | None]]:
+    """(executor, has runs due now, next due instant after now) for executors with queued runs."""
+    queued = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
+    first = sa.select(sa.func.min(run.c.due_at)).where(queued).scalar_subquery()
+    later = sa.select(sa.func.min(run.c.due_at)).where(queued, run.c.due_at > now).scalar_subquery()
+    rows = conn.execute(
+        sa.select(executor.c.id, first.label("first_at"), later.label("later_at")).where(
+            executor.c.id.in_(sorted(executor_ids))
+        )
+    )
+    return [(row.id, row.first_at <= now, row.later_at) for row in rows if row.first_at is not None]
+
+
+def claimable_runs(
+    conn: sa.Connection, *, executor_id: int, now: int, limit: int, oldest_first: bool
+) -> list[Run]:
+    """Queued runs that are due, most urgent (or oldest) first; read without a lock."""
+    order = (run.c.due_at,) if oldest_first else (run.c.priority, run.c.due_at)
+    rows = conn.execute(
+        sa.select(*_SELECTED)
+        .where(
+            run.c.executor_id == executor_id,
+            run.c.state == RunState.QUEUED.value,
+            run.c.due_at <= now,
+        )
+        .order_by(*order)
+        .limit(limit)
+    )
+    return [run_from_row(row) for row in rows]
+
+
+def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> list[Run]:
+    """Those of the runs that are still claimable and that no other admin is claiming."""
+    rows = conn.execute(
+        sa.select(*_SELECTED)
+        .where(
+            run.c.id.in_(sorted(ids)),
+            run.c.state == RunState.QUEUED.value,
+            run.c.due_at <= now,
+        )
+        .order_by(run.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    return [run_from_row(row) for row in rows]
+
+
+def lock_runs(conn: sa.Connection, ids: Iterable[int]) -> dict[int, Run]:
+    """The runs that exist, locked in ascending order of id."""
+    rows = conn.execute(
+        sa.select(*_SELECTED).where(run.c.id.in_(sorted(ids))).order_by(run.c.id).with_for_update()
+    )
+    return {row.id: run_from_row(row) for row in rows}
+
+
+def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bool = False) -> None:
+    """Change runs, archive their ended attempts and give and take slots on their nodes.
+
+    The one function that writes a run's state. The runs must be locked by this transaction.
+
+    Args:
+        slots_are_taken: a claim has taken the slots already, on the condition that they were free.
+
+    Raises:
+        Repeat: a run was not where the move says it was; nothing may be committed.
+    """
+    by_source: defaultdict[RunState, list[Move]] = defaultdict(list)
+    for move in moves:
+        source, target = move.before.state, move.after.state
+        if source is not target and target not in MOVES.get(source, ()):
+            raise AssertionError(f"run {move.before.id}: {source} to {target} is not a legal move")
+        by_source[source].append(move)
+    for source, group in by_source.items():
+        matched = update_rows(
+            conn,
+            run,
+            [_moved_row(move) for move in group],
+            match=("id",),
+            values=(*_MOVED, "progress", "progress_text"),
+            where="t.state = :source",
+            params={"source": source.value},
+        )
+        if matched != len(group):
+            raise Repeat(f"{len(group) - matched} runs had left {source}")
+    _archive_attempts(conn, moves)
+    if not slots_are_taken:
+        _change_slots(conn, moves)
+
+
+def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
+    """Give and take slots on the moves' nodes, in ascending order of node id."""
+    changes: defaultdict[int, int] = defaultdict(int)
+    for move in moves:
+        for node_id, change in move.slots:
+            changes[node_id] += change
+    for node_id in sorted(changes):
+        if changes[node_id]:
+            conn.execute(
+                sa.update(node)
+                .where(node.c.id == node_id)
+                .values(in_use=node.c.in_use + changes[node_id])
+            )
+
+
+def _archive_attempts(conn: sa.Connection, moves: Sequence[Move]) -> None:
+    insert_rows(
+        conn,
+        run_attempt,
+        [
+            {name: getattr(move.archived, name) for name in _ATTEMPT_COLUMNS}
+            for move in moves
+            if move.archived is not None
+        ],
+        columns=_ATTEMPT_COLUMNS,
+        replace_duplicates_of=("run_id", "attempt"),
+    )
+    for move in moves:
+        if move.unarchived:
+            conn.execute(
+                sa.delete(run_attempt).where(
+                    run_attempt.c.run_id == move.after.id,
+                    run_attempt.c.attempt == move.after.attempt,
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastDeadline:
+    """A live run that the sweeper must look at."""
+
+    run_id: int
+    node_id: int | None
+
+
+def runs_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[PastDeadline]:
+    """Live runs whose deadline has passed, longest ago first; read from the index alone."""
+    rows = conn.execute(
+        sa.select(run.c.id, run.c.node_id)
+        .where(run.c.state.in_(_LIVE_VALUES), run.c.deadline_at <= now)
+        .order_by(run.c.deadline_at)
+        .limit(limit)
+    )
+    return [PastDeadline(run_id=row.id, node_id=row.node_id) for row in rows]
+
+
+def live_runs_of_nodes(conn: sa.Connection, node_ids: Iterable[int], *, limit: int) -> list[int]:
+    """Ids of dispatched and running runs on these nodes; reads the live part of an index."""
+    rows = conn.execute(
+        sa.select(run.c.id)
+        .where(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
+        .limit(limit)
+    )
+    return list(rows.scalars())
+
+
+def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> None:
+    """Say when the sweeper looks next at each (run id, instant); the runs must be locked."""
+    update_rows(
+        conn,
+        run,
+        [{"id": run_id, "deadline_at": deadline_at} for run_id, deadline_at in deadlines],
+        match=("id",),
+        values=("deadline_at",),
+    )
+
+
+def set_progress(conn: sa.Connection, reports: Sequence[tuple[int, float, str]]) -> None:
+    """Keep the latest (run id, fraction, text); the runs must be locked and running."""
+    update_rows(
+        conn,
+        run,
+        [
+            {"id": run_id, "progress": share, "progress_text": text}
+            for run_id, share, text in reports
+        ],
+        match=("id",),
+        values=("progress", "progress_text"),
+    )
+
+
+def attempt_tokens(
+    conn: sa.Connection, attempts: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], str | None]:
+    """Claim tokens of archived attempts, by (run, attempt)."""
+    wanted = set(attempts)
+    rows = conn.execute(
+        sa.select(run_attempt.c.run_id, run_attempt.c.attempt, run_attempt.c.claim_token).where(
+            run_attempt.c.run_id.in_(sorted({run_id for run_id, _ in wanted}))
+        )
+    )
+    return {
+        (row.run_id, row.attempt): row.claim_token
+        for row in rows
+        if (row.run_id, row.attempt) in wanted
+    }
+
+
+def _run_row(requested: Run) -> dict[str, Any]:
+    row = {name: getattr(requested, name) for name in RUN_COLUMNS}
+    row["state"] = requested.state.value
+    row["origin"] = requested.origin.value
+    return row
+
+
+def _moved_row(move: Move) -> dict[str, Any]:
+    after = move.after
+    row = {name: getattr(after, name) for name in _MOVED}
+    row["id"] = after.id
+    row["state"] = after.state.value
+    return row  # without progress: it belongs to the state that was left, and becomes NULL

@@ -1,0 +1,143 @@
+"""Triggers: what is due, and planning it: fires and the advance in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import Run
+from tickwheel_admin.domain.trigger import Trigger, TriggerState
+from tickwheel_admin.domain.trigger_json import spec_from_json
+from tickwheel_admin.store.batch import update_rows
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.runs import insert_fires
+from tickwheel_admin.store.tables import bucket, job, trigger
+
+# Admins plan side by side, each one bucket at a time. More buckets would only mean more look-ups.
+BUCKETS = 16
+
+
+def bucket_of(trigger_id: int) -> int:
+    """The bucket a new trigger belongs to."""
+    return trigger_id % BUCKETS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTrigger:
+    """A trigger's fires, and how it stands after them."""
+
+    trigger_id: int
+    version: int  # as it was read; an edit in between makes the plan void
+    planned_from: int  # its next_fire_at as it was read
+    runs: Sequence[Run]
+    next_fire_at: int | None
+    last_fire_at: int | None
+    state: TriggerState
+    reason: str | None = None
+
+
+def trigger_from_row(row: Any) -> Trigger:
+    """A domain trigger from a row with all columns of the table."""
+    return Trigger(
+        id=row.id,
+        job_id=row.job_id,
+        executor_id=row.executor_id,
+        bucket=row.bucket,
+        spec=spec_from_json(row.spec),
+        paused=bool(row.paused),
+        state=TriggerState(row.state),
+        reason=row.reason,
+        next_fire_at=row.next_fire_at,
+        last_fire_at=row.last_fire_at,
+        version=row.version,
+    )
+
+
+def ensure_buckets(conn: sa.Connection) -> None:
+    """Create the bucket rows that are missing; a race between two admins is repeated."""
+    present = set(conn.execute(sa.select(bucket.c.id)).scalars())
+    missing = [
+        {"id": number, "planned_at": 0, "planned_by": 0}
+        for number in range(BUCKETS)
+        if number not in present
+    ]
+    if missing:
+        conn.execute(sa.insert(bucket), missing)
+
+
+def due_buckets(conn: sa.Connection, *, ahead_ms: int) -> list[int]:
+    """Buckets that hold a trigger due within `ahead_ms`; one index look-up a bucket."""
+    first = (
+        sa.select(sa.func.min(trigger.c.next_fire_at))
+        .where(trigger.c.bucket == bucket.c.id)
+        .scalar_subquery()
+    )
+    until = now_ms(conn) + ahead_ms
+    rows = conn.execute(sa.select(bucket.c.id, first.label("first_at")).order_by(bucket.c.id))
+    return [row.id for row in rows if row.first_at is not None and row.first_at <= until]
+
+
+def due_triggers(
+    conn: sa.Connection, *, bucket_id: int, until: int, limit: int
+) -> list[tuple[Trigger, int, int]]:
+    """(trigger, when it was created, its job's revision), soonest first; read without a lock."""
+    rows = conn.execute(
+        sa.select(trigger, job.c.revision)
+        .join(job, job.c.id == trigger.c.job_id)
+        .where(trigger.c.bucket == bucket_id, trigger.c.next_fire_at <= until)
+        .order_by(trigger.c.next_fire_at)
+        .limit(limit)
+    )
+    return [(trigger_from_row(row), row.created_at, row.revision) for row in rows]
+
+
+def plan_due_triggers(
+    conn: sa.Connection, *, bucket_id: int, admin_id: int, planned: Sequence[PlannedTrigger]
+) -> int | None:
+    """Write the fires and advance the triggers; returns how many triggers were planned.
+
+    None: another admin is planning this bucket. Plans whose trigger changed since it was read are
+    left out. The bucket's lock is also a write, so it holds on clusters whose locks are local.
+    """
+    locked = conn.execute(
+        sa.select(bucket.c.id).where(bucket.c.id == bucket_id).with_for_update(skip_locked=True)
+    ).one_or_none()
+    if locked is None:
+        return None
+    conn.execute(
+        sa.update(bucket)
+        .where(bucket.c.id == bucket_id)
+        .values(planned_at=now_ms(conn), planned_by=admin_id)
+    )
+    unchanged = {
+        (row.id, row.version, row.next_fire_at)
+        for row in conn.execute(
+            sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
+            .where(trigger.c.id.in_([plan.trigger_id for plan in planned]))
+            .order_by(trigger.c.id)
+            .with_for_update()
+        )
+    }
+    valid = [p for p in planned if (p.trigger_id, p.version, p.planned_from) in unchanged]
+    insert_fires(conn, [run for plan in valid for run in plan.runs])
+    update_rows(
+        conn,
+        trigger,
+        [
+            {
+                "id": plan.trigger_id,
+                "version": plan.version,
+                "next_fire_at": plan.next_fire_at,
+                "last_fire_at": plan.last_fire_at,
+                "state": plan.state.value,
+                "reason": plan.reason,
+            }
+            for plan in valid
+        ],
+        match=("id", "version"),
+        values=("next_fire_at", "last_fire_at", "state", "reason"),
+    )
+    return len(valid)
