@@ -1,0 +1,178 @@
+"""Executors and what their nodes offer, for people; nodes' lives are in `store.nodes`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.store.nodes import node_from_row
+from tickwheel_admin.store.tables import ALIVE, executor, job, node
+
+_handlers = msgspec.json.Decoder(list[str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExecutor:
+    """An executor without its token."""
+
+    id: int
+    name: str
+    description: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What the live nodes of an executor, or of all, can hold."""
+
+    live_nodes: int = 0
+    slots: int = 0
+    in_use: int = 0
+
+
+_SELECTED = sa.select(
+    executor.c.id, executor.c.name, executor.c.description, executor.c.created_at
+).where(executor.c.deleted_at == ALIVE)
+
+
+def list_executors(
+    conn: sa.Connection, *, scope: Iterable[int] | None, limit: int
+) -> list[StoredExecutor]:
+    """By name; at most `limit`."""
+    statement = _SELECTED.order_by(executor.c.name).limit(limit)
+    if scope is not None:
+        statement = statement.where(executor.c.id.in_(sorted(scope)))
+    return [_stored(row) for row in conn.execute(statement)]
+
+
+def get_executor(
+    conn: sa.Connection, executor_id: int, *, lock: bool = False
+) -> StoredExecutor | None:
+    """The executor, unless it is deleted. A lock holds off its deletion."""
+    statement = _SELECTED.where(executor.c.id == executor_id)
+    row = conn.execute(statement.with_for_update() if lock else statement).one_or_none()
+    return None if row is None else _stored(row)
+
+
+def executor_name_is_taken(conn: sa.Connection, name: str) -> bool:
+    """Whether an executor that is not deleted has the name."""
+    found = sa.select(executor.c.id).where(executor.c.name == name, executor.c.deleted_at == ALIVE)
+    return conn.execute(found).first() is not None
+
+
+def add_executor(
+    conn: sa.Connection,
+    *,
+    executor_id: int,
+    name: str,
+    description: str,
+    token_hash: str,
+    now: int,
+) -> None:
+    """Insert an executor; its unique name is the database's to guard."""
+    conn.execute(
+        sa.insert(executor).values(
+            id=executor_id,
+            name=name,
+            description=description,
+            token_hash=token_hash,
+            created_at=now,
+            deleted_at=ALIVE,
+        )
+    )
+
+
+def replace_token(conn: sa.Connection, executor_id: int, *, token_hash: str) -> None:
+    """From the commit on the old token opens nothing."""
+    conn.execute(
+        sa.update(executor).where(executor.c.id == executor_id).values(token_hash=token_hash)
+    )
+
+
+def delete_executor(conn: sa.Connection, executor_id: int, *, now: int) -> None:
+    """Mark it deleted; its name is free again and its token opens nothing."""
+    conn.execute(
+        sa.update(executor)
+        .where(executor.c.id == executor_id)
+        .values(deleted_at=now, token_hash=f"deleted {executor_id}")
+    )
+
+
+def has_jobs(conn: sa.Connection, executor_id: int) -> bool:
+    """Whether any job of it is not deleted."""
+    found = sa.select(job.c.id).where(job.c.executor_id == executor_id, job.c.deleted_at == ALIVE)
+    return conn.execute(found.limit(1)).first() is not None
+
+
+def count_jobs(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, int]:
+    """Jobs by executor, read from the index `uq_job_name` alone."""
+    rows = conn.execute(
+        sa.select(job.c.executor_id, sa.func.count().label("jobs"))
+        .where(job.c.executor_id.in_(executor_ids), job.c.deleted_at == ALIVE)
+        .group_by(job.c.executor_id)
+    )
+    return {row.executor_id: row.jobs for row in rows}
+
+
+def capacities(conn: sa.Connection, *, scope: Iterable[int] | None) -> dict[int, Capacity]:
+    """What live nodes can hold, by executor; costs one index entry per live node."""
+    statement = (
+        sa.select(
+            node.c.executor_id,
+            sa.func.count().label("nodes"),
+            sa.func.sum(node.c.slots).label("slots"),
+            sa.func.sum(node.c.in_use).label("in_use"),
+        )
+        .where(node.c.state == NodeState.LIVE.value)
+        .group_by(node.c.executor_id)
+    )
+    if scope is not None:
+        statement = statement.where(node.c.executor_id.in_(sorted(scope)))
+    return {
+        row.executor_id: Capacity(
+            live_nodes=row.nodes, slots=int(row.slots), in_use=int(row.in_use)
+        )
+        for row in conn.execute(statement)
+    }
+
+
+def nodes_to_show(
+    conn: sa.Connection, executor_id: int, *, ended_after: int, limit: int
+) -> list[Node]:
+    """Live nodes by name, then those that ended lately, newest first."""
+    mine = sa.select(node).where(node.c.executor_id == executor_id).limit(limit)
+    live = conn.execute(
+        mine.where(node.c.state == NodeState.LIVE.value).order_by(node.c.name, node.c.id)
+    )
+    over = conn.execute(
+        mine.where(
+            node.c.state.in_((NodeState.GONE.value, NodeState.DEAD.value)),
+            node.c.ended_at > ended_after,
+        ).order_by(node.c.ended_at.desc(), node.c.id)
+    )
+    return [node_from_row(row) for row in (*live, *over)]
+
+
+def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+    """Handlers that live nodes offer, by executor; an executor without live nodes is left out."""
+    rows = conn.execute(
+        sa.select(node.c.executor_id, node.c.handlers)
+        .where(node.c.executor_id.in_(executor_ids), node.c.state == NodeState.LIVE.value)
+        .distinct()
+    )
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for row in rows:
+        found[row.executor_id].update(_handlers.decode(row.handlers))
+    return {executor_id: frozenset(names) for executor_id, names in found.items()}
+
+
+def _stored(row: Any) -> StoredExecutor:
+    return StoredExecutor(
+        id=row.id, name=row.name, description=row.description, created_at=row.created_at
+    )
