@@ -45,6 +45,8 @@ def test_every_outcome_of_a_tier_is_counted(
     assert not report.is_good
     told = summary([report], [])
     assert "sample: skipped 1: no such server" in told
+    assert "sample: failed test_sample::test_bad" in told
+    assert "sample: failed test_sample::test_error" in told
     assert "1 failed, 1 passed, 1 skipped, 1 xfailed, 1 errors in" in told.splitlines()[-1]
 
 

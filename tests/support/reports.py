@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+MAX_FAILURES = 30  # named in the summary, of each tier
+
+
 @dataclass(slots=True, kw_only=True)
 class Report:
     """The outcome of one tier; `problems` says in words why it is not good."""
@@ -20,6 +23,7 @@ class Report:
     failed: int = 0
     errors: int = 0
     xfailed: int = 0
+    failures: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -29,10 +33,11 @@ class Report:
 
     def read(self, junit_file: Path) -> None:
         for case in ET.parse(junit_file).iter("testcase"):
-            if case.find("failure") is not None:
-                self.failed += 1
-            elif case.find("error") is not None:
-                self.errors += 1
+            failed, broken = case.find("failure") is not None, case.find("error") is not None
+            if failed or broken:
+                self.failed += failed
+                self.errors += not failed
+                self.failures.append(f"{case.get('classname')}::{case.get('name')}")
             elif (skip := case.find("skipped")) is None:
                 self.passed += 1
             elif skip.get("type") == "pytest.xfail":
@@ -54,6 +59,8 @@ def summary(reports: Sequence[Report], notes: Sequence[str], *, width: int = 80)
         )
     lines += [f"{report.tier}: {problem}" for report in reports for problem in report.problems]
     lines += notes
+    for report in reports:
+        lines += [f"{report.tier}: failed {name}" for name in report.failures[:MAX_FAILURES]]
     for report in reports:
         lines += [f"{report.tier}: skipped {n}: {why}" for why, n in report.skipped.most_common()]
     return "\n".join([*lines, "", final_line(reports, width=width)])
