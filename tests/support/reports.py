@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-
 MAX_FAILURES = 30  # named in the summary, of each tier
 
 
