@@ -297,20 +297,21 @@ def recent_marks(
 
 
 def live_marks_of_nodes(
-    conn: sa.Connection, node_ids: Iterable[int], *, limit: int
+    conn: sa.Connection, node_ids: Iterable[int], *, per_node: int
 ) -> dict[int, list[RunMark]]:
-    """What nodes hold, oldest first; reads the live part of `ix_run_to_sweep`."""
+    """What nodes hold, oldest first; reads the live part of an index, a row for every used slot."""
     marks: defaultdict[int, list[RunMark]] = defaultdict(list)
     rows = conn.execute(
         sa.select(run.c.node_id, *_MARK_COLUMNS)
         .where(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
-        .limit(limit)
+        .limit(MAX_SCANNED)
     )
     for row in rows:
         marks[row.node_id].append(_mark_from_row(row))
-    for found in marks.values():
-        found.sort(key=lambda mark: (mark.scheduled_at, mark.id))
-    return marks
+    return {
+        node_id: sorted(found, key=lambda mark: (mark.scheduled_at, mark.id))[:per_node]
+        for node_id, found in marks.items()
+    }
 
 
 # --- rows ------------------------------------------------------------------------------------

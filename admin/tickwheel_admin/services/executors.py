@@ -1,0 +1,271 @@
+"""Executors: the services that run jobs, their tokens and their nodes."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.events import NODES, Events
+from tickwheel_admin.store import executors as store_executors
+from tickwheel_admin.store.audit import write_audit
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.executors import Capacity, StoredExecutor
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.run_lists import RunMark, live_marks_of_nodes
+
+MAX_LISTED = 1_000
+MAX_NODES_SHOWN = 500
+MAX_RUNNING_SHOWN = 20  # per node
+MAX_DESCRIPTION_CHARS = 1_000
+ENDED_NODES_SHOWN_MS = 86_400_000
+TOKEN_PREFIX = "twx_"  # noqa: S105 - recognised by people and secret scanners
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorItem:
+    """An executor in a list."""
+
+    id: int
+    name: str
+    description: str
+    live_nodes: int
+    slots: int  # of its live nodes
+    in_use: int
+    jobs: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A node and what it holds."""
+
+    node: Node
+    running: builtins.list[RunMark]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorDetail:
+    """An executor with its nodes: live ones first, then those that ended in the last 24 h."""
+
+    item: ExecutorItem
+    nodes: builtins.list[NodeView]
+    handlers: builtins.list[str]  # offered by live nodes, sorted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewExecutor:
+    """What its owner is told once; only the token's hash is kept."""
+
+    id: int
+    name: str
+    token: str
+
+
+class Executors:
+    """Use cases of executors."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    async def get(self, actor: Actor, executor_id: int) -> ExecutorDetail:
+        """One executor with its nodes."""
+        actor.require(Permission.VIEW, executor_id)
+        return await self._store.read(_detail, executor_id)
+
+    async def create(self, actor: Actor, *, name: str, description: str = "") -> NewExecutor:
+        """Add an executor.
+
+        Raises:
+            InvalidInput: name or description break a rule.
+            Conflict: executor.name_taken.
+        """
+        actor.require(Permission.ADMINISTER)
+        name, description = name.strip(), description.replace("\r\n", "\n").strip()
+        _check(name, description)
+        token, token_hash = _new_token()
+        executor_id = await self._ids.take("executor")
+        audit_id = await self._ids.take("audit")
+
+        def create(conn: sa.Connection) -> None:
+            if store_executors.executor_name_is_taken(conn, name):
+                raise _name_taken(name)
+            store_executors.add_executor(
+                conn,
+                executor_id=executor_id,
+                name=name,
+                description=description,
+                token_hash=token_hash,
+                now=now_ms(conn),
+            )
+            _note(conn, audit_id, actor, "executor.created", executor_id, name)
+
+        await self._store.run(create)
+        self._events.publish(NODES)
+        return NewExecutor(id=executor_id, name=name, token=token)
+
+    async def rotate_token(self, actor: Actor, executor_id: int) -> NewExecutor:
+        """Give the executor a new token; from now on the old one opens nothing.
+
+        Nodes that are connected stay connected until their socket closes.
+        """
+        actor.require(Permission.ADMINISTER, executor_id)
+        token, token_hash = _new_token()
+        audit_id = await self._ids.take("audit")
+
+        def rotate(conn: sa.Connection) -> str:
+            found = _get(conn, executor_id, lock=True)
+            store_executors.replace_token(conn, executor_id, token_hash=token_hash)
+            _note(conn, audit_id, actor, "executor.token_rotated", executor_id, found.name)
+            return found.name
+
+        name = await self._store.run(rotate)
+        return NewExecutor(id=executor_id, name=name, token=token)
+
+    async def delete(self, actor: Actor, executor_id: int) -> None:
+        """Remove an executor without jobs; its runs stay in the ledger.
+
+        Raises:
+            Conflict: executor.has_jobs.
+        """
+        actor.require(Permission.ADMINISTER, executor_id)
+        audit_id = await self._ids.take("audit")
+
+        def delete(conn: sa.Connection) -> None:
+            found = _get(conn, executor_id, lock=True)
+            if store_executors.has_jobs(conn, executor_id):
+                raise Conflict(
+                    "executor.has_jobs",
+                    "“%(name)s” still has jobs; delete them first.",
+                    name=found.name,
+                )
+            store_executors.delete_executor(conn, executor_id, now=now_ms(conn))
+            _note(conn, audit_id, actor, "executor.deleted", executor_id, found.name)
+
+        await self._store.run(delete)
+        self._events.publish(NODES)
+
+    async def list(self, actor: Actor) -> builtins.list[ExecutorItem]:
+        """Every executor that the caller may see, by name; at most 1,000."""
+        return await self._store.read(_list, actor.scope(Permission.VIEW))
+
+
+def _list(conn: sa.Connection, scope: frozenset[int] | None) -> list[ExecutorItem]:
+    found = store_executors.list_executors(conn, scope=scope, limit=MAX_LISTED)
+    jobs = store_executors.count_jobs(conn, [executor.id for executor in found])
+    capacities = store_executors.capacities(conn, scope=scope)
+    return [
+        _item(executor, capacities.get(executor.id), jobs.get(executor.id, 0)) for executor in found
+    ]
+
+
+def _detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
+    found = _get(conn, executor_id)
+    scope = frozenset({executor_id})
+    jobs = store_executors.count_jobs(conn, [executor_id])
+    capacity = store_executors.capacities(conn, scope=scope).get(executor_id)
+    nodes = store_executors.nodes_to_show(
+        conn,
+        executor_id,
+        ended_after=now_ms(conn) - ENDED_NODES_SHOWN_MS,
+        limit=MAX_NODES_SHOWN,
+    )
+    live = [node.id for node in nodes if node.state is NodeState.LIVE]
+    marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
+    offered = store_executors.offered_handlers(conn, [executor_id])
+    return ExecutorDetail(
+        item=_item(found, capacity, jobs.get(executor_id, 0)),
+        nodes=[NodeView(node=node, running=marks.get(node.id, [])) for node in nodes],
+        handlers=sorted(offered.get(executor_id, ())),
+    )
+
+
+def _item(executor: StoredExecutor, capacity: Capacity | None, jobs: int) -> ExecutorItem:
+    capacity = capacity or Capacity()
+    return ExecutorItem(
+        id=executor.id,
+        name=executor.name,
+        description=executor.description,
+        live_nodes=capacity.live_nodes,
+        slots=capacity.slots,
+        in_use=capacity.in_use,
+        jobs=jobs,
+        created_at=executor.created_at,
+    )
+
+
+def _get(conn: sa.Connection, executor_id: int, *, lock: bool = False) -> StoredExecutor:
+    found = store_executors.get_executor(conn, executor_id, lock=lock)
+    if found is None:
+        raise NotFound("not_found", "There is nothing here, or you may not see it.")
+    return found
+
+
+def _check(name: str, description: str) -> None:
+    problems = []
+    if not _NAME.fullmatch(name):
+        problems.append(
+            Problem(
+                field="name",
+                code="executor.name_invalid",
+                template="1 to 100 of a-z, 0-9, dot, underscore and hyphen,"
+                " beginning with a letter or digit.",
+            )
+        )
+    if len(description) > MAX_DESCRIPTION_CHARS:
+        problems.append(
+            Problem(
+                field="description",
+                code="too_long",
+                template="At most %(limit)d characters, please.",
+                params={"limit": MAX_DESCRIPTION_CHARS},
+            )
+        )
+    elif not is_clean(description, lines=True):
+        problems.append(
+            Problem(
+                field="description",
+                code="control_characters",
+                template="Control characters are not allowed here.",
+            )
+        )
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _new_token() -> tuple[str, str]:
+    """A token of 256 random bits and the hash that is stored."""
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    return token, hashlib.sha256(token.encode()).hexdigest()
+
+
+def _name_taken(name: str) -> Conflict:
+    return Conflict(
+        "executor.name_taken", "There is already an executor named “%(name)s”.", name=name
+    )
+
+
+def _note(
+    conn: sa.Connection, audit_id: int, actor: Actor, action: str, executor_id: int, name: str
+) -> None:
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=actor,
+        action=action,
+        executor_id=executor_id,
+        object_id=executor_id,
+        detail={"name": name},
+    )
