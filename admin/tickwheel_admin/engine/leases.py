@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import sqlalchemy as sa
 import structlog
@@ -27,15 +27,22 @@ class Leases(Loop):
 
     interval_seconds = 2.0
 
-    def __init__(self, store: Store, links: Links, *, admin_id: int) -> None:
+    def __init__(
+        self, store: Store, links: Links, *, admin_id: int, enter: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Start without trust in our own view.
+
+        Args:
+            enter: announces this admin anew, when others took it for dead.
+        """
         super().__init__()
         self._store = store
         self._links = links
         self._admin_id = admin_id
+        self._enter = enter
         self._steady_since: float | None = None
         self._renewed_at = 0.0
         self._database_at = 0
-        self.evicted = False  # our own row was taken away: announce ourselves again
 
     async def run_once(self) -> bool:
         heard = dict(self._links.heard())
@@ -46,7 +53,10 @@ class Leases(Loop):
             self._steady_since = None
             raise
         self._note_renewal(asked_at, database_at)
-        self.evicted = not known
+        if not known:
+            log.warning("admin.evicted")
+            live = set()  # our sessions were taken off the books with us: all say hello anew
+            await self._enter()
         self._links.acknowledge({node_id: heard[node_id] for node_id in live})
         for node_id in heard.keys() - live:
             # Declared dead meanwhile: only a new hello brings it back.

@@ -6,10 +6,12 @@ import hashlib
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+import structlog
 
+from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
-from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.nodes import (
     Arrival,
@@ -20,6 +22,8 @@ from tickwheel_admin.store.nodes import (
     set_draining,
 )
 from tickwheel_admin.store.triggers import ensure_buckets
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,36 +73,65 @@ class Membership:
         await self._store.run(leave_admin, admin_id=self._admin_id)
 
     async def executor_of(self, token: str) -> tuple[int, str] | None:
-        """(id, name) of the executor that a node's bearer token belongs to."""
+        """(id, name) of the executor that a node's bearer token belongs to.
+
+        Raises:
+            Unavailable: the database is away, so nobody can tell.
+        """
         token_hash = hashlib.sha256(token.encode()).hexdigest()
-        return await self._store.read(executor_of_token, token_hash)
+        try:
+            return await self._store.read(executor_of_token, token_hash)
+        except DatabaseUnavailable as error:
+            raise _unavailable() from error
 
     async def admit(self, arrival: Arrival) -> Admitted:
-        """Store a node that said hello."""
-        new_id = await self._ids.take("node")
-        session_id = await self._ids.take("node_session")
-        node_id, admins = await self._store.run(
-            _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
-        )
+        """Store a node that said hello; raises Unavailable like `executor_of`."""
+        try:
+            new_id = await self._ids.take("node")
+            session_id = await self._ids.take("node_session")
+            node_id, admins = await self._store.run(
+                _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
+            )
+        except DatabaseUnavailable as error:
+            raise _unavailable() from error
         self._events.publish(NODES)
         return Admitted(node_id=node_id, session_id=session_id, admins=admins)
 
+    def opened(self) -> None:
+        """A node may be given runs here: some may be waiting for it."""
+        self._events.publish(QUEUED)
+
     async def part(self, *, node_id: int, session_id: int) -> None:
         """A node's socket closed."""
-        await self._store.run(end_session, node_id=node_id, session_id=session_id)
+        try:
+            await self._store.run(end_session, node_id=node_id, session_id=session_id)
+        except DatabaseUnavailable:
+            # The lease runs out by itself; it only takes longer.
+            log.warning("node.parting_unrecorded", node_id=node_id)
         self._events.publish(NODES)
 
     async def drain(self, *, node_id: int, draining: bool) -> None:
         """A node said that it takes no new runs, or takes them again."""
-        await self._store.run(set_draining, node_id=node_id, draining=draining)
+        try:
+            await self._store.run(set_draining, node_id=node_id, draining=draining)
+        except DatabaseUnavailable:
+            # It refuses runs by itself; only the router does not know yet.
+            log.warning("node.draining_unrecorded", node_id=node_id)
         self._events.publish(NODES)
         if not draining:
             self._events.publish(QUEUED)
 
     async def goodbye(self, *, node_id: int) -> None:
         """A node holds nothing any more and leaves."""
-        await self._store.run(say_goodbye, node_id=node_id)
+        try:
+            await self._store.run(say_goodbye, node_id=node_id)
+        except DatabaseUnavailable:
+            log.warning("node.goodbye_unrecorded", node_id=node_id)  # its lease runs out
         self._events.publish(NODES)
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable("database.unavailable", "The database does not answer; try again later.")
 
 
 def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: str) -> None:

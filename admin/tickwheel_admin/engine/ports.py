@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tickwheel_admin.store.nodes import Arrival as Arrival
 from tickwheel_shared.protocol import FromNode, Message
 
 

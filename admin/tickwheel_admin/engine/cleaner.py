@@ -1,0 +1,43 @@
+"""What is old goes: ended runs past their retention, forgotten nodes, stale sessions."""
+
+from __future__ import annotations
+
+import structlog
+
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.retention import (
+    remove_ended_nodes,
+    remove_old_runs,
+    remove_stale_sessions,
+)
+
+log = structlog.get_logger(__name__)
+
+DAY_MS = 86_400_000
+RUNS_PER_BATCH = 500  # small, so that no lock is held for long
+NODE_DAYS = 7  # how long the console shows a node that ended
+
+
+class Cleaner(Loop):
+    """Small batches, far from the hot path."""
+
+    interval_seconds = 60.0
+
+    def __init__(self, store: Store, *, retention_days: int) -> None:
+        super().__init__()
+        self._store = store
+        self._retention_days = retention_days
+
+    async def run_once(self) -> bool:
+        removed = await self._store.run(
+            remove_old_runs, older_than_ms=self._retention_days * DAY_MS, limit=RUNS_PER_BATCH
+        )
+        if removed:
+            log.info("run.pruned", runs=removed)
+            return removed == RUNS_PER_BATCH
+        await self._store.run(
+            remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=RUNS_PER_BATCH
+        )
+        await self._store.run(remove_stale_sessions, limit=RUNS_PER_BATCH)
+        return False

@@ -1,0 +1,89 @@
+"""All loops of one admin, wired together; the server and the simulator build the same thing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.engine.cleaner import Cleaner
+from tickwheel_admin.engine.dispatcher import Dispatcher
+from tickwheel_admin.engine.leases import Leases
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.membership import Membership
+from tickwheel_admin.engine.planner import Planner
+from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.engine.sweeper import Sweeper
+from tickwheel_admin.services import events as topics
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
+
+
+class Engine:
+    """The loops, in the order in which they are started; stopped in the reverse order."""
+
+    def __init__(
+        self,
+        store: Store,
+        ids: Ids,
+        links: Links,
+        events: Events,
+        *,
+        admin_id: int,
+        name: str,
+        url: str,
+        version: str,
+        random: RandomSource,
+        new_token: Callable[[], str],
+        retention_days: int,
+    ) -> None:
+        """Wire the loops; nothing runs yet.
+
+        Args:
+            url: where nodes reach this admin.
+            new_token: an unguessable claim token of at most 32 characters.
+            retention_days: how long ended runs are kept.
+        """
+        configs = JobConfigs()
+        self.membership = Membership(
+            store, ids, events, admin_id=admin_id, name=name, url=url, version=version
+        )
+        self.leases = Leases(store, links, admin_id=admin_id, enter=self.membership.enter)
+        self.planner = Planner(
+            store, ids, events, admin_id=admin_id, random=random, configs=configs
+        )
+        self.dispatcher = Dispatcher(
+            store, links, events, random=random, new_token=new_token, configs=configs
+        )
+        self.recorder = Recorder(store, self.dispatcher, events, configs=configs)
+        self.sweeper = Sweeper(store, links, self.leases, events, configs=configs)
+        self.cleaner = Cleaner(store, retention_days=retention_days)
+        events.listen(topics.TRIGGERS, self.planner.wake)
+        events.listen(topics.QUEUED, self.dispatcher.wake)
+        events.listen(topics.CANCEL, self.sweeper.wake)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Every loop. The recorder is started first and stopped last: it only ever helps."""
+        return (
+            self.recorder,
+            self.leases,
+            self.sweeper,
+            self.dispatcher,
+            self.planner,
+            self.cleaner,
+        )
+
+    async def run(self) -> None:
+        """Run every loop until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for loop in self.loops:
+                tasks.create_task(loop.run(), name=type(loop).__name__)
+
+    async def settle(self) -> None:
+        """After the loops were stopped: record what nodes have said already."""
+        while await self.recorder.run_once():
+            pass

@@ -1,0 +1,59 @@
+"""Where nodes connect: the token is checked before the upgrade, and nothing is stored without."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import hdrs, web
+
+from tickwheel_admin.domain.errors import NotLoggedIn
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.engine.membership import Membership
+from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.links.channel import WebSocketChannel
+from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.web.client import address_of
+from tickwheel_admin.web.routes import Routes
+from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
+
+PING_SECONDS = 10  # and half of it for the answer: a silent socket is dead after 15 s
+
+MEMBERSHIP = web.AppKey("membership", Membership)
+RECORDER = web.AppKey("recorder", Recorder)
+HUB = web.AppKey("hub", LinkHub)
+
+routes = Routes()
+
+
+# Public to people's logins only: the executor's token is this route's own permission.
+@routes.get(LINK_PATH, permission=Permission.PUBLIC, api=True)
+async def link(request: web.Request) -> web.StreamResponse:
+    """Upgrade to a WebSocket and serve the node until it closes."""
+    membership = request.app[MEMBERSHIP]
+    scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    executor = None
+    if scheme.lower() == "bearer" and token.strip():
+        executor = await membership.executor_of(token.strip())
+    if executor is None:
+        raise NotLoggedIn("node.token_invalid", "The executor token is missing, wrong or revoked.")
+    socket = web.WebSocketResponse(
+        heartbeat=PING_SECONDS, max_msg_size=MAX_FRAME_BYTES, compress=False
+    )
+    await socket.prepare(request)
+    executor_id, executor_name = executor
+    session = NodeSession(
+        WebSocketChannel(socket),
+        executor_id=executor_id,
+        executor_name=executor_name,
+        address=address_of(request),
+        hub=request.app[HUB],
+        membership=membership,
+        recorder=request.app[RECORDER],
+    )
+    try:
+        await session.serve()
+    except asyncio.CancelledError:
+        session.close(1001, "the admin stops")
+        raise
+    return socket

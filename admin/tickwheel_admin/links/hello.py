@@ -1,0 +1,78 @@
+"""Who says hello: what is refused, and what is stored of it."""
+
+from __future__ import annotations
+
+import re
+
+from tickwheel_admin.engine.ports import Arrival
+from tickwheel_shared.protocol import (
+    PROTOCOL_VERSION,
+    FrameError,
+    Hello,
+    Rejected,
+    agree_version,
+)
+
+MAX_SLOTS = 10_000
+MAX_HANDLERS = 2_000
+MAX_LABELS = 100
+MAX_NAME_CHARS = 200
+_NODE_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+def refusal_of(hello: Hello, *, executor_name: str) -> Rejected | None:
+    """Why this node cannot be served however often it connects, if so."""
+    if agree_version(hello.versions) is None:
+        newest = max(hello.versions, default=0)
+        older = "the SDK" if newest < PROTOCOL_VERSION else "the admin"
+        return Rejected(
+            code="version",
+            message=f"no common protocol version: the node speaks {hello.versions}, this admin"
+            f" {PROTOCOL_VERSION}; upgrade {older}",
+            fatal=True,
+        )
+    if hello.executor != executor_name:
+        return Rejected(
+            code="wrong_executor",
+            message=f"the token belongs to the executor “{executor_name}”,"
+            f" not to “{hello.executor[:MAX_NAME_CHARS]}”",
+            fatal=True,
+        )
+    return None
+
+
+def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
+    """What is stored of a hello.
+
+    Raises:
+        FrameError: a field is outside of its bounds; the message names it.
+    """
+    if not _NODE_KEY.fullmatch(hello.node_key):
+        raise FrameError("hello: node_key must be 32 hex digits")
+    if not 1 <= hello.slots <= MAX_SLOTS:
+        raise FrameError(f"hello: slots must be 1 to {MAX_SLOTS}")
+    _check_names("handlers", hello.handlers, limit=MAX_HANDLERS)
+    _check_names("labels", [*hello.labels, *hello.labels.values()], limit=2 * MAX_LABELS)
+    _check_names("name", [hello.name], limit=1)
+    _check_names("sdk", [hello.sdk], limit=1)
+    return Arrival(
+        executor_id=executor_id,
+        node_key=hello.node_key,
+        name=hello.name,
+        sdk=hello.sdk[:50],
+        slots=hello.slots,
+        handlers=hello.handlers,
+        labels=hello.labels,
+        address=address[:100],
+    )
+
+
+def _check_names(field: str, names: list[str], *, limit: int) -> None:
+    if len(names) > limit:
+        raise FrameError(f"hello: {field} holds more than {limit} names")
+    for name in names:
+        if not name or len(name) > MAX_NAME_CHARS or not name.isprintable():
+            raise FrameError(
+                f"hello: a name in {field} is empty, longer than {MAX_NAME_CHARS} characters"
+                " or not printable"
+            )

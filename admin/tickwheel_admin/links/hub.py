@@ -1,0 +1,70 @@
+"""All open sockets of this admin, as the engine sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tickwheel_shared.protocol import HeartbeatAck, Message
+
+if TYPE_CHECKING:
+    from tickwheel_admin.links.session import NodeSession
+
+
+class LinkHub:
+    """Node id → its newest session here. Used from the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, NodeSession] = {}
+
+    def add(self, session: NodeSession) -> NodeSession | None:
+        """Make this the node's session; returns the one it replaces."""
+        replaced = self._sessions.get(session.node_id)
+        self._sessions[session.node_id] = session
+        return replaced
+
+    def remove(self, session: NodeSession) -> None:
+        """Forget the session, unless a newer one took its place."""
+        if self._sessions.get(session.node_id) is session:
+            del self._sessions[session.node_id]
+
+    def connected(self) -> Mapping[int, int]:
+        return {
+            node_id: session.executor_id
+            for node_id, session in self._sessions.items()
+            if session.is_open
+        }
+
+    def heard(self) -> Mapping[int, int]:
+        return {
+            node_id: session.heartbeat
+            for node_id, session in self._sessions.items()
+            if session.heard
+        }
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> bool:
+        session = self._sessions.get(node_id)
+        if session is None or not session.is_open:
+            return False
+        session.send(messages)
+        return True
+
+    def acknowledge(self, renewed: Mapping[int, int]) -> None:
+        for node_id, seq in renewed.items():
+            session = self._sessions.get(node_id)
+            if session is not None:
+                session.heard = session.heartbeat > seq
+                session.send([HeartbeatAck(seq=seq)])
+
+    def disconnect(self, node_id: int, reason: str) -> None:
+        session = self._sessions.get(node_id)
+        if session is not None:
+            session.close(1001, reason)
+
+    async def close_all(self, reason: str) -> None:
+        """Flush and close every socket; the nodes keep their runs and connect elsewhere."""
+        sessions = list(self._sessions.values())
+        for session in sessions:
+            session.close(1001, reason)
+        await asyncio.gather(*(session.ended.wait() for session in sessions))

@@ -1,0 +1,206 @@
+"""One socket to one node, from hello to the close (PROTOCOL.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.node import HEARTBEAT_MS, LEASE_MS
+from tickwheel_admin.engine.membership import Admitted, Membership
+from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.links.channel import Channel
+from tickwheel_admin.links.cleaning import clean
+from tickwheel_admin.links.hello import arrival_of, refusal_of
+from tickwheel_admin.links.hub import LinkHub
+from tickwheel_shared.protocol import (
+    PROTOCOL_VERSION,
+    Draining,
+    FrameError,
+    FromNode,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    Message,
+    Welcome,
+    decode_from_node,
+    encode_frames,
+)
+
+log = structlog.get_logger(__name__)
+
+HELLO_SECONDS = 10.0
+FLUSH_SECONDS = 2.0  # for what is queued when the socket is closed
+MAX_QUEUED = 50_000  # messages to a node that does not read; then it is cut off
+
+
+class NodeSession:
+    """Reads frames into the recorder, writes what the engine has for the node."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        executor_id: int,
+        executor_name: str,
+        address: str,
+        hub: LinkHub,
+        membership: Membership,
+        recorder: Recorder,
+    ) -> None:
+        self.node_id = 0  # known after hello
+        self.executor_id = executor_id
+        self.is_open = False  # may be given runs: what it held is recorded
+        self.heard = False  # something came since the last renewal of its lease
+        self.heartbeat = 0  # sequence of its latest heartbeat
+        self.ended = asyncio.Event()
+        self._executor_name = executor_name
+        self._address = address
+        self._channel = channel
+        self._hub = hub
+        self._membership = membership
+        self._recorder = recorder
+        self._outbox: list[Message] = []
+        self._outbox_filled = asyncio.Event()
+        self._close: tuple[int, str] | None = None
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Queue messages; all that gathers until the writer's turn leaves in one frame."""
+        self._outbox += messages
+        if len(self._outbox) > MAX_QUEUED:
+            self._outbox.clear()
+            self.close(1013, "the node does not read")
+        self._outbox_filled.set()
+
+    def opened(self) -> None:
+        """The node may be given runs from now on."""
+        self.is_open = True
+        self._membership.opened()
+
+    def close(self, code: int, reason: str) -> None:
+        """Send what is queued, then close."""
+        self.is_open = False
+        if self._close is None:
+            self._close = (code, reason)
+        self._outbox_filled.set()
+
+    async def serve(self) -> None:
+        """Talk to the node until either side closes."""
+        writer = asyncio.create_task(self._write(), name="node-writer")
+        try:
+            await self._converse()
+        except FrameError as error:
+            log.warning("link.bad_frame", node_id=self.node_id, reason=str(error))
+            self.close(1008, str(error))
+        except Unavailable:
+            self.close(1013, "the database does not answer")
+        finally:
+            self.is_open = False
+            if self._close is None:
+                self._close = (1000, "")
+            self._outbox_filled.set()
+            await self._flush(writer)
+            self._hub.remove(self)
+            self.ended.set()
+
+    async def _converse(self) -> None:
+        admitted = await self._greet()
+        if admitted is None:
+            return
+        try:
+            while (messages := await self._receive()) is not None:
+                self.heard = True
+                await self._take(messages)
+        finally:
+            self.is_open = False
+            self._hub.remove(self)
+            await self._membership.part(node_id=self.node_id, session_id=admitted.session_id)
+            log.info("node.disconnected", node_id=self.node_id)
+
+    async def _greet(self) -> Admitted | None:
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                messages = await self._receive()
+        except TimeoutError:
+            self.close(1008, "no hello within 10 s")
+            return None
+        if not messages:
+            return None
+        hello = messages[0]
+        if not isinstance(hello, Hello):
+            raise FrameError("the first message must be hello")
+        refusal = refusal_of(hello, executor_name=self._executor_name)
+        if refusal is not None:
+            log.warning("node.rejected", code=refusal.code, name=hello.name)
+            self.send([refusal])
+            self.close(1008, refusal.code)
+            return None
+        arrival = arrival_of(hello, executor_id=self.executor_id, address=self._address)
+        admitted = await self._membership.admit(arrival)
+        self.node_id = admitted.node_id
+        self.heard = True
+        replaced = self._hub.add(self)
+        if replaced is not None:
+            replaced.close(1001, "a newer socket of the same node")
+        log.info("node.connected", node_id=self.node_id, name=hello.name, sdk=hello.sdk)
+        self.send([self._welcome(admitted)])
+        if len(messages) > 1:
+            await self._take(messages[1:])
+        return admitted
+
+    def _welcome(self, admitted: Admitted) -> Welcome:
+        return Welcome(
+            version=PROTOCOL_VERSION,
+            node_id=admitted.node_id,
+            admin=self._membership.name,
+            admins=admitted.admins,
+            heartbeat_ms=HEARTBEAT_MS,
+            lease_ms=LEASE_MS,
+        )
+
+    async def _receive(self) -> list[FromNode] | None:
+        frame = await self._channel.receive()
+        return None if frame is None or self._close is not None else decode_from_node(frame)
+
+    async def _take(self, messages: Sequence[FromNode]) -> None:
+        for_recorder: list[FromNode] = []
+        for message in messages:
+            match message:
+                case Hello():
+                    raise FrameError("hello came twice")
+                case Heartbeat():
+                    self.heartbeat = message.seq
+                case Draining():
+                    await self._membership.drain(node_id=self.node_id, draining=True)
+                case Goodbye():
+                    await self._membership.goodbye(node_id=self.node_id)
+                case _:
+                    for_recorder.append(clean(message))
+        if for_recorder:
+            # A recorder that cannot keep up slows the node down instead of filling the memory.
+            await self._recorder.room()
+            self._recorder.receive(self, for_recorder)
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._outbox_filled.wait()
+                self._outbox_filled.clear()
+                messages, self._outbox = self._outbox, []
+                for frame in encode_frames(messages):
+                    await self._channel.send(frame)
+                if self._close is not None and not self._outbox:
+                    await self._channel.close(*self._close)
+                    return
+        except (ConnectionError, RuntimeError):
+            return  # closed under us; the reader finds out as well
+
+    async def _flush(self, writer: asyncio.Task[None]) -> None:
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await asyncio.shield(writer)
+        except TimeoutError:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)

@@ -1,0 +1,64 @@
+"""Removing what is past its time, in small batches."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.run import FINAL
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.tables import node, run, run_attempt, run_log, session
+
+SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
+
+
+def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
+    """Delete ended runs scheduled longer ago, with their attempts and logs; returns how many."""
+    until = now_ms(conn) - older_than_ms
+    ids: list[int] = []
+    for state in sorted(state.value for state in FINAL):  # each state is one range of the index
+        ids += conn.execute(
+            sa.select(run.c.id)
+            .where(run.c.state == state, run.c.scheduled_at < until)
+            .order_by(run.c.scheduled_at)
+            .limit(limit - len(ids))
+        ).scalars()
+        if len(ids) == limit:
+            break
+    if ids:
+        for table in (run_log, run_attempt):
+            conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
+        conn.execute(sa.delete(run).where(run.c.id.in_(ids)))
+    return len(ids)
+
+
+def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
+    """Forget nodes that ended longer ago than that; runs keep their ids."""
+    ids = list(
+        conn.execute(
+            sa.select(node.c.id)
+            .where(
+                node.c.state.in_((NodeState.DEAD.value, NodeState.GONE.value)),
+                node.c.lease_expires_at < now_ms(conn) - older_than_ms,
+                node.c.in_use == 0,
+            )
+            .limit(limit)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(sa.delete(node).where(node.c.id.in_(ids)))
+    return len(ids)
+
+
+def remove_stale_sessions(conn: sa.Connection, *, limit: int) -> int:
+    """Delete sessions that nobody can use any more."""
+    ids = list(
+        conn.execute(
+            sa.select(session.c.id_hash)
+            .where(session.c.seen_at < now_ms(conn) - SESSION_KEPT_MS)
+            .limit(limit)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(sa.delete(session).where(session.c.id_hash.in_(ids)))
+    return len(ids)
