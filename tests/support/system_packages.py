@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,14 @@ def _has_font(file_name: str) -> Callable[[], bool]:
     return lambda: any(Path("/usr/share/fonts").rglob(file_name))
 
 
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 DATABASES = (
     SystemPackage(
         name="mariadb-server",
@@ -41,6 +51,11 @@ DATABASES = (
     ),
 )
 BROWSER = (
+    SystemPackage(
+        name="libatomic1",
+        is_there=lambda: sys.platform != "linux" or _can_load("libatomic.so.1"),
+        without_it="Playwright's driver does not start, so browser tests fail",
+    ),
     SystemPackage(
         name="chromium-headless-shell",
         is_there=lambda: find_chromium() is not None,
