@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from tickwheel_admin.domain.planning import Missed, Plan, fires_missed_run
+from tickwheel_admin.domain.planning import Missed, Plan
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import Trigger
 
@@ -16,42 +16,42 @@ def runs_of_plan(
     plan: Plan, trigger: Trigger, *, revision: int, priority: int, now: int, ids: Iterator[int]
 ) -> list[Run]:
     """The runs of a trigger's plan, oldest first; takes `runs_needed(plan)` ids."""
-    runs: list[Run] = []
-    for at in plan.fires:
-        runs.append(_fire(trigger, at, revision, priority, now, next(ids)))
+
+    def run(at: int, origin: Origin) -> Run:
+        return Run(
+            id=next(ids),
+            executor_id=trigger.executor_id,
+            job_id=trigger.job_id,
+            job_revision=revision,
+            trigger_id=trigger.id,
+            origin=origin,
+            scheduled_at=at,
+            priority=priority,
+            created_at=now,
+            state=RunState.QUEUED,
+            due_at=at,
+        )
+
+    runs = []
     if plan.missed is not None:
-        run = _fire(trigger, plan.missed.last_at, revision, priority, now, next(ids))
-        runs.insert(0, _made_up_for(run, plan.missed, trigger, now=now))
+        runs.append(_skipped(run(plan.missed.last_at, Origin.MISFIRE), plan.missed, now=now))
+    runs += (run(at, Origin.MISFIRE) for at in plan.caught_up)
+    runs += (run(at, Origin.SCHEDULE) for at in plan.fires)
     return runs
 
 
 def runs_needed(plan: Plan) -> int:
     """How many ids `runs_of_plan` takes."""
-    return len(plan.fires) + (plan.missed is not None)
+    return (plan.missed is not None) + len(plan.caught_up) + len(plan.fires)
 
 
-def _fire(trigger: Trigger, at: int, revision: int, priority: int, now: int, run_id: int) -> Run:
-    return Run(
-        id=run_id,
-        executor_id=trigger.executor_id,
-        job_id=trigger.job_id,
-        job_revision=revision,
-        trigger_id=trigger.id,
-        origin=Origin.SCHEDULE,
-        scheduled_at=at,
-        priority=priority,
-        created_at=now,
-        state=RunState.QUEUED,
-        due_at=at,
-    )
-
-
-def _made_up_for(run: Run, missed: Missed, trigger: Trigger, *, now: int) -> Run:
+def _skipped(run: Run, missed: Missed, *, now: int) -> Run:
     # Data, not prose: the console says it in the reader's language and zone.
-    told = msgspec.json.encode(
-        {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
-    ).decode()
-    run = replace(run, origin=Origin.MISFIRE, reason="misfire", message=told)
-    if fires_missed_run(trigger.spec.misfire):
-        return run
-    return replace(run, state=RunState.SKIPPED, ended_at=now)
+    told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
+    return replace(
+        run,
+        state=RunState.SKIPPED,
+        reason="misfire",
+        message=msgspec.json.encode(told).decode(),
+        ended_at=now,
+    )

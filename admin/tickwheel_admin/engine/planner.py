@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.planning import Missed, Plan, plan
+from tickwheel_admin.domain.planning import Plan, plan
 from tickwheel_admin.domain.routing import RandomSource
-from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import Trigger, TriggerState
 from tickwheel_admin.engine.halving import halved
@@ -106,13 +105,15 @@ class Planner(Loop):
         trigger, found = draft.trigger, draft.plan
         if found is None:
             return _in_error(_unplanned(draft), draft.reason or "")
-        instants = [*found.caught_up, *found.fires]
-        ids = await self._ids.take_many("run", len(instants) + bool(found.missed))
-        runs = [
-            _run(draft, at, run_id=ids.pop(0), caught_up=at in found.caught_up) for at in instants
-        ]
-        if found.missed is not None:
-            runs.insert(0, _skipped_run(draft, found.missed, run_id=ids.pop(0)))
+        ids = await self._ids.take_many("run", runs_needed(found))
+        runs = runs_of_plan(
+            found,
+            trigger,
+            revision=draft.revision,
+            priority=draft.config.priority,
+            now=draft.now,
+            ids=iter(ids),
+        )
         complete = found.next_fire_at is None
         return replace(
             _unplanned(draft),
@@ -167,32 +168,4 @@ def _unplanned(draft: _Draft) -> PlannedTrigger:
 def _in_error(planned: PlannedTrigger, reason: str) -> PlannedTrigger:
     return replace(
         planned, runs=(), next_fire_at=None, state=TriggerState.ERROR, reason=reason[:500]
-    )
-
-
-def _run(draft: _Draft, at: int, *, run_id: int, caught_up: bool) -> Run:
-    return Run(
-        id=run_id,
-        executor_id=draft.trigger.executor_id,
-        job_id=draft.trigger.job_id,
-        job_revision=draft.revision,
-        trigger_id=draft.trigger.id,
-        origin=Origin.MISFIRE if caught_up else Origin.SCHEDULE,
-        scheduled_at=at,
-        priority=draft.config.priority,
-        created_at=draft.now,
-        state=RunState.QUEUED,
-        due_at=at,
-    )
-
-
-def _skipped_run(draft: _Draft, missed: Missed, *, run_id: int) -> Run:
-    # Data, not prose: the console says it in the reader's language and zone.
-    told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
-    return replace(
-        _run(draft, missed.last_at, run_id=run_id, caught_up=True),
-        state=RunState.SKIPPED,
-        reason="misfire",
-        message=msgspec.json.encode(told).decode(),
-        ended_at=draft.now,
     )
