@@ -153,6 +153,9 @@ def test_the_admin_image_has_the_command_and_the_migrations(
     environment = installed("admin")
     url = f"sqlite:///{tmp_path / 'tickwheel.db'}"
 
+    assert files_in(installed_package(environment, "tickwheel_admin")) == files_in(
+        ROOT / "admin" / "tickwheel_admin"
+    ), "the wheel leaves something out"
     assert "serve" in run(environment, "tickwheel", "--help")
     assert "is now at" in run(environment, "tickwheel", "db", "upgrade", database_url=url)
     run(environment, "tickwheel", "db", "check", database_url=url)
@@ -169,6 +172,16 @@ def test_the_executor_image_has_the_sdk_and_nothing_of_the_server(
     assert "tickwheel-executor" in found
     assert "tickwheel-admin" not in found
     assert "sqlalchemy" not in found
+
+
+def installed_package(environment: Path, name: str) -> Path:
+    [package] = environment.glob(f"lib/python*/site-packages/{name}")
+    return package
+
+
+def files_in(package: Path) -> set[Path]:
+    found = (path for path in package.rglob("*") if path.is_file())
+    return {path.relative_to(package) for path in found if "__pycache__" not in path.parts}
 
 
 def pip_commands(dockerfile: Path) -> list[list[str]]:
