@@ -32,9 +32,7 @@ def generate_ddl(name: str) -> str:
     for table in (*metadata.tables.values(), _VERSION):
         statements += [CreateTable(table), *map(CreateIndex, _indexes(table))]
     statements.append(sa.insert(_VERSION).values(version_num=sa.literal_column(f"'{head()}'")))
-    heading = (
-        f"-- Tickwheel's schema for {name}, revision {head()}; see README.md."
-    )
+    heading = f"-- Tickwheel's schema for {name}, revision {head()}; see README.md."
     dialect = DIALECTS[name]()
     told = [f"{_tidy(str(statement.compile(dialect=dialect)))};" for statement in statements]
     return "\n\n".join([heading, *told]) + "\n"
