@@ -88,6 +88,7 @@ class WebSocketChannel:
         self._session = session
         self._socket = socket_
         self._reason = ""
+        self._closing: asyncio.Future[None] | None = None  # our own close; done when it is through
 
     @property
     def close_reason(self) -> str:
@@ -110,6 +111,9 @@ class WebSocketChannel:
         if message.type is aiohttp.WSMsgType.BINARY:
             await self.close(1008, "a binary message; frames are text")
             return None
+        if self._closing is not None:
+            await asyncio.shield(self._closing)  # whoever stops reading must not cut the close off
+            return None
         if not self._reason:
             self._reason = self._describe(message)
         await self._session.close()
@@ -117,10 +121,16 @@ class WebSocketChannel:
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Send a close frame and wait at most 2 s for the answer."""
+        if self._closing is not None:
+            return
+        self._closing = asyncio.get_running_loop().create_future()
         self._reason = self._reason or reason or f"closed with {code}"
         message = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore").encode()
-        await self._socket.close(code=code, message=message)
-        await self._session.close()
+        try:
+            await self._socket.close(code=code, message=message)
+            await self._session.close()
+        finally:
+            self._closing.set_result(None)
 
     def abort(self) -> None:
         """Reset the connection, so that the system drops what it has buffered too."""

@@ -104,7 +104,7 @@ class _Sent:
     chunk: LogChunk
     log: RunLog
     size: int  # characters it holds in the buffer
-    link: Link | None  # where it was sent; None: not yet
+    link: Link | None  # on whose socket it is; None: on none
     sent_at: float
 
 
@@ -244,18 +244,19 @@ class LogShipper:
         self._make_room()
 
     def opened(self, link: Link) -> None:
-        """A link is up: send what has no link, or one that has closed since."""
+        """A link is up: send what is on no socket."""
         for sent in self._unconfirmed.values():
-            if sent.link is None or not sent.link.is_open:
+            if sent.link is None:
                 self._send(sent, link)
         self._ship()
 
     def closed(self, link: Link) -> None:
         """A link is down: what it was sent goes to another, if there is one."""
         other = self._links.pick()
-        if other is not None:
-            for sent in self._unconfirmed.values():
-                if sent.link is link:
+        for sent in self._unconfirmed.values():
+            if sent.link is link:
+                sent.link = None
+                if other is not None:
                     self._send(sent, other)
         self._make_room()  # nobody waits for an admin that is down
 

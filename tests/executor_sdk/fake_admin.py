@@ -42,12 +42,9 @@ class MemoryChannel:
         self.session = session
         self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.closed: tuple[int, str] | None = None
-        self.stuck = False  # nothing leaves, as with an admin that does not read
         self.close_reason = ""
 
     async def send(self, frame: bytes) -> None:
-        while self.stuck and self.closed is None:
-            await asyncio.sleep(0.1)
         if self.closed is not None:
             raise ConnectError("closed")
         self.session.take(frame)

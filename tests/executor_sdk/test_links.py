@@ -46,9 +46,11 @@ async def test_the_opening_is_hello_results_held() -> None:
     assert isinstance(hello, Hello)
     assert (hello.executor, hello.name, hello.slots) == ("billing", "node-1", 4)
     assert (hello.versions, hello.handlers) == ([1], ["work"])
-    assert len(hello.node_key) == 32 and hello.node_key == node.key
+    assert len(hello.node_key) == 32
+    assert hello.node_key == node.key
     assert hello.sdk.startswith("python/")
-    assert isinstance(result, Result) and result.run == 3
+    assert isinstance(result, Result)
+    assert result.run == 3
     assert held == Held(runs=[])
     assert beat == Heartbeat(seq=1, in_use=0)
     await asyncio.sleep(1)
@@ -108,7 +110,8 @@ async def test_a_refused_token_is_said_loudly_and_not_tried_for_a_minute(
     assert len(admin.attempts) == 3
     errors = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert len(errors) == 3
-    assert "TICKWHEEL_TOKEN" in errors[0].message and URL in errors[0].message
+    assert "TICKWHEEL_TOKEN" in errors[0].message
+    assert URL in errors[0].message
     assert "ttttt" not in caplog.text
     await node.drain(0)
 
@@ -119,8 +122,7 @@ async def test_a_fatal_rejection_waits_a_minute_another_one_backs_off() -> None:
     admin.welcomes = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
-    while not admin.sessions:
-        await asyncio.sleep(0.01)
+    await asyncio.sleep(1)
     admin.sessions[0].send(Rejected(code="version", message="upgrade the SDK", fatal=True))
     await asyncio.sleep(55)
     assert len(admin.attempts) == 1
@@ -310,7 +312,7 @@ def test_urls_have_one_spelling(text: str, url: str) -> None:
     ["", "localhost:8500", "ws://x", "http://", "http://u:p@x", "http://x/?a=1", "http://x:99999"],
 )
 def test_what_is_no_base_url_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="it |[Pp]ort"):
+    with pytest.raises(ValueError, match=r"it |[Pp]ort"):
         normal_url(text)
 
 

@@ -208,7 +208,8 @@ async def test_an_exception_fails_the_run_and_its_traceback_is_in_the_log() -> N
 
     assert (result.outcome, result.message) == (Outcome.FAILED, "LookupError: no such customer")
     text = "\n".join(line.text for line in chunk.lines)
-    assert text.startswith("Traceback") and "in fail" in text
+    assert text.startswith("Traceback")
+    assert "in fail" in text
     assert "tickwheel_executor" not in text  # the SDK's own frames are of no use to anybody
     assert {line.level for line in chunk.lines} == {"error"}
     assert result.log_lines == len(chunk.lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from itertools import pairwise
 
 from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
@@ -93,7 +94,7 @@ async def test_a_handler_that_swallows_cancels_keeps_its_slot_and_is_cancelled_a
 
     assert result.outcome is Outcome.CANCELLED
     assert value(result) == "at last"
-    assert [round(b - a) for a, b in zip(swallowed, swallowed[1:], strict=False)] == [10, 10]
+    assert [round(b - a) for a, b in pairwise(swallowed)] == [10, 10]
     text = [line.text for chunk in session.all(LogChunk) for line in chunk.lines]
     assert text[0] == "cancelled by an operator"
     assert "cancelling it again" in text[1]
