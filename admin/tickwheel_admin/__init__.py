@@ -1,1 +1,5 @@
 """Distributed job scheduler: the admin server."""
+
+from importlib.metadata import version
+
+__version__ = version("tickwheel-admin")

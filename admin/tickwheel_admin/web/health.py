@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ CHECK_SECONDS = 3
 Check = Callable[[], Awaitable[str]]
 """Returns "ok", or in a few words what is wrong; "database.unavailable" errors may pass through."""
 
-CHECKS: web.AppKey[Mapping[str, Check]] = web.AppKey("health_checks")
+CHECKS: web.AppKey[dict[str, Check]] = web.AppKey("health_checks")
 
 routes = Routes()
 

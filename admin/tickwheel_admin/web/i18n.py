@@ -44,12 +44,12 @@ def translate(template: str, params: Mapping[str, Any], language: str) -> str:
     """An English message id in a language, with its %(name)s filled in."""
     # The empty id is where a catalogue keeps its header.
     translated = str(translations(language).ugettext(template)) if template else ""
-    return translated % params if params else translated
+    return translated % dict(params) if params else translated
 
 
 def language_of(request: web.Request) -> str:
     """What the person chose, else what the browser or program prefers."""
-    chosen = request.cookies.get(LANGUAGE_COOKIE)
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     if chosen in LANGUAGES:
         return chosen
     return negotiate(request.headers.get(hdrs.ACCEPT_LANGUAGE, ""))

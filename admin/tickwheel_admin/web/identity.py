@@ -37,7 +37,8 @@ def actor_of(request: web.Request) -> Actor:
 
 def actor_or_none(request: web.Request) -> Actor | None:
     """Whoever asks, for what anybody may see. Known on pages that were not found as well."""
-    return request[_ACTOR] if _ACTOR in request else None
+    found: Actor | None = request.get(_ACTOR)
+    return found
 
 
 def csrf_of(request: web.Request) -> str:

@@ -109,4 +109,4 @@ def route_of(request: web.Request) -> Route | None:
 
 def declared_routes(app: web.Application) -> dict[web.AbstractRoute, Route]:
     """Every route that declared its permission, by the router's own object."""
-    return dict(app[_DECLARED])
+    return app[_DECLARED].copy()

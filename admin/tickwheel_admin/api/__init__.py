@@ -1,0 +1,13 @@
+"""The JSON API under /api/v1, for programs; docs/api.md is its reference."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.api import executors, jobs, runs, schedule
+
+
+def add_api(app: web.Application) -> None:
+    """Make the application answer /api/v1."""
+    for module in (executors, jobs, runs, schedule):
+        module.routes.add_to(app)

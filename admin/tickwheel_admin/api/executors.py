@@ -1,0 +1,63 @@
+"""/api/v1/executors"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import ID, body_fields, path_id
+from tickwheel_admin.api.views import (
+    answer,
+    executor_detail_view,
+    executor_view,
+    new_executor_view,
+)
+from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EXECUTORS
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_ALL = "/api/v1/executors"
+_ONE = f"{_ALL}/{{executor_id:{ID}}}"
+
+
+@routes.get(_ALL, permission=Permission.VIEW, api=True)
+async def list_executors(request: web.Request) -> web.Response:
+    items = await request.app[EXECUTORS].list(actor_of(request))
+    return answer({"items": [executor_view(item) for item in items]})
+
+
+@routes.post(_ALL, permission=Permission.ADMINISTER, api=True)
+async def create_executor(request: web.Request) -> web.Response:
+    fields = await body_fields(request, ("name", "description"))
+    name = fields.text("name", max_chars=100, required=True)
+    description = fields.text("description", max_chars=1_000)
+    raise_if_any(fields.problems)
+    new = await request.app[EXECUTORS].create(
+        actor_of(request), name=name, description=description
+    )
+    return answer(new_executor_view(new), status=201, location=f"{_ALL}/{new.id}")
+
+
+@routes.get(_ONE, permission=Permission.VIEW, api=True)
+async def get_executor(request: web.Request) -> web.Response:
+    executor_id = path_id(request, "executor_id")
+    detail = await request.app[EXECUTORS].get(actor_of(request), executor_id)
+    return answer(executor_detail_view(detail))
+
+
+@routes.post(f"{_ONE}/token", permission=Permission.ADMINISTER, api=True)
+async def rotate_token(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    executor_id = path_id(request, "executor_id")
+    new = await request.app[EXECUTORS].rotate_token(actor_of(request), executor_id)
+    return answer(new_executor_view(new))
+
+
+@routes.delete(_ONE, permission=Permission.ADMINISTER, api=True)
+async def delete_executor(request: web.Request) -> web.Response:
+    executor_id = path_id(request, "executor_id")
+    await request.app[EXECUTORS].delete(actor_of(request), executor_id)
+    return web.Response(status=204)

@@ -1,0 +1,94 @@
+"""What endpoints read: path ids, query parameters and bodies, each name known or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.domain.json_text import BadJson, text_of_object
+from tickwheel_admin.web.body import read_json
+
+MAX_PAGE = 500
+MAX_CURSOR_CHARS = 500
+MAX_ID = 2**53 - 1  # what every JSON reader keeps exactly
+MAX_KEY_CHARS = 80
+
+ID = "[0-9]{1,15}"  # in paths; more digits name nothing
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_VISIBLE = re.compile(rf"[\x21-\x7e]{{1,{MAX_KEY_CHARS}}}")
+
+
+def path_id(request: web.Request, name: str) -> int:
+    """An id from the path, whose pattern must be `ID`."""
+    return int(request.match_info[name])
+
+
+def query_fields(request: web.Request, known: Collection[str]) -> Fields:
+    """Query parameters as fields; problems are in `.problems`, so end with `raise_if_any`."""
+    problems: list[Problem] = []
+    raw: dict[str, Any] = {}
+    for name, value in request.query.items():
+        if name in raw:
+            problems.append(
+                Problem(field=name, code="repeated", template="Give this parameter only once.")
+            )
+        raw[name] = int(value) if _WHOLE_NUMBER.fullmatch(value) else value
+    fields = Fields(raw, "", problems)
+    fields.only(known)
+    return fields
+
+
+def page_of(fields: Fields) -> tuple[str | None, int]:
+    """Cursor and size of the page asked for."""
+    # A cursor is opaque text, also where it happens to be all digits.
+    cursor = fields.raw.get("cursor")
+    if cursor is not None and len(str(cursor)) > MAX_CURSOR_CHARS:
+        fields.refuse("cursor", "cursor.invalid", "This is not a cursor of this list.")
+    limit = fields.integer("limit", low=1, high=MAX_PAGE, default=50)
+    return (None if cursor is None else str(cursor)), limit
+
+
+def optional_id(fields: Fields, name: str) -> int | None:
+    """An id to filter by."""
+    if not fields.has(name):
+        return None
+    return fields.integer(name, low=1, high=MAX_ID, default=1)
+
+
+async def body_fields(request: web.Request, known: Collection[str]) -> Fields:
+    """The body's fields, each one known."""
+    fields = Fields(await read_json(request), "", [])
+    fields.only(known)
+    return fields
+
+
+def parameters_of(body: Mapping[str, Any]) -> str | None:
+    """The run parameters in a body as JSON text; None when the job's own are meant."""
+    value = body.get("parameters")
+    if value is None:
+        return None
+    try:
+        return text_of_object(value)
+    except BadJson as error:
+        raise InvalidInput.one("parameters", error.code, error.template, **error.params) from None
+
+
+def request_key_of(request: web.Request) -> str | None:
+    """From `Idempotency-Key`: a call repeated with the same one is the same run."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not _VISIBLE.fullmatch(key):
+        raise InvalidInput.one(
+            "Idempotency-Key",
+            "idempotency_key.invalid",
+            "Use 1 to %(limit)d visible ASCII characters.",
+            limit=MAX_KEY_CHARS,
+        )
+    return f"api:{key}"

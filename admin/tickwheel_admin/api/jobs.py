@@ -1,0 +1,121 @@
+"""/api/v1/jobs"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import (
+    ID,
+    MAX_ID,
+    body_fields,
+    optional_id,
+    page_of,
+    parameters_of,
+    path_id,
+    query_fields,
+    request_key_of,
+)
+from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
+from tickwheel_admin.domain.fields import Fields, raise_if_any
+from tickwheel_admin.domain.run import Origin
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.web.body import read_json
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import JOBS
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_ALL = "/api/v1/jobs"
+_ONE = f"{_ALL}/{{job_id:{ID}}}"
+_VIEWS = ("all", "failing", "running", "paused")
+
+
+@routes.get(_ALL, permission=Permission.VIEW, api=True)
+async def list_jobs(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("text", "executor_id", "view", "cursor", "limit"))
+    query = JobQuery(
+        text=str(fields.raw.get("text", ""))[:200],
+        executor_id=optional_id(fields, "executor_id"),
+        view=fields.choice("view", _VIEWS, default="all"),
+    )
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[JOBS].page(actor_of(request), query, cursor=cursor, limit=limit)
+    return answer(page_view(page, job_view))
+
+
+@routes.post(_ALL, permission=Permission.DEVELOP, api=True)
+async def create_job(request: web.Request) -> web.Response:
+    config = await read_json(request)
+    executor_id = _taken_id(config, "executor_id")
+    job_id = await request.app[JOBS].create(actor_of(request), executor_id, config)
+    return answer({"id": job_id, "revision": 1}, status=201, location=f"{_ALL}/{job_id}")
+
+
+@routes.get(_ONE, permission=Permission.VIEW, api=True)
+async def get_job(request: web.Request) -> web.Response:
+    detail = await request.app[JOBS].get(actor_of(request), path_id(request, "job_id"))
+    return answer(job_detail_view(detail))
+
+
+@routes.put(_ONE, permission=Permission.DEVELOP, api=True)
+async def update_job(request: web.Request) -> web.Response:
+    job_id = path_id(request, "job_id")
+    config = await read_json(request)
+    if "id" in config and _taken_id(config, "id") != job_id:
+        fields = Fields({}, "", [])
+        fields.refuse("id", "id.differs", "This differs from the id in the address.")
+        raise_if_any(fields.problems)
+    revision = _taken_id(config, "revision")
+    revision = await request.app[JOBS].update(
+        actor_of(request), job_id, config, revision=revision
+    )
+    return answer({"id": job_id, "revision": revision})
+
+
+@routes.delete(_ONE, permission=Permission.DEVELOP, api=True)
+async def delete_job(request: web.Request) -> web.Response:
+    await request.app[JOBS].delete(actor_of(request), path_id(request, "job_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_ONE}/pause", permission=Permission.OPERATE, api=True)
+async def pause_job(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[JOBS].pause(actor_of(request), path_id(request, "job_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_ONE}/resume", permission=Permission.OPERATE, api=True)
+async def resume_job(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[JOBS].resume(actor_of(request), path_id(request, "job_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_ONE}/run", permission=Permission.OPERATE, api=True)
+async def run_job(request: web.Request) -> web.Response:
+    fields = await body_fields(request, ("parameters",))
+    raise_if_any(fields.problems)
+    run_id = await request.app[JOBS].run_now(
+        actor_of(request),
+        path_id(request, "job_id"),
+        parameters=parameters_of(fields.raw),
+        request_key=request_key_of(request),
+        origin=Origin.API,
+    )
+    return answer({"run_id": run_id}, status=202, location=f"/api/v1/runs/{run_id}")
+
+
+def _taken_id(body: dict[str, Any], name: str) -> int:
+    """Take a required whole number out of a body; what remains is the job's configuration."""
+    fields = Fields({name: body.pop(name, None)}, "", [])
+    if not fields.has(name):
+        fields.refuse(name, "required", "This is required.")
+    value = fields.integer(name, low=1, high=MAX_ID, default=1)
+    raise_if_any(fields.problems)
+    return value

@@ -1,0 +1,95 @@
+"""/api/v1/runs"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import (
+    ID,
+    body_fields,
+    optional_id,
+    page_of,
+    parameters_of,
+    path_id,
+    query_fields,
+    request_key_of,
+)
+from tickwheel_admin.api.views import answer, log_view, page_view, run_detail_view, run_view
+from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_ALL = "/api/v1/runs"
+_ONE = f"{_ALL}/{{run_id:{ID}}}"
+_FILTERS = ("state", "job_id", "executor_id", "from_at", "to_at", "cursor", "limit")
+_STATES = (*(state.value for state in RunState), "failed_any", "active")
+MAX_LOG_LINES = 5_000
+MAX_SEQ = 2**31 - 1
+
+
+@routes.get(_ALL, permission=Permission.VIEW, api=True)
+async def list_runs(request: web.Request) -> web.Response:
+    fields = query_fields(request, _FILTERS)
+    state = fields.choice("state", _STATES, default="")
+    query = RunQuery(
+        state=(RunState(state) if state in set(RunState) else state) or None,
+        job_id=optional_id(fields, "job_id"),
+        executor_id=optional_id(fields, "executor_id"),
+        from_at=fields.instant("from_at"),
+        to_at=fields.instant("to_at"),
+    )
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[RUNS].page(actor_of(request), query, cursor=cursor, limit=limit)
+    return answer(page_view(page, run_view))
+
+
+@routes.get(_ONE, permission=Permission.VIEW, api=True)
+async def get_run(request: web.Request) -> web.Response:
+    detail = await request.app[RUNS].get(actor_of(request), path_id(request, "run_id"))
+    return answer(run_detail_view(detail))
+
+
+@routes.post(f"{_ONE}/cancel", permission=Permission.OPERATE, api=True)
+async def cancel_run(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    run_id = path_id(request, "run_id")
+    await request.app[RUNS].cancel(actor_of(request), run_id)
+    # Accepted, not done: the node still has to stop the attempt.
+    return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
+
+
+@routes.post(f"{_ONE}/retry", permission=Permission.OPERATE, api=True)
+async def retry_run(request: web.Request) -> web.Response:
+    fields = await body_fields(request, ("parameters",))
+    raise_if_any(fields.problems)
+    run_id = await request.app[RUNS].retry(
+        actor_of(request),
+        path_id(request, "run_id"),
+        parameters=parameters_of(fields.raw),
+        request_key=request_key_of(request),
+    )
+    return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
+
+
+@routes.get(f"{_ONE}/log", permission=Permission.VIEW, api=True)
+async def get_log(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("attempt", "after", "limit"))
+    attempt = fields.integer("attempt", low=1, high=MAX_SEQ, default=0)
+    after = fields.integer("after", low=0, high=MAX_SEQ, default=0)
+    limit = fields.integer("limit", low=1, high=MAX_LOG_LINES, default=1_000)
+    raise_if_any(fields.problems)
+    page = await request.app[RUNS].log(
+        actor_of(request),
+        path_id(request, "run_id"),
+        attempt=attempt or None,
+        after=after,
+        limit=limit,
+    )
+    return answer(log_view(page))

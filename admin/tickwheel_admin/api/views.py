@@ -1,0 +1,220 @@
+"""What the API tells of each thing: named field by field, so that nothing new leaks by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
+from tickwheel_admin.domain.node import Node
+from tickwheel_admin.domain.trigger import Trigger
+from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem, NewExecutor
+from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
+from tickwheel_admin.services.paging import Page
+from tickwheel_admin.services.runs import LogPage, RunDetail, RunItem
+
+T = TypeVar("T")
+
+
+def answer(
+    content: Mapping[str, Any], *, status: int = 200, location: str | None = None
+) -> web.Response:
+    """JSON; Chinese stays readable, integers of any size stay exact."""
+    return web.json_response(
+        content,
+        status=status,
+        headers={"Location": location} if location else None,
+        dumps=lambda value: json.dumps(value, ensure_ascii=False, allow_nan=False),
+    )
+
+
+def page_view(page: Page[T], view: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+    """A page of a list; `next` is the cursor of the one after it."""
+    return {"items": [view(item) for item in page.items], "next": page.next}
+
+
+def instant(at: int | None) -> str | None:
+    """ISO 8601 in UTC."""
+    return None if at is None else instant_to_iso(at)
+
+
+def instants(ats: Iterable[int]) -> list[str]:
+    return [instant_to_iso(at) for at in ats]
+
+
+def executor_view(item: ExecutorItem) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "description": item.description,
+        "live_nodes": item.live_nodes,
+        "slots": item.slots,
+        "in_use": item.in_use,
+        "jobs": item.jobs,
+        "created_at": instant(item.created_at),
+    }
+
+
+def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
+    return executor_view(detail.item) | {
+        "handlers": list(detail.handlers),
+        "nodes": [
+            node_view(each.node) | {"running": [mark_view(mark) for mark in each.running]}
+            for each in detail.nodes
+        ],
+    }
+
+
+def new_executor_view(new: NewExecutor) -> dict[str, Any]:
+    return {"id": new.id, "name": new.name, "token": new.token}
+
+
+def node_view(node: Node) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "name": node.name,
+        "state": node.state.value,
+        "draining": node.draining,
+        "slots": node.slots,
+        "in_use": node.in_use,
+        "handlers": sorted(node.handlers),
+        "labels": dict(node.labels),
+        "sdk": node.sdk,
+        "address": node.address,
+        "connected_at": instant(node.connected_at),
+        "lease_expires_at": instant(node.lease_expires_at),
+        "ended_at": instant(node.ended_at),
+    }
+
+
+def mark_view(mark: RunMark) -> dict[str, Any]:
+    return {
+        "id": mark.id,
+        "state": mark.state.value,
+        "scheduled_at": instant(mark.scheduled_at),
+        "started_at": instant(mark.started_at),
+        "ended_at": instant(mark.ended_at),
+        "duration_ms": mark.duration_ms,
+        "progress": mark.progress,
+    }
+
+
+def job_view(item: JobItem) -> dict[str, Any]:
+    job = item.job
+    return {
+        "id": job.id,
+        "executor_id": job.executor_id,
+        "executor_name": item.executor_name,
+        "revision": job.revision,
+        "paused": job.paused,
+        "created_at": instant(job.created_at),
+        "updated_at": instant(job.updated_at),
+        "next_fire_at": instant(item.next_fire_at),
+        "last_run": None if item.last is None else mark_view(item.last),
+        "config": job_to_raw(job.config),
+    }
+
+
+def job_detail_view(detail: JobDetail) -> dict[str, Any]:
+    return job_view(detail.item) | {
+        "triggers": [trigger_view(trigger) for trigger in detail.item.triggers],
+        "next_fires": instants(detail.next_fires),
+        "recent_runs": [mark_view(mark) for mark in detail.item.recent],
+    }
+
+
+def trigger_view(trigger: Trigger) -> dict[str, Any]:
+    return {
+        "id": trigger.id,
+        "state": trigger.state.value,
+        "reason": trigger.reason,
+        "paused": trigger.paused,
+        "next_fire_at": instant(trigger.next_fire_at),
+        "last_fire_at": instant(trigger.last_fire_at),
+        "spec": trigger_to_raw(trigger.spec),
+    }
+
+
+def run_view(item: RunItem) -> dict[str, Any]:
+    run = item.run
+    return {
+        "id": run.id,
+        "job_id": run.job_id,
+        "job_name": item.job_name,
+        "job_revision": run.job_revision,
+        "executor_id": run.executor_id,
+        "executor_name": item.executor_name,
+        "state": run.state.value,
+        "reason": run.reason,
+        "message": run.message,
+        "origin": run.origin.value,
+        "requested_by": run.requested_by,
+        "retry_of": run.retry_of,
+        "scheduled_at": instant(run.scheduled_at),
+        "due_at": instant(run.due_at),
+        "started_at": instant(run.started_at),
+        "ended_at": instant(run.ended_at),
+        "cancel_requested_at": instant(run.cancel_requested_at),
+        "attempt": run.attempt,
+        "tries": run.tries,
+        "node_id": run.node_id,
+        "node_name": item.node_name,
+        "progress": item.progress,
+        "progress_text": item.progress_text,
+        "log_lines": run.log_lines,
+    }
+
+
+def run_detail_view(detail: RunDetail) -> dict[str, Any]:
+    run = detail.item.run
+    return run_view(detail.item) | {
+        "parameters": json.loads(detail.parameters),
+        "result": None if run.result is None else _json_or_text(run.result),
+        "attempts": [
+            {
+                "attempt": each.attempt.attempt,
+                "state": each.attempt.state.value,
+                "reason": each.attempt.reason,
+                "message": each.attempt.message,
+                "node_id": each.attempt.node_id,
+                "node_name": each.node_name,
+                "dispatched_at": instant(each.attempt.dispatched_at),
+                "started_at": instant(each.attempt.started_at),
+                "ended_at": instant(each.attempt.ended_at),
+                "log_lines": each.attempt.log_lines,
+            }
+            for each in detail.attempts
+        ],
+        "waiting_for": None if detail.waiting is None else detail.waiting.code,
+        "job_deleted": detail.job_deleted,
+        "retried_by": list(detail.retried_by),
+    }
+
+
+def log_view(page: LogPage) -> dict[str, Any]:
+    return {
+        "attempt": page.attempt,
+        "lines": [
+            {
+                "seq": line.seq,
+                "at": instant(line.at),
+                "level": line.level,
+                "text": line.text,
+            }
+            for line in page.lines
+        ],
+        "next": page.next,
+        "more": page.more,
+        "ended": page.ended,
+    }
+
+
+def _json_or_text(stored: str) -> Any:
+    try:
+        return json.loads(stored)
+    except ValueError:
+        return stored

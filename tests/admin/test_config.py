@@ -1,0 +1,184 @@
+"""Configuration: where values come from, and how every mistake is told at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from tickwheel_admin.config import Config, ConfigError, LogFormat, LogLevel, load_config
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def write(directory: Path, text: str) -> Path:
+    file = directory / "tickwheel.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def problems(
+    flags: dict[str, object] | None = None,
+    *,
+    file: Path | None = None,
+    **environment: str,
+) -> list[str]:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(flags, file=file, environment=environment)
+    return refusal.value.problems
+
+
+def test_without_settings_it_is_an_embedded_admin_for_this_machine_alone() -> None:
+    config = load_config(environment={"XDG_DATA_HOME": "/srv/data"})
+
+    assert config.data_dir == Path("/srv/data/tickwheel")
+    assert config.database_url == "sqlite:////srv/data/tickwheel/tickwheel.db"
+    assert config.is_embedded
+    assert (config.host, config.port) == ("127.0.0.1", 8500)
+    assert config.public_url == "http://127.0.0.1:8500"
+    assert config.retention_days == 30
+    assert config.trusted_proxies == ()
+
+
+def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
+    file = write(tmp_path, 'port = 1001\nhost = "127.0.0.2"\nname = "from-file"')
+    environment = {"TICKWHEEL_PORT": "1002", "TICKWHEEL_HOST": "127.0.0.3"}
+
+    config = load_config({"port": 1003, "host": None}, file=file, environment=environment)
+
+    assert (config.port, config.host, config.name) == (1003, "127.0.0.3", "from-file")
+
+
+def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, "retention_days = 7")
+
+    assert load_config(environment={"TICKWHEEL_CONFIG": str(file)}).retention_days == 7
+
+
+def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
+    file = write(tmp_path, 'prot = 1\nretention_days = 0\ncolour = "red"')
+
+    found = problems({"host": ""}, file=file, TICKWHEEL_PORT="70000", TICKWHEEL_LOG_LEVEL="loud")
+
+    assert found == [
+        f"{file}: prot: unknown setting; did you mean port?",
+        f"{file}: colour: unknown setting; known are: {', '.join(_names())}",
+        "--host: must be a text that is not empty",
+        "TICKWHEEL_PORT: must be a whole number from 1 to 65535",
+        f"{file}: retention_days: must be a whole number from 1 to 36500",
+        "TICKWHEEL_LOG_LEVEL: must be one of debug, info, warning, error",
+    ]
+
+
+def test_a_misspelt_variable_is_told_but_other_programs_are_left_alone() -> None:
+    assert problems(TICKWHEEL_PUBLIC_URI="http://x") == [
+        "TICKWHEEL_PUBLIC_URI: unknown setting; did you mean TICKWHEEL_PUBLIC_URL?"
+    ]
+    kubernetes = {"TICKWHEEL_PORT": "tcp://10.0.0.1:8500", "TICKWHEEL_SERVICE_HOST": "10.0.0.1"}
+    sdk = {"TICKWHEEL_TOKEN": "x", "TICKWHEEL_ADMINS": "http://a", "TICKWHEEL_EXECUTOR": "demo"}
+    assert load_config(environment=kubernetes | sdk).port == 8500
+
+
+@pytest.mark.parametrize(
+    "text", ["port = ", "= 1", "\xff", "[port]\nx = 1", 'port = "x"', "port = true", "port = 1.5"]
+)
+def test_a_broken_file_is_one_sentence(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "tickwheel.toml"
+    file.write_bytes(text.encode("latin-1"))
+
+    [problem] = problems(file=file)
+    assert problem.startswith(str(file))
+
+
+def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
+    assert problems(file=tmp_path / "none.toml") == [
+        f"{tmp_path / 'none.toml'}: cannot be read: No such file or directory"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("mysql://user:hunter2@db/tickwheel", "did you mean mysql+pymysql://…?"),
+        ("postgres://user:hunter2@db/tickwheel", "did you mean postgresql+psycopg://…?"),
+        ("hunter2", "is not a database URL"),
+        ("sqlite://", "must name a file"),
+        ("sqlite:///:memory:", "must name a file"),
+    ],
+)
+def test_bad_database_urls_are_explained_without_their_password(url: str, complaint: str) -> None:
+    [problem] = problems(TICKWHEEL_DATABASE_URL=url)
+
+    assert complaint in problem
+    assert "hunter2" not in problem
+
+
+def test_the_password_in_the_database_url_is_not_shown_by_accident() -> None:
+    config = load_config(
+        environment={"TICKWHEEL_DATABASE_URL": "mysql+pymysql://u:hunter2@db/tickwheel"}
+    )
+
+    assert not config.is_embedded
+    assert "hunter2" not in f"{config!r} {config}"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("https://tickwheel.example/", "https://tickwheel.example"),
+        ("http://10.0.0.1:8500", "http://10.0.0.1:8500"),
+        ("http://[::1]:8500", "http://[::1]:8500"),
+    ],
+)
+def test_public_urls_are_made_uniform(given: str, taken: str) -> None:
+    assert load_config({"public_url": given}, environment={}).public_url == taken
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "tickwheel.example", "ftp://x", "http://u:p@x", "http://x/path", "http://x?q", "http://["],
+)
+def test_other_public_urls_are_refused(given: str) -> None:
+    assert problems({"public_url": given})
+
+
+def test_an_admin_on_every_address_is_reached_by_its_name() -> None:
+    for host in ("0.0.0.0", "::"):
+        url = load_config({"host": host}, environment={}).public_url
+        assert "0.0.0.0" not in url
+        assert "[::]" not in url
+
+
+def test_proxies_are_networks() -> None:
+    config = load_config(environment={"TICKWHEEL_TRUSTED_PROXIES": "10.0.0.0/8, ::1"})
+
+    assert config.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+    assert problems(TICKWHEEL_TRUSTED_PROXIES="10.0.0.1/8")
+    assert problems(TICKWHEEL_TRUSTED_PROXIES="nginx")
+
+
+def test_enumerations_are_read(tmp_path: Path) -> None:
+    file = write(tmp_path, 'log_format = "JSON"\nlog_level = "debug"')
+    config = load_config(file=file, environment={})
+
+    assert (config.log_format, config.log_level) == (LogFormat.JSON, LogLevel.DEBUG)
+
+
+def test_the_object_cannot_be_changed() -> None:
+    config = load_config(environment={})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.port = 1  # type: ignore[misc]
+
+
+def test_every_setting_is_explained_in_the_docs() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+    for name in _names():
+        assert f"`{name}`" in text
+        assert f"`TICKWHEEL_{name.upper()}`" in text
+
+
+def _names() -> list[str]:
+    return [field.name for field in dataclasses.fields(Config)]

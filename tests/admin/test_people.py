@@ -1,0 +1,566 @@
+"""Identity: passwords, sessions, tokens, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from argon2 import PasswordHasher
+
+from tests.admin.kit import GOOD_PASSWORD, Clock, cheap_passwords, fresh_store
+from tickwheel_admin.domain.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    NotLoggedIn,
+    TooMany,
+)
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.passwords import Passwords, check_new_password, one_time_password
+from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
+from tickwheel_admin.services.throttle import MAX_KEYS, LoginThrottle
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.ids import Ids
+
+MINUTE = 60
+HOUR = 3600
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
+    async with fresh_store(tmp_path, clock) as database:
+        yield database
+
+
+@pytest.fixture
+async def people(store: Database, clock: Clock) -> AsyncIterator[People]:
+    people = People(
+        store,
+        Ids(store),
+        passwords=cheap_passwords(),
+        throttle=LoginThrottle(clock.monotonic),
+        sleep=clock.sleep,
+    )
+    yield people
+    people.close()
+
+
+async def log_in(
+    people: People, name: str = "admin", password: str = GOOD_PASSWORD, address: str = "192.0.2.1"
+) -> NewSession:
+    return await people.login(name, password, address=address, user_agent="test")
+
+
+@pytest.fixture
+async def admin(people: People) -> NewSession:
+    """The first admin, logged in, with GOOD_PASSWORD."""
+    one_time = await people.ensure_first_admin()
+    assert one_time is not None
+    session = await log_in(people, password=one_time)
+    view = await people.session(session.cookie)
+    assert view is not None
+    return await people.change_password(view.actor, session.cookie, old=one_time, new=GOOD_PASSWORD)
+
+
+async def actor_of(people: People, session: NewSession) -> Actor:
+    view = await people.session(session.cookie)
+    assert view is not None
+    return view.actor
+
+
+async def audit_actions(store: Database) -> list[str]:
+    def read(conn: sa.Connection) -> list[str]:
+        return list(conn.execute(sa.select(tables.audit.c.action)).scalars())
+
+    return await store.read(read)
+
+
+# --- the first admin -------------------------------------------------------------------------
+
+
+async def test_the_first_admin_gets_a_one_time_password_that_must_be_changed(
+    people: People,
+) -> None:
+    password = await people.ensure_first_admin()
+
+    assert password is not None
+    assert len(password) >= 20
+    session = await log_in(people, password=password)
+    assert session.must_change_password
+    assert (await actor_of(people, session)).grants == {ALL_EXECUTORS: Role.ADMIN}
+
+
+async def test_nobody_is_added_once_there_is_somebody(people: People) -> None:
+    assert await people.ensure_first_admin() is not None
+    assert await people.ensure_first_admin() is None
+
+
+async def test_two_admins_that_start_at_once_add_one_person(people: People) -> None:
+    passwords = await asyncio.gather(*(people.ensure_first_admin() for _ in range(5)))
+
+    assert len([password for password in passwords if password]) == 1
+
+
+def test_one_time_passwords_differ_and_obey_the_rules_for_passwords() -> None:
+    made = {one_time_password() for _ in range(100)}
+
+    assert len(made) == 100
+    for password in made:
+        check_new_password(password, user_name="admin")
+
+
+# --- login -----------------------------------------------------------------------------------
+
+
+async def test_unknown_wrong_and_disabled_look_the_same(people: People, admin: NewSession) -> None:
+    disabled_password = await people.add_user(COMMAND_LINE, "eve", role=Role.VIEWER)
+    await people.set_disabled(COMMAND_LINE, "eve", disabled=True)
+
+    failures = []
+    for name, password in [("nobody", "x" * 12), ("admin", "x" * 12), ("eve", disabled_password)]:
+        with pytest.raises(NotLoggedIn) as failure:
+            await log_in(people, name, password)
+        failures.append((failure.value.code, str(failure.value)))
+
+    assert len(set(failures)) == 1
+
+
+async def test_capitals_and_spaces_around_a_name_do_not_matter(
+    people: People, admin: NewSession
+) -> None:
+    await log_in(people, "  Admin ")
+
+
+async def test_what_the_database_holds_opens_nothing(
+    people: People, store: Database, admin: NewSession
+) -> None:
+    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+
+    def dump(conn: sa.Connection) -> str:
+        return "\n".join(
+            str(row)
+            for table in tables.metadata.sorted_tables
+            for row in conn.execute(table.select())
+        )
+
+    content = await store.read(dump)
+    assert GOOD_PASSWORD not in content
+    assert admin.cookie not in content
+    assert token not in content
+    assert "$argon2id$" in content
+
+
+async def test_every_login_is_a_new_session_and_ends_the_one_it_replaces(
+    people: People, admin: NewSession
+) -> None:
+    other = await people.login(
+        "admin", GOOD_PASSWORD, address="", user_agent="", replaces=admin.cookie
+    )
+
+    assert other.cookie != admin.cookie
+    assert other.csrf_token != admin.csrf_token
+    assert await people.session(admin.cookie) is None
+
+
+async def test_a_made_up_cookie_becomes_no_session(people: People, admin: NewSession) -> None:
+    fixed = "attacker-chosen-value"
+    session = await people.login("admin", GOOD_PASSWORD, address="", user_agent="", replaces=fixed)
+
+    assert session.cookie != fixed
+    assert await people.session(fixed) is None
+
+
+@pytest.mark.slow
+async def test_unknown_and_known_names_take_the_same_time(store: Database) -> None:
+    people = People(
+        store,
+        Ids(store),
+        passwords=Passwords(PasswordHasher(time_cost=2, memory_cost=8192, parallelism=1)),
+        throttle=LoginThrottle(),
+        sleep=lambda _seconds: asyncio.sleep(0),
+    )
+    await people.ensure_first_admin()
+
+    async def median(name: str) -> float:
+        times = []
+        for n in range(15):
+            started = time.perf_counter()
+            with pytest.raises(NotLoggedIn):
+                await log_in(people, name, "wrong password", address=f"192.0.2.{n}")
+            times.append(time.perf_counter() - started)
+        return statistics.median(times)
+
+    known, unknown = await median("admin"), await median("nobody")
+    people.close()
+    assert 0.5 < known / unknown < 2
+
+
+# --- throttling ------------------------------------------------------------------------------
+
+
+async def fail_until_throttled(
+    people: People, *, name: str = "admin", addresses: list[str], limit: int = 1000
+) -> int:
+    """How many wrong passwords were heard before every further one was refused."""
+    heard, waits = 0, []
+    for n in range(limit):
+        try:
+            await log_in(people, name, "wrong password!", address=addresses[n % len(addresses)])
+        except NotLoggedIn:
+            heard += 1
+        except TooMany as refusal:
+            waits.append(refusal.retry_after_seconds)
+    assert min(waits) >= 1
+    return heard
+
+
+async def test_a_thousand_wrong_passwords_from_one_address_are_hardly_heard(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    heard = await fail_until_throttled(people, addresses=["192.0.2.9"])
+
+    assert heard <= 6
+    assert clock.slept == sorted(clock.slept)
+    assert clock.slept[-1] >= 0.5
+    with pytest.raises(TooMany) as refusal:
+        await log_in(people, address="192.0.2.9")
+    clock.advance(refusal.value.retry_after_seconds)
+    await log_in(people, address="192.0.2.9")
+
+
+async def test_one_address_cannot_try_many_names(people: People, admin: NewSession) -> None:
+    heard = 0
+    for n in range(300):
+        try:
+            await log_in(people, f"user{n}", "wrong password!", address="192.0.2.9")
+        except NotLoggedIn:
+            heard += 1
+        except TooMany:
+            pass
+
+    assert heard <= 41
+
+
+async def test_many_addresses_cannot_try_one_name(people: People, admin: NewSession) -> None:
+    addresses = [f"198.51.{n // 250}.{n % 250}" for n in range(1000)]
+
+    assert await fail_until_throttled(people, addresses=addresses) <= 51
+
+
+async def test_an_attack_from_elsewhere_does_not_lock_out_who_was_here_before(
+    people: People, admin: NewSession
+) -> None:
+    await fail_until_throttled(people, addresses=[f"198.51.100.{n}" for n in range(250)])
+
+    await log_in(people, address="192.0.2.1")
+    with pytest.raises(TooMany):
+        await log_in(people, address="203.0.113.77")
+
+
+async def test_addresses_of_one_ipv6_subscriber_count_as_one(
+    people: People, admin: NewSession
+) -> None:
+    addresses = [f"2001:db8:1:2::{n:x}" for n in range(500)]
+
+    assert await fail_until_throttled(people, addresses=addresses) <= 6
+
+
+async def test_success_forgives_failures(people: People, admin: NewSession) -> None:
+    for _ in range(10):
+        for _ in range(3):
+            with pytest.raises(NotLoggedIn):
+                await log_in(people, password="wrong password!")
+        await log_in(people)
+
+
+async def test_changing_the_password_is_throttled_like_login(
+    people: People, admin: NewSession
+) -> None:
+    actor = await actor_of(people, admin)
+
+    async def attempt() -> None:
+        await people.change_password(
+            actor, admin.cookie, old="wrong password!", new="another good one"
+        )
+
+    for _ in range(5):
+        with pytest.raises(InvalidInput):
+            await attempt()
+    with pytest.raises(TooMany):
+        await attempt()
+
+
+def test_the_throttle_remembers_a_bounded_number(clock: Clock) -> None:
+    throttle = LoginThrottle(clock.monotonic)
+    for n in range(MAX_KEYS):
+        clock.advance(10)
+        throttle.admit(f"user{n}", f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
+
+    assert len(throttle._spent) <= MAX_KEYS
+
+
+async def test_two_hundred_parallel_logins_use_few_threads_and_are_all_answered(
+    store: Database,
+) -> None:
+    under_way, most = 0, 0
+
+    class Counting(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # noqa: A002
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            try:
+                return super().verify(hash, password)
+            finally:
+                under_way -= 1
+
+    passwords = Passwords(Counting(time_cost=1, memory_cost=8192, parallelism=1))
+    people = People(store, Ids(store), passwords=passwords, sleep=lambda _seconds: asyncio.sleep(0))
+    one_time = await people.ensure_first_admin()
+    assert one_time is not None
+
+    results = await asyncio.gather(
+        *(log_in(people, "admin", one_time, address=f"10.0.0.{n}") for n in range(200)),
+        return_exceptions=True,
+    )
+
+    people.close()
+    assert most <= 2
+    assert {type(result) for result in results} <= {NewSession, TooMany}
+    assert len([result for result in results if isinstance(result, NewSession)]) >= 40
+
+
+# --- sessions --------------------------------------------------------------------------------
+
+
+async def test_a_session_ends_after_thirty_idle_minutes(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    for _ in range(4):
+        clock.advance(29 * MINUTE)
+        assert await people.session(admin.cookie) is not None
+    clock.advance(30 * MINUTE)
+    assert await people.session(admin.cookie) is None
+
+
+async def test_what_pages_fetch_by_themselves_keeps_no_session_alive(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    for _ in range(29):
+        clock.advance(1 * MINUTE)
+        assert await people.session(admin.cookie, touch=False) is not None
+    clock.advance(1 * MINUTE)
+    assert await people.session(admin.cookie, touch=False) is None
+
+
+async def test_a_session_ends_after_twelve_hours_in_any_case(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    for _ in range(12 * 3 - 1):
+        clock.advance(20 * MINUTE)
+        assert await people.session(admin.cookie) is not None
+    clock.advance(20 * MINUTE)
+    assert await people.session(admin.cookie) is None
+
+
+async def test_logout_ends_this_session_only(people: People, admin: NewSession) -> None:
+    other = await log_in(people)
+    await people.logout(admin.cookie)
+
+    assert await people.session(admin.cookie) is None
+    assert await people.session(other.cookie) is not None
+
+
+async def test_ended_sessions_are_deleted_with_later_logins(
+    people: People, store: Database, admin: NewSession, clock: Clock
+) -> None:
+    for _ in range(3):
+        await log_in(people)
+    clock.advance(1 * HOUR)
+    await log_in(people)
+
+    def count(conn: sa.Connection) -> int:
+        return int(
+            conn.execute(sa.select(sa.func.count()).select_from(tables.session)).scalar_one()
+        )
+
+    assert await store.read(count) == 1
+
+
+async def test_changing_the_password_ends_all_other_sessions_and_tokens(
+    people: People, admin: NewSession
+) -> None:
+    other = await log_in(people)
+    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+
+    fresh = await people.change_password(
+        await actor_of(people, admin), admin.cookie, old=GOOD_PASSWORD, new="another good one"
+    )
+
+    for ended in (admin, other):
+        assert await people.session(ended.cookie) is None
+    assert await people.actor_of_token(token, address="") is None
+    assert await people.session(fresh.cookie) is not None
+    assert fresh.cookie not in (admin.cookie, other.cookie)
+    with pytest.raises(NotLoggedIn):
+        await log_in(people)
+    await log_in(people, password="another good one")
+
+
+async def test_a_password_reset_ends_sessions_and_tokens_and_must_be_changed(
+    people: People, admin: NewSession
+) -> None:
+    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+
+    one_time = await people.reset_password(COMMAND_LINE, "admin")
+
+    assert await people.session(admin.cookie) is None
+    assert await people.actor_of_token(token, address="") is None
+    assert (await log_in(people, password=one_time)).must_change_password
+
+
+async def test_a_disabled_person_is_out_at_once_and_can_come_back(
+    people: People, admin: NewSession
+) -> None:
+    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+
+    await people.set_disabled(COMMAND_LINE, "admin", disabled=True)
+
+    assert await people.session(admin.cookie) is None
+    assert await people.actor_of_token(token, address="") is None
+    await people.set_disabled(COMMAND_LINE, "admin", disabled=False)
+    assert await people.actor_of_token(token, address="") is not None
+    await log_in(people)
+
+
+async def test_a_role_taken_away_counts_at_the_next_request(
+    people: People, store: Database, admin: NewSession
+) -> None:
+    await store.run(lambda conn: conn.execute(sa.delete(tables.grant)).rowcount)
+
+    assert (await actor_of(people, admin)).grants == {}
+
+
+@pytest.mark.parametrize(
+    ("new", "code"),
+    [
+        ("short", "password.too_short"),
+        ("x" * 300, "password.too_long"),
+        ("aaaaaaaaaaaaaa", "password.too_simple"),
+        ("adminadminadmin", "password.too_simple"),
+        (GOOD_PASSWORD, "password.unchanged"),
+    ],
+)
+async def test_bad_new_passwords_are_refused_by_name_of_the_rule(
+    people: People, admin: NewSession, new: str, code: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        await people.change_password(
+            await actor_of(people, admin), admin.cookie, old=GOOD_PASSWORD, new=new
+        )
+
+    assert [(problem.field, problem.code) for problem in refusal.value.problems] == [("new", code)]
+    assert await people.session(admin.cookie) is not None
+
+
+async def test_hashes_of_older_parameters_are_renewed_at_login(
+    people: People, store: Database, admin: NewSession
+) -> None:
+    stronger = Passwords(PasswordHasher(time_cost=2, memory_cost=16, parallelism=1))
+    newer = People(store, Ids(store), passwords=stronger)
+
+    await log_in(newer)
+
+    def stored_hash(conn: sa.Connection) -> str:
+        return str(conn.execute(sa.select(tables.user.c.password_hash)).scalar_one())
+
+    assert "m=16,t=2,p=1" in await store.read(stored_hash)
+    await log_in(newer)
+    newer.close()
+
+
+# --- tokens and administration ----------------------------------------------------------------
+
+
+async def test_a_token_acts_with_its_persons_grants_until_it_expires(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    await people.add_user(COMMAND_LINE, "olga", role=Role.OPERATOR)
+    token = await people.create_api_token(COMMAND_LINE, "olga", name="ci", valid_days=7)
+
+    actor = await people.actor_of_token(token, address="192.0.2.5")
+
+    assert token.startswith("twt_")
+    assert actor is not None
+    assert (actor.name, dict(actor.grants)) == ("olga", {ALL_EXECUTORS: Role.OPERATOR})
+    assert actor.token_id is not None
+    clock.advance(7 * 24 * HOUR)
+    assert await people.actor_of_token(token, address="") is None
+
+
+@pytest.mark.parametrize("token", ["", "twt_", "twt_unknown", "admin", "\udcff", "twt_\udcff"])
+async def test_other_texts_are_no_tokens(people: People, admin: NewSession, token: str) -> None:
+    assert await people.actor_of_token(token, address="") is None
+
+
+async def test_names_are_unique_and_checked(people: People, admin: NewSession) -> None:
+    with pytest.raises(Conflict):
+        await people.add_user(COMMAND_LINE, "ADMIN", role=Role.VIEWER)
+    for name in ("", "-x", "a b", "a\r\nb", "ä", "x" * 101, "<b>"):
+        with pytest.raises(InvalidInput):
+            await people.add_user(COMMAND_LINE, name, role=Role.VIEWER)
+    with pytest.raises(NotFound):
+        await people.reset_password(COMMAND_LINE, "nobody")
+    await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+    with pytest.raises(Conflict):
+        await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+
+
+async def test_only_administrators_manage_people(people: People, admin: NewSession) -> None:
+    developer = Actor(user_id=9, name="dev", grants={ALL_EXECUTORS: Role.DEVELOPER})
+    for attempt in (
+        people.add_user(developer, "eve", role=Role.ADMIN),
+        people.reset_password(developer, "admin"),
+        people.set_disabled(developer, "admin", disabled=True),
+        people.create_api_token(developer, "admin", name="x"),
+        people.people(developer),
+    ):
+        with pytest.raises(NotAllowed):
+            await attempt
+
+
+async def test_every_change_writes_its_audit_row(
+    people: People, store: Database, admin: NewSession
+) -> None:
+    await people.add_user(COMMAND_LINE, "olga", role=Role.OPERATOR)
+    await people.create_api_token(COMMAND_LINE, "olga", name="ci")
+    await people.reset_password(COMMAND_LINE, "olga")
+    await people.set_disabled(COMMAND_LINE, "olga", disabled=True)
+    with pytest.raises(NotLoggedIn):
+        await log_in(people, "olga", "wrong password!")
+
+    assert await audit_actions(store) == [
+        "user.created",
+        "user.logged_in",
+        "user.password_changed",
+        "user.created",
+        "token.created",
+        "user.password_reset",
+        "user.disabled",
+    ]
+    assert [(item.name, item.disabled) for item in await people.people(COMMAND_LINE)] == [
+        ("admin", False),
+        ("olga", True),
+    ]
