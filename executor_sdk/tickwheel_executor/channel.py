@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 import aiohttp
@@ -88,6 +89,7 @@ class WebSocketChannel:
         self._session = session
         self._socket = socket_
         self._reason = ""
+        self._ending: asyncio.Task[None] | None = None  # after abort
         self._closing: asyncio.Future[None] | None = None  # our own close; done when it is through
 
     @property
@@ -128,21 +130,20 @@ class WebSocketChannel:
         message = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore").encode()
         try:
             await self._socket.close(code=code, message=message)
-            await self._session.close()
         finally:
             self._closing.set_result(None)
+            await self._session.close()
 
     def abort(self) -> None:
         """Reset the connection, so that the system drops what it has buffered too."""
         self._reason = self._reason or "broken off"
         raw: socket.socket | None = self._socket.get_extra_info("socket")
-        if raw is None:
-            return
-        try:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            raw.shutdown(socket.SHUT_RDWR)  # wakes the reader, which then closes and so resets
-        except OSError:
-            pass  # closed already
+        if raw is not None:
+            with suppress(OSError):  # closed already
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+                raw.shutdown(socket.SHUT_RDWR)  # wakes the reader; what cannot be flushed is gone
+        if self._ending is None:  # nobody may be reading any more
+            self._ending = asyncio.get_running_loop().create_task(self._session.close())
 
     def _describe(self, message: aiohttp.WSMessage) -> str:
         code = self._socket.close_code
