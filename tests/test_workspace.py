@@ -20,6 +20,7 @@ MEMBERS = {
     "executor_sdk": "tickwheel_executor",
     "shared": "tickwheel_shared",
 }
+_OF_MAKE = ("MAKE", "MFLAGS", "PYTHON")
 READERS = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "docker/*.md", "sql/*.md", "*/README.md")
@@ -130,8 +131,8 @@ def copy_of_makefile(tmp_path: Path) -> Path:
 def make_demo(
     directory: Path, *, user: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    # Not the variables of a `make test` around us: they would change how this make behaves.
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    # Not the variables of a `make test` around us: they would change what this make does.
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OF_MAKE)}
     return subprocess.run(
         ["make", "demo"],
         cwd=directory,
