@@ -15,6 +15,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 E = TypeVar("E", bound=StrEnum)
 
 MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
+CONTROL_CHARACTERS = "Line ends and control characters are not allowed here."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = re.compile(r"[0-9T:.,+Zz -]{10,40}", re.ASCII)
 # They make text read in another order than it is stored, so a name could look like another one.
@@ -98,9 +99,7 @@ class Fields:
         elif len(value) > max_chars:
             self.refuse(name, "too_long", "At most %(limit)d characters, please.", limit=max_chars)
         elif not is_clean(value, lines=lines):
-            self.refuse(
-                name, "control_characters", "Line ends and control characters are not allowed here."
-            )
+            self.refuse(name, "control_characters", CONTROL_CHARACTERS)
         else:
             return value
         return default

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -13,6 +13,9 @@ from tickwheel_admin.domain.errors import InvalidInput
 
 T = TypeVar("T")
 C = TypeVar("C")
+
+# Ids and instants that somebody sent: beyond these, databases answer with errors.
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 MAX_LIMIT = 500
 MAX_CURSOR_CHARS = 2_000
@@ -63,6 +66,11 @@ def decode_cursor(cursor: str | None, kind: type[C]) -> C | None:
             return msgspec.json.decode(text, type=kind)
         except (binascii.Error, UnicodeError, msgspec.DecodeError):
             pass
-    raise InvalidInput.one(
+    raise bad_cursor()
+
+
+def bad_cursor() -> InvalidInput:
+    """A cursor was made up, or belongs to another list."""
+    return InvalidInput.one(
         "cursor", "cursor.invalid", "This is not a place in this list; start from its beginning."
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import LIVE, Attempt, Run, RunState
@@ -27,8 +28,8 @@ RETRIES_WITHIN = 2_000  # how many later runs of the job are searched for retrie
 class Position:
     """A place in the order of lists: newest scheduled first."""
 
-    scheduled_at: int
-    id: int
+    scheduled_at: Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # bounds for what callers send
+    id: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +234,17 @@ def attempts_of_run(conn: sa.Connection, run_id: int, *, limit: int) -> list[Att
         .limit(limit)
     )
     return [AttemptView(attempt=_attempt_from_row(row), node_name=row.node_name) for row in rows]
+
+
+def last_attempt(conn: sa.Connection, run_id: int) -> Attempt | None:
+    """The newest of the ended attempts that another try followed."""
+    row = conn.execute(
+        sa.select(run_attempt)
+        .where(run_attempt.c.run_id == run_id)
+        .order_by(run_attempt.c.attempt.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else _attempt_from_row(row)
 
 
 def get_attempt(conn: sa.Connection, run_id: int, attempt: int) -> Attempt | None:

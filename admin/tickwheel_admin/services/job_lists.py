@@ -1,0 +1,187 @@
+"""Jobs as lists and pages show them: with their triggers and how their recent runs fared."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.job import Job
+from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.trigger import Trigger, TriggerSpec
+from tickwheel_admin.services.paging import Number
+from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.executors import get_executor, offered_handlers
+from tickwheel_admin.store.jobs import JobFilter, ListedJob, StoredTrigger
+from tickwheel_admin.store.run_lists import RunMark, recent_marks
+
+MARKS = 24  # of each job's runs, in its strip
+# A page of failing jobs looks at this many jobs and then says where to go on.
+FAILING_CHUNK = 50
+FAILING_SCANNED = 1_000
+NEXT_FIRES = 5
+
+
+class JobKey(NamedTuple):
+    """A place in the order of lists: behind this job."""
+
+    name: str
+    id: Number
+
+
+class JobView(StrEnum):
+    """What a list of jobs is about."""
+
+    ALL = "all"
+    FAILING = "failing"  # the last run that ended was a failure
+    RUNNING = "running"  # a run is live
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs a list shows."""
+
+    text: str = ""  # part of a name, handler, owner or tag, in any case
+    executor_id: int | None = None
+    view: JobView = JobView.ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobItem:
+    """A job in a list."""
+
+    job: Job
+    executor_name: str
+    triggers: list[Trigger]
+    next_fire_at: int | None  # None: paused, or nothing left to fire
+    recent: list[RunMark]  # newest last, at most 24 that are due
+    last: RunMark | None  # the newest of them
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last of the recent runs that ended was a failure."""
+        return _is_failing(self.recent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetail:
+    """One job."""
+
+    item: JobItem
+    next_fires: list[int]  # of all its triggers, soonest first
+    offered_handlers: list[str]  # by the live nodes of its executor, sorted
+
+
+def read_page(
+    conn: sa.Connection, wanted: JobFilter, after: JobKey | None, limit: int
+) -> tuple[list[JobItem], JobKey | None]:
+    found = store_jobs.page_jobs(conn, wanted, after=after, limit=limit + 1)
+    shown = found[:limit]
+    behind = _key(shown[-1]) if len(found) > limit else None
+    return _items(conn, shown), behind
+
+
+def read_failing(
+    conn: sa.Connection, wanted: JobFilter, after: JobKey | None, limit: int
+) -> tuple[list[JobItem], JobKey | None]:
+    """Jobs by name, those that fail picked by their recent runs.
+
+    What a job's last run was is known to no index of jobs, and keeping it in the job's row would
+    cost every run a write. So jobs are read in chunks, each with one bounded statement for their
+    newest runs, and after `FAILING_SCANNED` jobs the page ends where it is.
+    """
+    failing: list[ListedJob] = []
+    for _ in range(FAILING_SCANNED // FAILING_CHUNK):
+        found = store_jobs.page_jobs(conn, wanted, after=after, limit=FAILING_CHUNK)
+        marks = recent_marks(
+            conn, [each.job.id for each in found], until=now_ms(conn), per_job=MARKS
+        )
+        for each in found:
+            after = _key(each)
+            if _is_failing(marks.get(each.job.id, ())[::-1]):
+                failing.append(each)
+                if len(failing) == limit:
+                    return _items(conn, failing), after
+        if len(found) < FAILING_CHUNK:
+            return _items(conn, failing), None
+    return _items(conn, failing), after
+
+
+def _key(listed: ListedJob) -> JobKey:
+    return JobKey(name=listed.job.config.name, id=listed.job.id)
+
+
+def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
+    ended = ENDED_BY_RESULT | FAILURES
+    last = next((mark for mark in reversed(oldest_first) if mark.state in ended), None)
+    return last is not None and last.state in FAILURES
+
+
+def _items(conn: sa.Connection, listed: Sequence[ListedJob]) -> list[JobItem]:
+    now = now_ms(conn)
+    ids = [each.job.id for each in listed]
+    triggers = store_jobs.triggers_of_jobs(conn, ids)
+    marks = recent_marks(conn, ids, until=now, per_job=MARKS)
+    return [
+        _item(each, triggers.get(each.job.id, []), marks.get(each.job.id, []), now=now)
+        for each in listed
+    ]
+
+
+def _item(
+    listed: ListedJob, triggers: Sequence[StoredTrigger], newest_first: list[RunMark], *, now: int
+) -> JobItem:
+    return JobItem(
+        job=listed.job,
+        executor_name=listed.executor_name,
+        triggers=[stored.trigger for stored in triggers],
+        next_fire_at=next(iter(_next_fires(triggers, after=now, n=1)), None),
+        recent=newest_first[::-1],
+        last=newest_first[0] if newest_first else None,
+    )
+
+
+def read_detail(conn: sa.Connection, job: Job) -> JobDetail:
+    executor = get_executor(conn, job.executor_id)
+    listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
+    triggers = store_jobs.triggers_of_jobs(conn, [job.id]).get(job.id, [])
+    offered = offered_handlers(conn, [job.executor_id]).get(job.executor_id, frozenset())
+    return JobDetail(
+        item=_items(conn, [listed])[0],
+        next_fires=_next_fires(triggers, after=now_ms(conn), n=NEXT_FIRES),
+        offered_handlers=sorted(offered),
+    )
+
+
+def _next_fires(triggers: Sequence[StoredTrigger], *, after: int, n: int) -> list[int]:
+    """The next fires of all active triggers together.
+
+    Computed from the schedules: `next_fire_at` is what is planned next, which is up to two seconds
+    ahead of what fires next.
+    """
+    fires = [
+        fires_of(stored.trigger.spec, saved_at=stored.saved_at, after=after)
+        for stored in triggers
+        if stored.trigger.next_fire_at is not None
+    ]
+    return list(islice(heapq.merge(*fires), n))
+
+
+def fires_of(spec: TriggerSpec, *, saved_at: int, after: int) -> Iterator[int]:
+    """The schedule's instants, soonest first; none when it cannot be computed."""
+    try:
+        schedule = parse(spec, saved_at=saved_at)
+    except ScheduleError:
+        return
+    at = schedule.next_after(after)
+    while at is not None:
+        yield at
+        at = schedule.next_after(at)

@@ -1,0 +1,263 @@
+"""Jobs: finding them, changing them, and running them by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.job_input import parse_job, parse_parameters, parse_trigger
+from tickwheel_admin.domain.run import Origin
+from tickwheel_admin.domain.schedule.describe import describe
+from tickwheel_admin.domain.trigger import TriggerSpec
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services import job_edits
+from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.job_edits import Edit, MoreRunIds
+from tickwheel_admin.services.job_lists import (
+    NEXT_FIRES,
+    JobKey,
+    fires_of,
+    read_detail,
+    read_failing,
+    read_page,
+)
+from tickwheel_admin.services.job_lists import JobDetail as JobDetail
+from tickwheel_admin.services.job_lists import JobItem as JobItem
+from tickwheel_admin.services.job_lists import JobQuery as JobQuery
+from tickwheel_admin.services.job_lists import JobView as JobView
+from tickwheel_admin.services.paging import (
+    Page,
+    bad_cursor,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
+from tickwheel_admin.services.requests import check_request_key, request_run
+from tickwheel_admin.services.scope import not_found, visible_executors
+from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.jobs import JobFilter
+from tickwheel_admin.store.run_lists import RunMark as RunMark
+
+T = TypeVar("T")
+
+MAX_TEXT_CHARS = 200
+MAX_PREVIEW = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a trigger would do."""
+
+    spec: TriggerSpec
+    description: str  # English words
+    fires: list[int]
+
+
+class Jobs:
+    """Use cases of jobs."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    # --- finding -----------------------------------------------------------------------------
+
+    async def page(
+        self, actor: Actor, query: JobQuery, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[JobItem]:
+        """Jobs by name.
+
+        A page of failing jobs can be shorter than `limit`, even empty, and still have a next one.
+        """
+        text = query.text.strip()[:MAX_TEXT_CHARS]
+        if not is_clean(text):
+            raise InvalidInput.one("text", "control_characters", CONTROL_CHARACTERS)
+        wanted = JobFilter(
+            text=text,
+            executors=visible_executors(actor, query.executor_id),
+            paused=query.view == JobView.PAUSED,
+            running=query.view == JobView.RUNNING,
+        )
+        read = read_failing if query.view == JobView.FAILING else read_page
+        items, behind = await self._store.read(read, wanted, _decoded(cursor), check_limit(limit))
+        return Page(items=items, next=None if behind is None else encode_cursor(behind))
+
+    async def get(self, actor: Actor, job_id: int) -> JobDetail:
+        """One job; a deleted one is not found."""
+
+        def read(conn: sa.Connection) -> JobDetail:
+            job = store_jobs.get_job(conn, job_id)
+            if job is None:
+                raise not_found()
+            actor.require(Permission.VIEW, job.executor_id)
+            return read_detail(conn, job)
+
+        return await self._store.read(read)
+
+    async def preview(self, raw_trigger: object, *, n: int = NEXT_FIRES) -> Preview:
+        """What a trigger would do if it were saved now.
+
+        Raises:
+            InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
+        """
+        spec = parse_trigger(raw_trigger)
+        now = await self._store.read(now_ms)
+        fires = fires_of(spec, saved_at=now, after=now)
+        return Preview(
+            spec=spec,
+            description=describe(spec, lambda text: text),
+            fires=list(islice(fires, max(1, min(n, MAX_PREVIEW)))),
+        )
+
+    # --- changing ----------------------------------------------------------------------------
+
+    async def create(self, actor: Actor, executor_id: int, raw: Mapping[str, Any]) -> int:
+        """Add a job; returns its id.
+
+        Raises:
+            InvalidInput: with every problem found; handler.unknown.
+            Conflict: job.name_taken.
+        """
+        actor.require(Permission.DEVELOP, executor_id)
+        config = parse_job(raw)
+        job_id = await self._ids.take("job")
+        edit = await self._begin(actor, triggers=len(config.triggers))
+        await self._store.run(
+            job_edits.create_job, edit, job_id=job_id, executor_id=executor_id, config=config
+        )
+        self._announce()
+        return job_id
+
+    async def update(
+        self, actor: Actor, job_id: int, raw: Mapping[str, Any], *, revision: int
+    ) -> int:
+        """Replace the job's configuration; returns its new revision.
+
+        Args:
+            revision: the one the change was made from.
+
+        Raises:
+            InvalidInput: with every problem found; handler.unknown.
+            Conflict: job.changed when `revision` is no longer current; job.name_taken.
+        """
+        await self._require(actor, job_id, Permission.DEVELOP)
+        config = parse_job(raw)
+        edit = await self._begin(actor, triggers=len(config.triggers))
+
+        def update(conn: sa.Connection, edit: Edit) -> int:
+            return job_edits.update_job(conn, edit, job_id=job_id, revision=revision, config=config)
+
+        new_revision = await self._edited(update, edit)
+        self._announce()
+        return new_revision
+
+    async def pause(self, actor: Actor, job_id: int) -> None:
+        """Stop its triggers; runs that are due or live go on. Pausing twice changes nothing."""
+
+        def pause(conn: sa.Connection, edit: Edit) -> None:
+            job_edits.pause_job(conn, edit, job_id=job_id)
+
+        await self._edited(pause, await self._begin(actor))
+        self._announce()
+
+    async def resume(self, actor: Actor, job_id: int) -> None:
+        """Let its triggers fire again, from now on."""
+
+        def resume(conn: sa.Connection, edit: Edit) -> None:
+            job_edits.resume_job(conn, edit, job_id=job_id)
+
+        await self._edited(resume, await self._begin(actor))
+        self._announce()
+
+    async def delete(self, actor: Actor, job_id: int) -> None:
+        """Remove the job: runs that wait are cancelled, live ones go on, the ledger stays."""
+        edit = await self._begin(actor)
+        while not await self._store.run(job_edits.delete_job, edit, job_id=job_id):
+            pass
+        self._announce()
+
+    async def run_now(
+        self,
+        actor: Actor,
+        job_id: int,
+        *,
+        parameters: str | None = None,
+        request_key: str | None = None,
+        origin: Origin = Origin.MANUAL,
+    ) -> int:
+        """Ask for one run, also of a paused job; returns the run's id.
+
+        Args:
+            parameters: JSON object that replaces the job's own; None: the job's own.
+            request_key: the same key gives the same run, however often it is sent.
+
+        Raises:
+            InvalidInput: parameters are no JSON object, or the key is too long.
+        """
+        if parameters is not None:
+            parameters = parse_parameters(parameters)
+        check_request_key(request_key)
+        run_id = await self._ids.take("run")
+        audit_id = await self._ids.take("audit")
+
+        def run_now(conn: sa.Connection) -> int:
+            job = job_edits.lock_job_for(conn, actor, job_id, Permission.OPERATE)
+            return request_run(
+                conn,
+                actor,
+                job,
+                run_id=run_id,
+                audit_id=audit_id,
+                origin=origin,
+                parameters=parameters,
+                request_key=request_key,
+            )
+
+        asked = await self._store.run(run_now)
+        self._events.publish(QUEUED)
+        self._events.publish(RUNS)
+        return asked
+
+    async def _require(self, actor: Actor, job_id: int, permission: Permission) -> None:
+        """Refuse before the input is looked at: its problems are not for everybody."""
+        executor_id = await self._store.read(store_jobs.executor_of_job, job_id)
+        if executor_id is None:
+            raise not_found()
+        actor.require(permission, executor_id)
+
+    async def _begin(self, actor: Actor, *, triggers: int = 0) -> Edit:
+        return Edit(
+            actor=actor,
+            audit_id=await self._ids.take("audit"),
+            trigger_ids=await self._ids.take_many("trigger", triggers),
+        )
+
+    async def _edited(self, work: Callable[[sa.Connection, Edit], T], edit: Edit) -> T:
+        """Do the edit, with ids for the overdue fires that it meets."""
+        while True:
+            try:
+                return await self._store.run(work, edit)
+            except MoreRunIds as more:
+                run_ids = await self._ids.take_many("run", more.count - len(edit.run_ids))
+                edit = replace(edit, run_ids=[*edit.run_ids, *run_ids])
+
+    def _announce(self) -> None:
+        for topic in (JOBS, TRIGGERS, RUNS, QUEUED):
+            self._events.publish(topic)
+
+
+def _decoded(cursor: str | None) -> JobKey | None:
+    key = decode_cursor(cursor, JobKey)
+    if key is not None and not is_clean(key.name):  # no name of a job; databases may refuse it
+        raise bad_cursor()
+    return key
