@@ -132,6 +132,7 @@ class Executors:
             return found.name
 
         name = await self._store.run(rotate)
+        self._events.publish(NODES)
         return NewExecutor(id=executor_id, name=name, token=token)
 
     async def delete(self, actor: Actor, executor_id: int) -> None:
