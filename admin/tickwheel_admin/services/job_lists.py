@@ -51,7 +51,7 @@ class JobQuery:
 
     text: str = ""  # part of a name, handler, owner or tag, in any case
     executor_id: int | None = None
-    view: JobView = JobView.ALL
+    view: str = JobView.ALL  # one of JobView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ from tickwheel_admin.store.run_lists import RunMark as RunMark
 T = TypeVar("T")
 
 MAX_TEXT_CHARS = 200
-MAX_PREVIEW = 50
+MAX_PREVIEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,13 @@ class Jobs:
         text = query.text.strip()[:MAX_TEXT_CHARS]
         if not is_clean(text):
             raise InvalidInput.one("text", "control_characters", CONTROL_CHARACTERS)
+        if query.view not in set(JobView):
+            raise InvalidInput.one(
+                "view",
+                "not_one_of",
+                "This must be one of %(choices)s.",
+                choices=", ".join(JobView),
+            )
         wanted = JobFilter(
             text=text,
             executors=visible_executors(actor, query.executor_id),

@@ -14,7 +14,7 @@ from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import overview as store_overview
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import Capacity, capacities
+from tickwheel_admin.store.executors import capacities
 from tickwheel_admin.store.overview import NextFire as NextFire
 from tickwheel_admin.store.overview import OutcomeCount
 from tickwheel_admin.store.run_lists import RunFilter, RunItem, page_runs
@@ -68,7 +68,9 @@ class OverviewData:
     buckets: list[OutcomeBucket]  # 48, oldest first; the last one is not over
     failed_24h: int  # failed, timed out or lost
     total_24h: int
-    nodes: Capacity
+    live_nodes: int
+    slots: int  # of live nodes
+    in_use: int
     next_fires: list[NextFire]
     running_now: list[RunItem]
     recent_failures: list[RunItem]
@@ -105,6 +107,7 @@ class Overview:
         counts = [
             each for each in self._count(conn, now) if scope is None or each.executor_id in scope
         ]
+        nodes = capacities(conn, scope=scope).values()
         failures = RunFilter(states=FAILURES, executors=scope, from_at=_first_bucket(now))
         return OverviewData(
             now=now,
@@ -113,7 +116,9 @@ class Overview:
             buckets=_buckets(counts, now=now),
             failed_24h=sum(each.runs for each in counts if each.state in FAILURES),
             total_24h=sum(each.runs for each in counts),
-            nodes=_sum(capacities(conn, scope=scope).values()),
+            live_nodes=sum(each.live_nodes for each in nodes),
+            slots=sum(each.slots for each in nodes),
+            in_use=sum(each.in_use for each in nodes),
             next_fires=store_overview.next_fires(
                 conn,
                 from_at=now,
@@ -168,17 +173,6 @@ def _buckets(counts: Iterable[OutcomeCount], *, now: int) -> list[OutcomeBucket]
         )
         for start in range(first, first + BUCKETS * BUCKET_MS, BUCKET_MS)
     ]
-
-
-def _sum(capacities: Iterable[Capacity]) -> Capacity:
-    total = Capacity()
-    for each in capacities:
-        total = Capacity(
-            live_nodes=total.live_nodes + each.live_nodes,
-            slots=total.slots + each.slots,
-            in_use=total.in_use + each.in_use,
-        )
-    return total
 
 
 def _admins(conn: sa.Connection, *, now: int) -> list[AdminView]:

@@ -17,7 +17,7 @@ from tickwheel_admin.store.nodes import live_nodes
 class Waiting:
     """What a queued run waits for."""
 
-    code: str  # stable, for programs
+    code: str  # stable: not_due, retry, no_live_node, no_handler, draining, no_free_slot, starting
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)  # instants are UTC epoch ms
 
@@ -28,12 +28,12 @@ def why_it_waits(conn: sa.Connection, run: Run, config: JobConfig) -> Waiting | 
         return None
     now = now_ms(conn)
     if run.due_at > now and run.scheduled_at > now:
-        return Waiting(code="not_due", template="It is not due yet.", params={"at": run.due_at})
+        return Waiting(code="not_due", template="It is not due yet.", params={"due_at": run.due_at})
     if run.due_at > now and run.tries > 0:
         return Waiting(
-            code="retry_delay",
+            code="retry",
             template="It waits for its next try, number %(number)d of %(of)d.",
-            params={"at": run.due_at, "number": run.tries + 1, "of": config.retry.retries + 1},
+            params={"due_at": run.due_at, "number": run.tries + 1, "of": config.retry.retries + 1},
         )
     return _for_want_of_a_node(conn, run, config, now=now)
 
@@ -45,14 +45,14 @@ def _for_want_of_a_node(conn: sa.Connection, run: Run, config: JobConfig, *, now
     offering = [node for node in nodes if config.handler in node.handlers]
     if not offering:
         return Waiting(
-            code="handler_not_offered",
+            code="no_handler",
             template="None of the %(nodes)d live nodes offers the handler “%(handler)s”.",
             params={"nodes": len(nodes), "handler": config.handler},
         )
     ready = [node for node in offering if not node.draining]
     if not ready:
         return Waiting(
-            code="all_draining", template="Every node that offers its handler is shutting down."
+            code="draining", template="Every node that offers its handler is shutting down."
         )
     if all(node.in_use >= node.slots for node in ready):
         return Waiting(
@@ -60,4 +60,4 @@ def _for_want_of_a_node(conn: sa.Connection, run: Run, config: JobConfig, *, now
             template="All %(slots)d slots are taken.",
             params={"slots": sum(node.slots for node in ready)},
         )
-    return Waiting(code="about_to_start", template="It is about to start.")
+    return Waiting(code="starting", template="It is about to start.")

@@ -54,7 +54,7 @@ _STATES = {
 class RunQuery:
     """Which runs a list shows."""
 
-    state: RunState | RunGroup | None = None
+    state: str | None = None  # one of RunState or of RunGroup
     job_id: int | None = None
     executor_id: int | None = None
     from_at: int | None = None  # scheduled at or after
@@ -91,6 +91,7 @@ class Runs:
         """
         check_limit(limit)
         before = decode_cursor(cursor, Position)
+        states = _states(query.state)
         executors = visible_executors(actor, query.executor_id)
 
         def read(conn: sa.Connection) -> tuple[list[RunItem], Position | None]:
@@ -101,7 +102,7 @@ class Runs:
                     return [], None
                 narrowed = None
             wanted = RunFilter(
-                states=_states(query.state),
+                states=states,
                 job_id=query.job_id,
                 executors=narrowed,
                 from_at=query.from_at,
@@ -251,10 +252,19 @@ class Runs:
         return asked
 
 
-def _states(state: RunState | RunGroup | None) -> frozenset[RunState] | None:
+def _states(state: str | None) -> frozenset[RunState] | None:
     if state is None:
         return None
-    return _STATES[RunGroup(state)] if state in _STATES else frozenset({RunState(state)})
+    if state in set(RunGroup):
+        return _STATES[RunGroup(state)]
+    if state in set(RunState):
+        return frozenset({RunState(state)})
+    raise InvalidInput.one(
+        "state",
+        "not_one_of",
+        "This must be one of %(choices)s.",
+        choices=", ".join((*RunState, *RunGroup)),
+    )
 
 
 def _visible(conn: sa.Connection, actor: Actor, run_id: int, permission: Permission) -> Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -23,8 +24,7 @@ class OutcomeCount:
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextFire:
+class NextFire(NamedTuple):
     """A trigger's next fire."""
 
     at: int
