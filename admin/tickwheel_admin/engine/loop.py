@@ -21,6 +21,7 @@ class Loop(ABC):
     def __init__(self) -> None:
         self._wake = asyncio.Event()
         self._aim: float | None = None
+        self._finished = False
         self.last_pass_at: float | None = None  # event loop time of the last pass that succeeded
         self.failing = False
 
@@ -36,9 +37,14 @@ class Loop(ABC):
         """Start the next pass at this event loop time, if that is before the interval ends."""
         self._aim = loop_time
 
+    def finish(self) -> None:
+        """Make `run` return after the pass under way, whose result is then not lost."""
+        self._finished = True
+        self._wake.set()
+
     async def run(self) -> None:
-        """Passes until cancelled; a failed pass is logged and the next one starts clean."""
-        while True:
+        """Passes until finished or cancelled; a failed one is logged and the next starts clean."""
+        while not self._finished:
             self._wake.clear()
             self._aim = None
             if not await self._pass():
