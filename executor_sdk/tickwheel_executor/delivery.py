@@ -111,10 +111,11 @@ class ResultDelivery:
         self._writing = True
         try:
             await self._spool.write([pending.result for pending in batch])
-        except SpoolError as error:
-            if self.trouble != str(error):
-                _logger.error("results cannot be saved on disk, new runs are refused: %s", error)
-            self.trouble = str(error)
+        except Exception as error:  # noqa: BLE001 (whatever went wrong, no result is forgotten)
+            text = str(error) if isinstance(error, SpoolError) else repr(error)
+            if self.trouble != text:
+                _logger.error("results cannot be saved on disk, new runs are refused: %s", text)
+            self.trouble = text
             self._retry_at = loop.time() + _RETRY_WRITE_SECONDS
             return
         finally:

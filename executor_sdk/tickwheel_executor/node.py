@@ -114,6 +114,7 @@ class Node:
         self._ended_attempts = EndedAttempts()
         self._draining = False  # this process is going away
         self._asked_to_drain = False  # an operator wants no new runs here
+        self._started = False
         self._stopped = False
         self._background: list[asyncio.Task[None]] = []
         self._links = Links(
@@ -147,8 +148,11 @@ class Node:
         self._async_runner = AsyncRunner(self._shipper)
         self._thread_runner = ThreadRunner(self._loop)
         self._handlers.close()
+        self._started = True
         await self._spool.open()
         await self._delivery.adopt()
+        if self._stopped:  # aborted meanwhile
+            return
         for part in (self._delivery.run, self._watch):
             self._background.append(
                 self._loop.create_task(_forever(part), name=f"tickwheel {part.__name__}")
@@ -194,6 +198,8 @@ class Node:
 
     def _end(self) -> None:
         self._stopped = True
+        if not self._started:
+            return
         for part in self._background:
             part.cancel()
         for attempt in self._held.values():

@@ -1,0 +1,126 @@
+"""An example service with handlers of every kind; `make demo` starts two of them.
+
+Run it with TICKWHEEL_ADMINS and TICKWHEEL_TOKEN set:
+
+    python demo_executor.py --name node-1
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import random
+import time
+
+from tickwheel_executor import ConfigurationError, Executor, Run
+
+logger = logging.getLogger("demo.shop")
+
+CUSTOMERS = (
+    "Nordwind AG",
+    "Café Müller",
+    "上海东方贸易有限公司",
+    "Okafor & Sons",
+    "Lindqvist Byggvaror",
+)
+GREEN, YELLOW, BOLD, RESET = "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+
+
+async def quick(run: Run) -> dict[str, bool]:
+    """The shortest useful handler: a line in the log and a result."""
+    run.log.info("heartbeat of the shop: %d orders in the queue", random.randint(0, 40))
+    return {"ok": True}
+
+
+async def slow_report(run: Run) -> dict[str, object]:
+    """About 20 s of work with progress, log lines of several levels and a little colour."""
+    month = run.parameters.get("month", "2024-02")
+    seconds = float(run.parameters.get("seconds", 20))
+    steps = 40
+    revenue = 0.0
+    run.log.info("%sMonthly report for %s%s", BOLD, month, RESET)
+    for step in range(1, steps + 1):
+        await asyncio.sleep(seconds / steps)
+        customer = CUSTOMERS[step % len(CUSTOMERS)]
+        amount = round(random.uniform(80, 4_000), 2)
+        revenue += amount
+        run.log.debug("SELECT … WHERE customer = %r took %d ms", customer, random.randint(2, 90))
+        run.log.info("%s: %s%.2f €%s", customer, GREEN, amount, RESET)
+        if step == 13:
+            run.log.warning("%scustomer 4711 has no VAT number, taken as private%s", YELLOW, RESET)
+        if step == 24:
+            run.log.info("正在汇总第 %d 批订单", step)
+        if step == 31:
+            run.log.error("mail server did not answer, report will be shown here only")
+        run.progress(step / steps, f"{step} of {steps} batches")
+    run.log.info("done: %.2f € revenue", revenue)
+    return {"month": month, "revenue": round(revenue, 2), "batches": steps}
+
+
+async def flaky(run: Run) -> str:
+    """Fails about two times in five, as an unreliable partner does; retries get it through."""
+    run.log.info("asking the payment provider, try %d of %d", run.try_number, run.max_tries)
+    await asyncio.sleep(random.uniform(0.2, 1.5))
+    if random.random() < 0.4:
+        raise ConnectionError(
+            "payments.example.com: 503 Service Unavailable (upstream request timed out)"
+        )
+    run.log.info("12 payments confirmed")
+    return "confirmed"
+
+
+async def minutely_cleanup() -> dict[str, int]:
+    """Takes no argument at all; what it logs in the usual way is in the run's log too."""
+    removed = random.randint(0, 25)
+    logger.info("removing expired baskets")
+    await asyncio.sleep(0.3)
+    logger.info("%d baskets removed; 清理完成", removed)
+    return {"removed": removed}
+
+
+def sync_export(run: Run) -> dict[str, object]:
+    """A plain function: it runs in a thread, and looks itself whether it is to stop."""
+    rows = int(run.parameters.get("rows", 500))
+    logger.info("exporting %d rows to /srv/export/orders.csv", rows)
+    for done in range(0, rows, 50):
+        run.raise_if_cancelled()
+        time.sleep(0.2)
+        run.progress(min(1.0, (done + 50) / rows), f"{min(rows, done + 50)} rows written")
+        if done == 200:
+            logger.warning("row 217: price is empty, 0.00 written")
+    logger.info("export finished")
+    return {"rows": rows, "file": "/srv/export/orders.csv"}
+
+
+def make_executor(name: str | None, slots: int) -> Executor:
+    """The executor with all handlers of this module."""
+    named = os.environ.get("TICKWHEEL_EXECUTOR", "demo")
+    executor = Executor(named, name=name, slots=slots, labels={"example": "demo_executor"})
+    executor.handler("quick")(quick)
+    executor.handler("slow-report")(slow_report)
+    executor.handler("flaky")(flaky)
+    executor.handler("minutely-cleanup")(minutely_cleanup)
+    executor.handler("sync-export")(sync_export)
+    return executor
+
+
+def main() -> None:
+    """Read the command line and work until stopped."""
+    parser = argparse.ArgumentParser(description="Tickwheel example executor")
+    parser.add_argument("--name", help="how the console shows this node (default: host-pid)")
+    parser.add_argument("--slots", type=int, default=8, help="runs at once (default: 8)")
+    arguments = parser.parse_args()
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
+    try:
+        executor = make_executor(arguments.name, arguments.slots)
+    except ConfigurationError as error:
+        parser.exit(2, f"{error}\n")
+    executor.run()
+
+
+if __name__ == "__main__":
+    main()

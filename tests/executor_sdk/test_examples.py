@@ -1,0 +1,88 @@
+"""What the README and the examples show works as shown."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import random
+import re
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from tickwheel_shared.protocol import LogChunk, Outcome, Progress, Result
+
+from .fake_admin import TOKEN, FakeAdmin, make_node, request, value
+
+SDK = Path(__file__).parents[2] / "executor_sdk"
+
+
+@pytest.fixture
+def demo() -> ModuleType:
+    path = SDK / "examples" / "demo_executor.py"
+    spec = importlib.util.spec_from_file_location("demo_executor", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def test_every_demo_handler_does_what_it_says(demo: ModuleType) -> None:
+    admin = FakeAdmin()
+    handlers = {
+        "quick": demo.quick,
+        "slow-report": demo.slow_report,
+        "flaky": demo.flaky,
+        "minutely-cleanup": demo.minutely_cleanup,
+        "sync-export": demo.sync_export,
+    }
+    random.seed(5)
+    node = make_node(admin, handlers=handlers, slots=20)
+    await node.start()
+    session = await admin.session()
+    short = {"slow-report": b'{"seconds": 0.2}', "sync-export": b'{"rows": 50}'}
+    names = [*handlers, *["flaky"] * 9]
+    session.send(
+        *(
+            request(run, handler=name, parameters=msgspec.Raw(short.get(name, b"{}")))
+            for run, name in enumerate(names, start=1)
+        )
+    )
+    results = {}
+    for _ in names:
+        result = await session.expect(Result)
+        results[result.run] = result
+    by_name = {name: results[run] for run, name in enumerate(handlers, start=1)}
+    assert value(by_name["quick"]) == {"ok": True}
+    assert value(by_name["slow-report"])["batches"] == 40
+    assert value(by_name["minutely-cleanup"])["removed"] >= 0
+    assert value(by_name["sync-export"])["rows"] == 50
+    flaky = [results[run] for run, name in enumerate(names, start=1) if name == "flaky"]
+    assert {result.outcome for result in flaky} == {Outcome.SUCCEEDED, Outcome.FAILED}
+    levels = {line.level for chunk in session.all(LogChunk) for line in chunk.lines}
+    assert levels == {"debug", "info", "warning", "error"}
+    assert session.all(Progress)[-1].fraction == 1.0
+    assert await node.drain(1)
+
+
+def test_the_demo_is_configured_by_its_environment(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKWHEEL_ADMINS", "http://localhost:8500")
+    monkeypatch.setenv("TICKWHEEL_TOKEN", TOKEN)
+    settings = demo.make_executor("node-1", 3).settings
+    assert (settings.executor, settings.name, settings.slots) == ("demo", "node-1", 3)
+
+
+def test_the_code_in_the_readme_is_python_and_its_settings_are_all() -> None:
+    text = (SDK / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        compile(block, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    for name in ("admins", "token", "slots", "name", "labels", "spool_dir"):
+        assert f"| `{name}` |" in text
+    assert "| `shutdown_grace_seconds` |" in text
