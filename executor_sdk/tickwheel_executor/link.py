@@ -47,8 +47,8 @@ class LinkOwner(Protocol):
     def hello(self) -> Hello:
         """First message on every socket."""
 
-    def twin_of(self, link: Link, admin: str) -> Link | None:
-        """Another link that is open to the admin of that name."""
+    def successor_of(self, link: Link) -> Link | None:
+        """A link by another URL to the same admin that has just taken the place of this one."""
 
     def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
         """What goes first on the new socket: results, then held."""
@@ -82,6 +82,7 @@ class Link:
     ) -> None:
         self.url = url
         self.admin = ""  # name of the admin, known from its welcome
+        self.welcomed_at = 0.0  # loop time
         self.is_open = False  # welcomed, and messages may be sent
         self.down_since: float | None = None  # loop time; None while it is up
         self._owner = owner
@@ -219,11 +220,8 @@ class Link:
             raise FrameError(f"welcome names version {welcome.version}, which was not offered")
         if welcome.heartbeat_ms <= 0 or welcome.lease_ms <= 0:
             raise FrameError("welcome: heartbeat_ms and lease_ms must be positive")
-        twin = self._owner.twin_of(self, welcome.admin)
-        if twin is not None:
-            self._twin = twin
-            raise _Ended(f"{twin.url} leads to the same admin, {welcome.admin}")
         self.admin = welcome.admin
+        self.welcomed_at = asyncio.get_running_loop().time()
         self._outbox = list(self._owner.opening(self, welcome))
         self._wake.set()
         self.is_open = True
@@ -284,12 +282,13 @@ class Link:
         self._outbox = []
         if was_open:
             self.down_since = asyncio.get_running_loop().time()
+            self._twin = self._owner.successor_of(self)
             self._owner.closed(self)
 
     # --- between sockets -------------------------------------------------------------------------
 
     async def _leave_to_twin(self) -> None:
-        """Two URLs of one admin: one socket is enough, and two would push each other out."""
+        """Two URLs of one admin: it keeps the newer socket, and two would push each other out."""
         while self._twin is not None and self._twin.is_open:  # noqa: ASYNC110 (rare and slow)
             await asyncio.sleep(_TWIN_POLL_SECONDS)
         self._twin = None

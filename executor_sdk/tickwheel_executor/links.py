@@ -16,6 +16,7 @@ from .link import Link, LinkOwner
 _logger = logging.getLogger("tickwheel.link")
 
 FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
+SUCCESSION_SECONDS = 5.0  # an admin closes the older of two sockets of a node at once
 MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
 
 
@@ -76,10 +77,14 @@ class Links:
         for link in self.open_links():
             link.send(message)
 
-    def twin_of(self, link: Link, admin: str) -> Link | None:
-        """Another open link to the admin of that name."""
+    def successor_of(self, link: Link, now: float) -> Link | None:
+        """An open link to an admin of the same name, welcomed just before this one was closed.
+
+        Only then it is the same admin by another URL. Two admins may well have the same name.
+        """
         for other in self._links.values():
-            if other is not link and other.is_open and other.admin == admin:
+            recent = now - other.welcomed_at <= SUCCESSION_SECONDS
+            if other is not link and other.is_open and recent and other.admin == link.admin:
                 return other
         return None
 

@@ -268,9 +268,9 @@ class Node:
             labels=dict(settings.labels),
         )
 
-    def twin_of(self, link: Link, admin: str) -> Link | None:
-        """Another open link to that admin."""
-        return self._links.twin_of(link, admin)
+    def successor_of(self, link: Link) -> Link | None:
+        """A link that has just taken the place of this one."""
+        return self._links.successor_of(link, self._loop.time())
 
     def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
         """Results without receipt, then what is still held."""

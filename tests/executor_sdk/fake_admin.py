@@ -104,6 +104,9 @@ class Session:
         admin = self.admin
         if isinstance(message, Hello) and admin.welcomes:
             self.send(admin.welcome())
+            for older in (session for same in admin.same_as for session in same.sessions):
+                if older is not self and older.channel.closed is None:
+                    older.close()
         elif isinstance(message, Heartbeat) and admin.acknowledges:
             self.send(HeartbeatAck(seq=message.seq))
         elif isinstance(message, Result) and admin.receipts:
@@ -146,6 +149,7 @@ class FakeAdmin:
         self.receipts = True
         self.log_receipts = True
         self.lease_ms = 15_000
+        self.same_as: list[FakeAdmin] = []  # other URLs of this very process, itself included
         self.sessions: list[Session] = []
         self.attempts: list[float] = []  # when it was tried to connect
         self.journal: list[Any] = []  # all messages of all sessions

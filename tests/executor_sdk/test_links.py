@@ -230,16 +230,35 @@ async def test_an_https_node_does_not_follow_a_welcome_to_http() -> None:
 @virtual_time
 async def test_two_urls_of_one_admin_end_as_one_socket() -> None:
     first, alias = FakeAdmin(), FakeAdmin("admin-1", url="http://10.0.0.1:8500")
+    first.same_as = alias.same_as = [first, alias]  # a newer socket of a node ends the older one
     node = make_node(first, alias, handlers={"work": work})
     await node.start()
     await asyncio.sleep(300)
-    open_ones = [s for s in first.sessions + alias.sessions if s.channel.closed is None]
+    sessions = [*first.sessions, *alias.sessions]
+    open_ones = [session for session in sessions if session.channel.closed is None]
     assert len(open_ones) == 1
-    assert len(first.sessions) + len(alias.sessions) == 2  # no endless pushing out
+    assert len(sessions) == 2  # no endless pushing out
     open_ones[0].close()
     open_ones[0].admin.up = False
     await asyncio.sleep(30)  # then the other URL is as good
     assert len([s for s in first.sessions + alias.sessions if s.channel.closed is None]) == 1
+    await node.drain(0)
+
+
+@virtual_time
+async def test_two_admins_of_one_name_are_both_kept() -> None:
+    first, second = FakeAdmin("host"), FakeAdmin("host", url="http://host:8501")
+    node = make_node(first, second, handlers={"work": work})
+    await node.start()
+    session = await first.session()
+    other = await second.session()
+    await asyncio.sleep(60)
+    session.close()  # a restart
+    await first.session(1)
+    await asyncio.sleep(60)
+    assert other.channel.closed is None
+    assert first.sessions[1].channel.closed is None
+    assert len(first.sessions + second.sessions) == 3
     await node.drain(0)
 
 
