@@ -18,8 +18,6 @@ import fcntl
 import logging
 import os
 import re
-import struct
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,13 +30,12 @@ import msgspec
 
 from tickwheel_shared.protocol import Result
 
+from . import spool_record
 from .errors import SpoolError
 
 _logger = logging.getLogger("tickwheel.spool")
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # a new segment is begun when the newest has reached this
-_MAGIC = b"TWR1"
-_HEADER = struct.Struct("<4sII")  # magic, length of the payload, its CRC-32
 _SUFFIX = ".results"
 _PROCESS = re.compile(r"[0-9a-f]{32}")
 
@@ -165,10 +162,7 @@ class FileSpool:
             segment = self._active
             if segment is None or self._active_size >= self._segment_bytes:
                 segment = self._begin_segment()
-            data = b"".join(
-                _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
-                for _, payload in payloads
-            )
+            data = b"".join(spool_record.pack(payload) for _, payload in payloads)
             _write_all(self._active_file, data)
             self._fsync(self._active_file)
         except OSError:
@@ -269,7 +263,7 @@ class FileSpool:
         segment = _Segment(path, home)
         home.segments.add(segment)
         results: list[Result] = []
-        for payload in _records(path.read_bytes()):
+        for payload in spool_record.unpack(path.read_bytes()):
             try:
                 result = _decoder.decode(payload)
             except msgspec.DecodeError as error:
@@ -323,19 +317,3 @@ def _full_fsync(file: int) -> None:
         os.fsync(file)
     else:
         fcntl.fcntl(file, full)
-
-
-def _records(data: bytes) -> Iterator[bytes]:
-    """Payloads of all whole records; after damage, search for the next one that is whole."""
-    position = 0
-    while (position := data.find(_MAGIC, position)) >= 0:
-        if position + _HEADER.size > len(data):
-            return
-        _, length, checksum = _HEADER.unpack_from(data, position)
-        start = position + _HEADER.size
-        payload = data[start : start + length]
-        if len(payload) == length and zlib.crc32(payload) == checksum:
-            yield payload
-            position = start + length
-        else:
-            position += 1

@@ -15,6 +15,7 @@ from .errors import HandlerError
 HandlerFunction = Callable[[], Any] | Callable[[Run], Any]
 
 MAX_NAME_CHARS = 128
+MAX_HANDLERS = 2_000  # an admin takes no more in a hello
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class Handlers:
                 f"handler name {name!r}: wanted 1 to {MAX_NAME_CHARS} printable characters "
                 "without spaces around them"
             )
+        if len(self._by_name) >= MAX_HANDLERS:
+            raise HandlerError(f"more than {MAX_HANDLERS:,} handlers in one executor")
         if name in self._by_name:
             raise HandlerError(f"there is a handler {name!r} already")
         self._by_name[name] = _inspect(name, function)

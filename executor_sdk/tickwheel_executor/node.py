@@ -39,9 +39,7 @@ import msgspec
 
 from tickwheel_shared.protocol import (
     PROTOCOL_VERSION,
-    Accepted,
     Cancel,
-    CancelReason,
     Drain,
     Draining,
     FromAdmin,
@@ -54,7 +52,6 @@ from tickwheel_shared.protocol import (
     Progress,
     Query,
     Refusal,
-    Refused,
     Result,
     ResultReceipt,
     RunKey,
@@ -62,6 +59,7 @@ from tickwheel_shared.protocol import (
     Welcome,
 )
 
+from . import answers
 from .attempt import Attempt, Stop
 from .channel import Connect
 from .context import Run
@@ -70,8 +68,9 @@ from .ended import EndedAttempts
 from .handlers import Handler, Handlers
 from .link import Link
 from .links import Links
+from .log_shipper import LogShipper
 from .progress import ProgressReporter
-from .run_log import LogShipper, RunLog
+from .run_log import RunLog
 from .runner import End
 from .runner.async_runner import AsyncRunner
 from .runner.thread_runner import ThreadRunner
@@ -123,7 +122,7 @@ class Node:
         self._delivery = ResultDelivery(
             spool, self._links, on_handled=self._handled, on_receipt=self._receipted
         )
-        self._answers: dict[type, Callable[[Link, Any], None]] = {
+        self._receivers: dict[type, Callable[[Link, Any], None]] = {
             RunRequest: self._on_run,
             Query: self._on_query,
             Cancel: self._on_cancel,
@@ -300,7 +299,7 @@ class Node:
 
     def receive(self, link: Link, message: FromAdmin) -> None:
         """Handle a message."""
-        self._answers[type(message)](link, message)
+        self._receivers[type(message)](link, message)
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -312,7 +311,7 @@ class Node:
         if refusal is not None or handler is None:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
             return
-        link.send(Accepted(run=message.run, attempt=message.attempt, token=message.token))
+        link.send(answers.accepted(message))
         self._begin(link, message, handler)
 
     def _on_query(self, link: Link, message: Query | Cancel) -> None:
@@ -324,9 +323,9 @@ class Node:
         if attempt is None or attempt.request.token != message.token:
             self._on_query(link, message)
         elif attempt.stop is not None or attempt.finished:
-            link.send(Accepted(run=message.run, attempt=message.attempt, token=message.token))
+            link.send(answers.accepted(message))
         else:
-            attempt.tell_to_stop(_STOPS[message.reason])
+            attempt.tell_to_stop(answers.STOPS[message.reason])
             self._shipper.hurry(attempt.run.log)
 
     def _on_log_receipt(self, link: Link, message: LogReceipt) -> None:
@@ -338,36 +337,26 @@ class Node:
             self._asked_to_drain = message.on
             _logger.info("an operator lets this node %s", "drain" if message.on else "work again")
 
-    def _answer_known(self, link: Link, message: RunRequest | Query | Cancel) -> bool:
+    def _answer_known(self, link: Link, message: answers.Asked) -> bool:
         """Answer for an attempt that this node has met before; False when it has not."""
         key = (message.run, message.attempt)
         attempt = self._held.get(key)
         if attempt is not None:
             if attempt.request.token == message.token:
-                link.send(Accepted(run=message.run, attempt=message.attempt, token=message.token))
+                link.send(answers.accepted(message))
             else:
                 # Two claims with one number: the database went back in time. Ours goes on, and
                 # its result will be refused; the other is not started beside it.
-                link.send(_refused(message, Refusal.NEVER_SEEN, "held for another claim"))
+                link.send(answers.refused(message, Refusal.NEVER_SEEN, "held for another claim"))
             return True
         if self._delivery.find(key) is not None:
             self._delivery.send_again(key, link)
             return True
         ending = self._ended_attempts.find(*key, self._loop.time())
         if isinstance(ending, Refusal):
-            link.send(_refused(message, ending))
+            link.send(answers.refused(message, ending))
         elif ending is not None:
-            # The result itself has had its receipt; how it ended is all that is kept.
-            link.send(
-                Result(
-                    run=message.run,
-                    attempt=message.attempt,
-                    token=message.token,
-                    outcome=ending,
-                    duration_ms=0,
-                    message="delivered before",
-                )
-            )
+            link.send(answers.ended_before(message, ending))
         return ending is not None
 
     def _refusal(self, message: RunRequest, handler: Handler | None) -> tuple[Refusal | None, str]:
@@ -381,11 +370,9 @@ class Node:
             return Refusal.FULL, ""
         return None, ""
 
-    def _refuse(
-        self, link: Link, message: RunRequest | Query | Cancel, reason: Refusal, text: str = ""
-    ) -> None:
+    def _refuse(self, link: Link, message: answers.Asked, reason: Refusal, text: str = "") -> None:
         self._ended_attempts.add(message.run, message.attempt, reason, self._loop.time())
-        link.send(_refused(message, reason, text))
+        link.send(answers.refused(message, reason, text))
 
     # --- the way of an attempt -------------------------------------------------------------------
 
@@ -448,25 +435,6 @@ class Node:
     def _receipted(self, result: Result) -> None:
         self._ended_attempts.add(result.run, result.attempt, result.outcome, self._loop.time())
         self._changed.set()
-
-
-_STOPS = {
-    CancelReason.OPERATOR: Stop(outcome=Outcome.CANCELLED, message="cancelled by an operator"),
-    CancelReason.TIMEOUT: Stop(outcome=Outcome.TIMED_OUT, message="past its timeout"),
-    CancelReason.STALE: Stop(
-        outcome=Outcome.CANCELLED, message="cancelled: this attempt is no longer current"
-    ),
-}
-
-
-def _refused(message: RunRequest | Query | Cancel, reason: Refusal, text: str = "") -> Refused:
-    return Refused(
-        run=message.run,
-        attempt=message.attempt,
-        token=message.token,
-        reason=reason,
-        message=text,
-    )
 
 
 async def _forever(part: Callable[[], Awaitable[None]]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 
-from tickwheel_executor import Run, run_log
+from tickwheel_executor import Run, log_shipper
 from tickwheel_executor.log_capture import capture
 from tickwheel_shared.protocol import (
     MAX_LINE_CHARS,
@@ -137,7 +137,7 @@ async def test_an_async_handler_waits_at_its_next_await_while_its_log_is_full() 
     session = await admin.session()
     session.send(request())
     await asyncio.sleep(5)
-    soft = run_log.RUN_SOFT_CHARS // 1064
+    soft = log_shipper.RUN_SOFT_CHARS // 1064
     assert soft <= written <= soft + 2  # it stands still
     admin.log_receipts = True
     for chunk in session.all(LogChunk):

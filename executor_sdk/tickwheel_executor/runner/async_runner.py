@@ -10,7 +10,7 @@ from typing import Any
 
 from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
-from tickwheel_executor.run_log import LogShipper
+from tickwheel_executor.log_shipper import LogShipper
 
 from . import End, OnEnd
 

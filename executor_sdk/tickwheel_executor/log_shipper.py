@@ -1,0 +1,270 @@
+"""Log lines on their way from a handler to an admin.
+
+The LogShipper cuts what all RunLogs wrote into chunks, sends them and keeps each until its
+receipt, resending it unchanged: neither gap nor double.
+
+Memory is bounded by slowing handlers down: above the soft limits a thread waits inside its log
+call, and an async handler waits at its next `await` (AsyncRunner asks `must_wait`). Without a link
+waiting would stop the business for an admin that is down; then, and for an async handler that logs
+without ever awaiting, lines above the hard limits are dropped, and a line in the log says how many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass
+
+from tickwheel_shared.protocol import (
+    MAX_LINE_CHARS,
+    MAX_LINES_PER_CHUNK,
+    Level,
+    LogChunk,
+    LogLine,
+    LogReceipt,
+)
+
+from .link import Link
+from .links import Links
+from .run_log import RunLog
+from .text import clean, cut
+
+RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
+NODE_SOFT_CHARS = 32 * 1024 * 1024  # the same for all attempts together
+RUN_HARD_CHARS = 4 * RUN_SOFT_CHARS  # above these, lines are dropped and counted
+NODE_HARD_CHARS = 2 * NODE_SOFT_CHARS
+
+_LINE_OVERHEAD_CHARS = 64  # what a short line costs beside its text
+_MAX_CHUNK_CHARS = 256 * 1024  # as JSON at most 6 times as many bytes: well within a frame
+_LINGER_SECONDS = 0.1  # lines written within this time travel together
+_RESEND_SECONDS = 10.0  # a chunk without receipt is sent again, perhaps to another admin
+
+
+@dataclass(slots=True)
+class _Sent:
+    chunk: LogChunk
+    log: RunLog
+    size: int  # characters it holds in the buffer
+    link: Link | None  # on whose socket it is; None: on none
+    sent_at: float
+
+
+class LogShipper:
+    """Buffers, sends, resends and slows down; one for a node."""
+
+    def __init__(self, links: Links, clock: Callable[[], int], *, context: Context) -> None:
+        self._links = links
+        self._clock = clock
+        self._context = context  # ours, so that nothing here runs in the name of a handler
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._lock = threading.Lock()  # guards the unsent lines and the counts
+        self._dirty: dict[RunLog, None] = {}  # logs with unsent lines, oldest first
+        self._armed = False  # a shipment is on its way
+        self._buffered = 0
+        self._unconfirmed: dict[tuple[int, int, int], _Sent] = {}
+        self._room = threading.Condition()  # threads wait on this
+        self._waiters: list[asyncio.Future[None]] = []  # async handlers on these
+        self._waiting_threads = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything written was confirmed."""
+        return not self._dirty and not self._unconfirmed
+
+    @property
+    def unconfirmed_lines(self) -> int:
+        """How many lines no admin has confirmed."""
+        return sum(len(log.lines) for log in self._dirty) + sum(
+            len(sent.chunk.lines) for sent in self._unconfirmed.values()
+        )
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def add(self, log: RunLog, level: Level, text: str) -> None:
+        """Take lines from a handler; may keep its thread waiting."""
+        at = self._clock()
+        parts = clean(text).replace("\r\n", "\n").rstrip("\n").split("\n")
+        lines = [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
+        with self._lock:
+            if not self._keep(log, lines, at):
+                return
+            arm = not self._armed
+            self._armed = True
+        if threading.get_ident() == self._loop_thread:
+            if arm:
+                self._arm()
+            return
+        if arm:
+            self._call_on_loop(self._arm)
+        if self.must_wait(log):
+            self._wait_in_thread(log)
+
+    def _keep(self, log: RunLog, lines: list[LogLine], at: int) -> bool:
+        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
+        if log.closed:
+            return False
+        if log.buffered + size > RUN_HARD_CHARS or self._buffered + size > NODE_HARD_CHARS:
+            log.dropped += len(lines)
+            return False
+        if log.dropped:
+            lines.insert(0, _dropped_line(log, at))
+            size += len(lines[0].text) + _LINE_OVERHEAD_CHARS
+        log.lines.extend(lines)
+        log.buffered += size
+        self._buffered += size
+        self._dirty[log] = None
+        return True
+
+    def close(self, log: RunLog) -> int:
+        """The attempt has ended: send what is left; returns how many lines it wrote in all."""
+        with self._lock:
+            log.closed = True
+            if log.dropped:
+                line = _dropped_line(log, self._clock())
+                log.lines.append(line)
+                log.buffered += len(line.text) + _LINE_OVERHEAD_CHARS
+                self._buffered += len(line.text) + _LINE_OVERHEAD_CHARS
+                self._dirty[log] = None
+        if log in self._dirty:
+            self._send_lines(log, self._links.pick(log.link))
+        return log.next_seq - 1
+
+    # --- sending, on the loop --------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        self._loop.call_later(_LINGER_SECONDS, self._ship, context=self._context)
+
+    def _ship(self) -> None:
+        with self._lock:
+            self._armed = False
+            dirty = list(self._dirty)
+        if not self._links.any_open:
+            return  # `opened` ships them
+        for log in dirty:
+            self._send_lines(log, self._links.pick(log.link))
+
+    def _send_lines(self, log: RunLog, link: Link | None) -> None:
+        with self._lock:
+            lines, log.lines = log.lines, []
+            self._dirty.pop(log, None)
+        start = 0
+        while start < len(lines):
+            end, size = start, 0
+            while end < len(lines) and end - start < MAX_LINES_PER_CHUNK:
+                size += len(lines[end].text) + _LINE_OVERHEAD_CHARS
+                end += 1
+                if size >= _MAX_CHUNK_CHARS:
+                    break
+            chunk = LogChunk(
+                run=log.run,
+                attempt=log.attempt,
+                token=log.token,
+                first_seq=log.next_seq,
+                lines=lines[start:end],
+            )
+            log.next_seq += end - start
+            start = end
+            sent = _Sent(chunk=chunk, log=log, size=size, link=None, sent_at=0.0)
+            self._unconfirmed[log.run, log.attempt, chunk.first_seq] = sent
+            if link is not None:
+                self._send(sent, link)
+
+    def _send(self, sent: _Sent, link: Link) -> None:
+        sent.link, sent.sent_at = link, self._loop.time()
+        link.send(sent.chunk)
+
+    def receipt(self, message: LogReceipt) -> None:
+        """An admin has committed a chunk."""
+        sent = self._unconfirmed.pop((message.run, message.attempt, message.first_seq), None)
+        if sent is None:
+            return
+        with self._lock:
+            sent.log.buffered -= sent.size
+            self._buffered -= sent.size
+        self._make_room()
+
+    def opened(self, link: Link) -> None:
+        """A link is up: send what is on no socket."""
+        for sent in self._unconfirmed.values():
+            if sent.link is None:
+                self._send(sent, link)
+        self._ship()
+
+    def closed(self, link: Link) -> None:
+        """A link is down: what it was sent goes to another, if there is one."""
+        other = self._links.pick()
+        for sent in self._unconfirmed.values():
+            if sent.link is link:
+                sent.link = None
+                if other is not None:
+                    self._send(sent, other)
+        self._make_room()  # nobody waits for an admin that is down
+
+    def resend_overdue(self, now: float) -> None:
+        """Send again what has had no receipt for too long; called about once a second."""
+        for sent in self._unconfirmed.values():
+            if sent.link is not None and now - sent.sent_at >= _RESEND_SECONDS:
+                link = self._links.pick(avoid=sent.link)
+                if link is not None:
+                    self._send(sent, link)
+
+    # --- slowing down ----------------------------------------------------------------------------
+
+    def must_wait(self, log: RunLog) -> bool:
+        """Whether the writer of this log has to wait for receipts before it goes on."""
+        if log.buffered <= RUN_SOFT_CHARS and (
+            self._buffered <= NODE_SOFT_CHARS or log.buffered == 0
+        ):
+            return False
+        return self._links.any_open and not log.hurried and not log.closed
+
+    async def wait_for_room(self, log: RunLog) -> None:
+        """Wait until the writer of this log may go on."""
+        while self.must_wait(log):
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def hurry(self, log: RunLog) -> None:
+        """Let the writer of this log go on at once: its attempt is to end."""
+        log.hurried = True
+        self._make_room()
+
+    def release_all(self) -> None:
+        """Let everybody go on: the node is stopping."""
+        self._make_room()
+
+    def _wait_in_thread(self, log: RunLog) -> None:
+        with self._room:
+            self._waiting_threads += 1
+            try:
+                while self.must_wait(log):
+                    # The loop wakes us; the limit is for a loop that has ended meanwhile.
+                    self._room.wait(1.0)
+                    if self._loop.is_closed():
+                        return
+            finally:
+                self._waiting_threads -= 1
+
+    def _make_room(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if self._waiting_threads:
+            with self._room:
+                self._room.notify_all()
+
+    def _call_on_loop(self, function: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended; so has the node, and nobody reads this
+            self._loop.call_soon_threadsafe(function, context=self._context)
+
+
+def _dropped_line(log: RunLog, at: int) -> LogLine:
+    text = f"{log.dropped} lines were dropped here: written faster than an admin could take them"
+    log.dropped = 0
+    return LogLine(at, Level.WARNING, text)
