@@ -1,0 +1,194 @@
+"""Lists of jobs: order, filters, pages, and the marks of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import job_lists
+from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.store import tables
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    world = World(database_url)
+    yield world
+    world.close()
+
+
+async def add_jobs(world: World, executor_id: int, names: list[str], **changes: Any) -> list[int]:
+    return [
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": name} | changes)
+        for name in names
+    ]
+
+
+async def names(world: World, query: JobQuery, **more: Any) -> list[str]:
+    page = await world.jobs.page(ADMIN, query, **more)
+    return [item.job.config.name for item in page.items]
+
+
+async def test_pages_follow_names_and_meet_every_job_once(world: World) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    wanted = [f"job-{n:02}" for n in range(7)]
+    await add_jobs(world, billing, wanted[::-1])
+    await add_jobs(world, other, ["job-03"])  # the same name twice: the id decides
+    seen: list[tuple[str, str]] = []
+    cursor = None
+    for _ in range(4):
+        page = await world.jobs.page(ADMIN, JobQuery(), cursor=cursor, limit=2)
+        seen += ((item.job.config.name, item.executor_name) for item in page.items)
+        cursor = page.next
+    assert cursor is None
+    assert [name for name, _ in seen] == sorted([*wanted, "job-03"])
+    assert len(set(seen)) == 8
+
+
+async def test_text_matches_parts_literally_and_in_any_case(world: World) -> None:
+    executor_id = await world.executor()
+    await add_jobs(world, executor_id, ["Send invoices"], tags=["money"], owner="ada@example.org")
+    await add_jobs(world, executor_id, ["50%_off"], handler="export")
+    await add_jobs(world, executor_id, ["Ärger", "发票"], handler="x")
+    for text, found in {
+        "INVOICE": ["Send invoices"],
+        "voices": ["Send invoices"],
+        "money": ["Send invoices"],
+        "ada@": ["Send invoices"],
+        "ExPort": ["50%_off"],
+        "%": ["50%_off"],
+        "_": ["50%_off"],
+        "\\": [],
+        "' OR 1=1 --": [],
+        "发票": ["发票"],
+        "Ärger": ["Ärger"],
+        "  ": ["50%_off", "Send invoices", "Ärger", "发票"],
+    }.items():
+        assert sorted(await names(world, JobQuery(text=text))) == found, text
+
+
+async def test_filters(world: World) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    first, second = await add_jobs(world, billing, ["a", "b"])
+    (third,) = await add_jobs(world, other, ["c"])
+    await world.jobs.pause(ADMIN, second)
+    world.run(executor_id=other, job_id=third, state="running", deadline_at=FAR)
+    world.run(executor_id=billing, job_id=first, state="succeeded")
+    assert await names(world, JobQuery(executor_id=billing)) == ["a", "b"]
+    assert await names(world, JobQuery(view="paused")) == ["b"]
+    assert await names(world, JobQuery(view="running")) == ["c"]
+    assert await names(world, JobQuery(view="running", executor_id=billing)) == []
+    viewer = actor_with(Role.VIEWER, other)
+    page = await world.jobs.page(viewer, JobQuery())
+    assert [item.job.id for item in page.items] == [third]
+
+
+async def test_marks_are_the_newest_due_runs_newest_last(world: World) -> None:
+    executor_id = await world.executor()
+    busy, idle = await add_jobs(world, executor_id, ["busy", "idle"])
+    now = world.now
+    mine = {"executor_id": executor_id, "job_id": busy}
+    ids = world.add_runs(
+        mine
+        | {"scheduled_at": now - 60_000 + n * 1_000, "started_at": 1_000, "ended_at": 1_000 + n}
+        for n in range(30)
+    )
+    world.run(**mine, state="queued", attempt=0, scheduled_at=now + 60_000)  # planned ahead
+    page = await world.jobs.page(ADMIN, JobQuery())
+    first, second = page.items
+    assert [mark.id for mark in first.recent] == ids[-24:]
+    assert first.last is not None
+    assert (first.last.id, first.last.duration_ms) == (ids[-1], 29)
+    assert (second.job.id, second.recent, second.last) == (idle, [], None)
+
+
+async def test_failing_is_what_ended_last(world: World) -> None:
+    executor_id = await world.executor()
+    outcomes = {
+        "failed": ["succeeded", "failed"],
+        "fixed": ["failed", "succeeded"],
+        "lost": ["succeeded", "lost"],
+        "timed out, now running": ["timed_out", "running"],
+        "timed out, since skipped": ["timed_out", "skipped", "queued"],
+        "cancelled": ["failed", "cancelled"],
+        "never ran": [],
+    }
+    for name, states in outcomes.items():
+        (job_id,) = await add_jobs(world, executor_id, [name])
+        for n, state in enumerate(states):
+            world.run(executor_id=executor_id, job_id=job_id, state=state, scheduled_at=1_000 + n)
+    failing = ["failed", "lost", "timed out, now running", "timed out, since skipped"]
+    assert await names(world, JobQuery(view="failing")) == failing
+    everything = (await world.jobs.page(ADMIN, JobQuery())).items
+    assert [item.job.config.name for item in everything if item.failing] == failing
+    page = await world.jobs.page(ADMIN, JobQuery(view="failing"), limit=3)
+    assert [item.job.config.name for item in page.items] == failing[:3]
+    assert page.next is not None
+    assert await names(world, JobQuery(view="failing"), cursor=page.next) == failing[3:]
+
+
+async def test_a_page_of_failing_jobs_ends_after_a_bounded_search(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_lists, "FAILING_CHUNK", 2)
+    monkeypatch.setattr(job_lists, "FAILING_SCANNED", 4)
+    executor_id = await world.executor()
+    ids = await add_jobs(world, executor_id, [f"job-{n}" for n in range(7)])
+    world.run(executor_id=executor_id, job_id=ids[5], state="failed")
+    first = await world.jobs.page(ADMIN, JobQuery(view="failing"))
+    assert first.items == []
+    assert first.next is not None
+    assert await names(world, JobQuery(view="failing"), cursor=first.next) == ["job-5"]
+
+
+async def test_bad_filters_and_cursors_are_refused(world: World) -> None:
+    runs_cursor = "eyJzY2hlZHVsZWRfYXQiOjEsImlkIjoyfQ"
+    for bad in ("", "x", "é", "AAAA", "W10", runs_cursor, "x" * 5_000, "WyJhIiwxZTk5XQ"):
+        with pytest.raises(InvalidInput) as caught:
+            await world.jobs.page(ADMIN, JobQuery(), cursor=bad)
+        assert [p.field for p in caught.value.problems] == ["cursor"]
+    with pytest.raises(InvalidInput) as caught:
+        await world.jobs.page(ADMIN, JobQuery(), cursor="WyJhXHUwMDAwYiIsMV0")  # a name with NUL
+    assert [p.field for p in caught.value.problems] == ["cursor"]
+    for limit in (0, -1, 501, 10**9):
+        with pytest.raises(InvalidInput):
+            await world.jobs.page(ADMIN, JobQuery(), limit=limit)
+    for query in (JobQuery(text="a\x00b"), JobQuery(view="broken")):
+        with pytest.raises(InvalidInput):
+            await world.jobs.page(ADMIN, query)
+
+
+async def test_a_list_of_fifty_jobs_takes_few_statements(world: World) -> None:
+    executor_id = await world.executor()
+    await add_jobs(world, executor_id, [f"job-{n:02}" for n in range(50)])
+    statements: list[str] = []
+    sa.event.listen(
+        world.database.engine,
+        "before_cursor_execute",
+        lambda conn, cursor, statement, *more: statements.append(statement),
+    )
+    page = await world.jobs.page(ADMIN, JobQuery())
+    assert len(page.items) == 50
+    assert len([s for s in statements if s.startswith("SELECT")]) <= 5
+
+
+async def test_the_largest_page_works_everywhere(world: World) -> None:
+    executor_id = await world.executor()
+    (first,) = await add_jobs(world, executor_id, ["job-0"])
+    rows = world.rows(sa.select(tables.job))
+    row = dict(rows[0]._mapping)
+    revision = dict(world.rows(sa.select(tables.job_revision))[0]._mapping)
+    copies = range(1, 520)
+    world.change(
+        sa.insert(tables.job).values([row | {"id": first + n, "name": f"job-{n}"} for n in copies]),
+        sa.insert(tables.job_revision).values([revision | {"job_id": first + n} for n in copies]),
+    )
+    page = await world.jobs.page(ADMIN, JobQuery(), limit=500)
+    assert len(page.items) == 500
+    assert page.next is not None
