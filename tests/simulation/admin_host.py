@@ -1,0 +1,177 @@
+"""A machine that runs one admin after the other: the real engine, sockets and services."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from tests.simulation.database import SimDatabase
+from tests.simulation.history import History
+from tests.simulation.network import Network, Pipe
+from tests.simulation.scheduler import Process, SimLoop
+from tests.simulation.store import FaultShares, SimStore
+from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.store.ids import Ids
+from tickwheel_executor.errors import ConnectError, UnauthorizedError
+
+RETENTION_DAYS = 30
+
+
+class AdminHost:
+    """One address, and the admin that serves it now, if any."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        loop: SimLoop,
+        database: SimDatabase,
+        network: Network,
+        random: Random,
+        history: History,
+        shares: FaultShares,
+    ) -> None:
+        self.name = name
+        self.url = f"http://{name}:8500"
+        self.process = Process(loop, name)
+        self.process.kill()
+        self.is_serving = False
+        self._loop = loop
+        self._database = database
+        self._network = network
+        self._random = random
+        self._history = history
+        self._shares = shares
+        self._starts = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it serves, as far as anybody can tell from outside."""
+        return self.is_serving and not self.process.is_dead
+
+    def start(self) -> None:
+        """Start a new process; nothing happens while there is one."""
+        if not self.process.is_dead:
+            return
+        self._starts += 1
+        self.process = Process(self._loop, f"{self.name}.{self._starts}")
+        self.process.on_fuse = self.kill
+        self.is_serving = False
+        self._history.note(self.process.name, "starts")
+        self.process.spawn(self._main(self.process), name="admin")
+
+    def kill(self, *, vanished: bool = False) -> None:
+        """As `kill -9`, or as if its machine were gone."""
+        if self.process.is_dead:
+            return
+        self._history.note(self.process.name, "vanishes" if vanished else "is killed")
+        self._network.unlisten(self.url)
+        self.process.kill()
+        self.is_serving = False
+        self._network.died(self.process, vanished=vanished)
+
+    def stop(self) -> None:
+        """As SIGTERM."""
+        if self.is_up:
+            self._history.note(self.process.name, "is asked to stop")
+            self.is_serving = False
+            self.process.spawn(self._stop(self.process), name="stop")
+
+    def freeze(self) -> None:
+        if not self.process.is_dead:
+            self._history.note(self.process.name, "freezes")
+            self.process.freeze()
+            self._network.froze(self.process)
+
+    def thaw(self) -> None:
+        if not self.process.is_dead:
+            self._history.note(self.process.name, "thaws")
+            self.process.thaw()
+
+    async def _main(self, process: Process) -> None:
+        self.store = SimStore(
+            self._database, process, self._random, self._history, self._shares, crash=self.kill
+        )
+        self.ids = Ids(self.store)
+        self.events = Events()
+        self.hub = LinkHub()
+        self.jobs = Jobs(self.store, self.ids, self.events)
+        self.runs = Runs(self.store, self.ids, self.events)
+        self.engine = await self._until_database_answers()
+        self._loops = [
+            process.spawn(loop.run(), name=type(loop).__name__) for loop in self.engine.loops
+        ]
+        self._network.listen(self.url, self)
+        self.is_serving = True
+
+    async def _until_database_answers(self) -> Engine:
+        while True:
+            try:
+                admin_id = await self.ids.take("admin")
+                engine = Engine(
+                    self.store,
+                    self.ids,
+                    self.hub,
+                    self.events,
+                    admin_id=admin_id,
+                    name=f"{self.name}-{self._starts}",
+                    url=self.url,
+                    version="0",
+                    random=self._random,
+                    new_token=lambda: f"{self._random.getrandbits(128):032x}",
+                    retention_days=RETENTION_DAYS,
+                )
+                await engine.membership.enter()
+                return engine
+            except DatabaseUnavailable:
+                await asyncio.sleep(1)
+
+    async def serve(self, pipe: Pipe, token: str) -> None:
+        """What `links.endpoint` does with a connection."""
+        try:
+            executor = await self.engine.membership.executor_of(token)
+        except Unavailable:
+            pipe.respond(ConnectError("the admin answered 503"))
+            return
+        if executor is None:
+            pipe.respond(UnauthorizedError("the admin answered 401"))
+            return
+        pipe.respond(None)
+        executor_id, executor_name = executor
+        session = NodeSession(
+            pipe.admin_end,
+            executor_id=executor_id,
+            executor_name=executor_name,
+            address="192.0.2.1",
+            hub=self.hub,
+            membership=self.engine.membership,
+            recorder=self.engine.recorder,
+        )
+        await session.serve()
+
+    async def _stop(self, process: Process) -> None:
+        self.engine.dispatcher.stopped = True
+        self._network.unlisten(self.url)
+        await self.hub.close_all("the admin stops")
+        for loop in reversed(self._loops):
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        try:
+            await self.engine.settle()
+            await self.engine.membership.leave()
+        except DatabaseUnavailable:
+            pass  # its lease runs out
+        self._history.note(process.name, "has stopped")
+        self._loop.world_soon(self._exit, process)
+
+    def _exit(self, process: Process) -> None:
+        if process is self.process and not process.is_dead:
+            process.kill()
+            self._network.died(process, vanished=False)

@@ -1,0 +1,74 @@
+"""The verdict over one simulation: promises against what happened.
+
+Knows only the ledger (with the memory that SQL triggers keep of it), what handlers wrote into the
+journal, what nodes had safe on disk, and the promises of the architecture. It shares no rule with
+the engine: instants, policies and legal moves are written here a second time, on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.simulation.check_fires import check_fires
+from tests.simulation.check_runs import check_runs
+from tests.simulation.database import SimDatabase
+from tests.simulation.disk import SimDisk
+from tests.simulation.handlers import Journal
+from tests.simulation.history import Event, History
+from tests.simulation.workload import Request
+
+
+def check(
+    database: SimDatabase,
+    journal: Journal,
+    disks: Sequence[SimDisk],
+    requests: Sequence[Request],
+    history: History,
+) -> None:
+    """Note every broken promise in the history."""
+    _remember_changes(database, history)
+    check_fires(database, history)
+    check_runs(database, journal, disks, history)
+    _check_requests(database, requests, history)
+    _check_logs(database, history)
+    for row in database.rows("SELECT id, name, in_use FROM node WHERE in_use <> 0"):
+        history.violation(f"G12: {row.name} ({row.id}) is idle and has in_use={row.in_use}")
+
+
+def _remember_changes(database: SimDatabase, history: History) -> None:
+    """Put the ledger's changes into the history, where they belong in time."""
+    now_ms, now = database.now(), history.events[-1].at
+    for row in database.rows("SELECT * FROM sim_change ORDER BY seq"):
+        told = " ".join(
+            f"{key}={value}"
+            for key, value in row.items()
+            if value is not None and key not in ("seq", "at", "what", "id", "job_id")
+        )
+        at = now - (now_ms - row.at) / 1000
+        what = f"{row.what} {row.id} of job {row.job_id}: {told}"
+        history.events.append(Event(row.seq, at, "ledger", what))
+
+
+def _check_requests(database: SimDatabase, requests: Sequence[Request], history: History) -> None:
+    for request in requests:
+        rows = database.rows(
+            "SELECT id FROM run WHERE job_id = ? AND request_key = ?",
+            (request.job_id, request.key),
+        )
+        if len(rows) > 1:
+            history.violation(f"G2: request {request.key} became {len(rows)} runs")
+        stored = {row.id for row in rows}
+        if not set(request.answers) <= stored:
+            history.violation(
+                f"G1: request {request.key} was answered {request.answers}, stored are {stored}"
+            )
+
+
+def _check_logs(database: SimDatabase, history: History) -> None:
+    """No chunk of a log overlaps another one."""
+    following: dict[tuple[int, int], int] = {}
+    for row in database.rows("SELECT * FROM run_log ORDER BY run_id, attempt, first_seq"):
+        key = (row.run_id, row.attempt)
+        if row.first_seq < following.get(key, 1):
+            history.violation(f"log of {key} has line {row.first_seq} twice")
+        following[key] = row.first_seq + row.line_count

@@ -1,0 +1,169 @@
+"""The database: one real SQLite file, a clock in virtual time, and a memory of every change.
+
+SQL triggers write each change of a run, trigger, job or node into `sim_change`, in the transaction
+of the change itself. So the checker sees every state a run was ever in, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from tests.simulation.history import History
+from tickwheel_admin.store.connections import create_engine
+from tickwheel_admin.store.tables import metadata
+
+T = TypeVar("T")
+
+_MEMORY = """
+CREATE TABLE sim_change (
+    seq INTEGER PRIMARY KEY, at INTEGER, what TEXT, id INTEGER, job_id INTEGER,
+    old_state TEXT, state TEXT, old_attempt INTEGER, attempt INTEGER, tries INTEGER,
+    node_id INTEGER, node_state TEXT, node_lease INTEGER, due_at INTEGER, cancel_at INTEGER,
+    reason TEXT, spec TEXT, next_fire_at INTEGER, revision INTEGER
+);
+CREATE TRIGGER sim_run_added AFTER INSERT ON run BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, state, attempt, tries, due_at, reason)
+    VALUES (sim_seq(), tickwheel_now(), 'run+', NEW.id, NEW.job_id, NEW.state, NEW.attempt,
+            NEW.tries, NEW.due_at, NEW.reason);
+END;
+CREATE TRIGGER sim_run_changed AFTER UPDATE ON run
+WHEN OLD.state IS NOT NEW.state OR OLD.attempt IS NOT NEW.attempt OR OLD.due_at IS NOT NEW.due_at
+     OR OLD.cancel_requested_at IS NOT NEW.cancel_requested_at
+BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, old_state, state, old_attempt, attempt,
+                            tries, node_id, node_state, node_lease, due_at, cancel_at, reason)
+    SELECT sim_seq(), tickwheel_now(), 'run', NEW.id, NEW.job_id, OLD.state, NEW.state,
+           OLD.attempt, NEW.attempt, NEW.tries, NEW.node_id,
+           (SELECT state FROM node WHERE id = NEW.node_id),
+           (SELECT lease_expires_at FROM node WHERE id = NEW.node_id),
+           OLD.due_at, OLD.cancel_requested_at, NEW.reason;
+END;
+CREATE TRIGGER sim_run_removed AFTER DELETE ON run BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, state, attempt)
+    VALUES (sim_seq(), tickwheel_now(), 'run-', OLD.id, OLD.job_id, OLD.state, OLD.attempt);
+END;
+CREATE TRIGGER sim_trigger_added AFTER INSERT ON "trigger" BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, state, spec, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), 'trigger+', NEW.id, NEW.job_id, NEW.state, NEW.spec,
+            NEW.next_fire_at);
+END;
+CREATE TRIGGER sim_trigger_edited AFTER UPDATE ON "trigger" WHEN OLD.version <> NEW.version BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, state, spec, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), 'trigger', NEW.id, NEW.job_id, NEW.state, NEW.spec,
+            NEW.next_fire_at);
+END;
+CREATE TRIGGER sim_trigger_removed AFTER DELETE ON "trigger" BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id)
+    VALUES (sim_seq(), tickwheel_now(), 'trigger-', OLD.id, OLD.job_id);
+END;
+CREATE TRIGGER sim_job_revised AFTER UPDATE ON job WHEN OLD.revision <> NEW.revision BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id, revision)
+    VALUES (sim_seq(), tickwheel_now(), 'job', NEW.id, NEW.id, NEW.revision);
+END;
+CREATE TRIGGER sim_job_deleted AFTER UPDATE ON job WHEN OLD.deleted_at <> NEW.deleted_at BEGIN
+    INSERT INTO sim_change (seq, at, what, id, job_id)
+    VALUES (sim_seq(), tickwheel_now(), 'job-', NEW.id, NEW.id);
+END;
+CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state BEGIN
+    INSERT INTO sim_change (seq, at, what, id, old_state, state, node_lease)
+    VALUES (sim_seq(), tickwheel_now(), 'node', NEW.id, OLD.state, NEW.state,
+            OLD.lease_expires_at);
+END;
+"""
+
+_MISCOUNTED = """
+SELECT n.id, n.name, n.in_use, n.slots, (
+    SELECT count(*) FROM run r WHERE r.state IN ('dispatched', 'running') AND r.node_id = n.id
+) AS live FROM node n WHERE n.in_use <> live OR n.in_use > n.slots
+"""
+
+
+class SimDatabase:
+    """One file that is used for one simulation after the other: SQL is compiled only once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._clock: Callable[[], int] = lambda: 0
+        self._history: History | None = None
+        self._idle_seq = 0
+        self.is_down = False
+        self.is_slow = False
+        url = f"sqlite:///{directory / 'simulation.db'}"
+        engine = create_engine(url, connections=1, clock=lambda: self._clock())
+
+        @event.listens_for(engine, "connect")
+        def hurry(connection: sqlite3.Connection, _record: object) -> None:
+            # Nothing here has to survive this process.
+            connection.execute("PRAGMA journal_mode=MEMORY")
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.create_function("sim_seq", 0, self._next_seq)
+
+        self.engine = engine
+        self._conn = engine.connect()
+        with self._conn.begin():
+            metadata.create_all(self._conn)
+        self._raw: Any = self._conn.connection.driver_connection
+        self._raw.executescript(_MEMORY)
+
+    def begin_simulation(self, history: History, clock: Callable[[], int]) -> None:
+        """Empty every table, and tell time by this clock from now on."""
+        self._history = None
+        self.is_down = self.is_slow = False
+        self._clock = clock
+        for table in metadata.tables.values():
+            self._raw.execute(f'DELETE FROM "{table.name}"')
+        self._raw.execute("DELETE FROM sim_change")
+        self._history = history
+
+    def now(self) -> int:
+        """The database's time, epoch ms."""
+        return self._clock()
+
+    def transact(self, work: Callable[..., T], *args: Any, commit: bool, **kwargs: Any) -> T:
+        """Do the work in one transaction; commit it, or roll it back as if it had failed."""
+        with self._conn.begin() as transaction:
+            answer = work(self._conn, *args, **kwargs)
+            if not commit:
+                transaction.rollback()
+        return answer
+
+    def check_counts(self, who: str) -> None:
+        """Every committed state must count the slots of every node exactly (G12)."""
+        for _, name, in_use, slots, live in self._raw.execute(_MISCOUNTED):
+            assert self._history is not None
+            self._history.violation(
+                f"G12: after a transaction of {who}, {name} has in_use={in_use} of {slots} slots"
+                f" and {live} live runs"
+            )
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Rows of a query outside of every transaction, as SQLite gives them."""
+        cursor = self._raw.execute(sql, parameters)
+        names = [column[0] for column in cursor.description]
+        return [_Row(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def close(self) -> None:
+        self._conn.close()
+        self.engine.dispose()
+
+    def _next_seq(self) -> int:
+        if self._history is None:  # between two simulations
+            self._idle_seq -= 1
+            return self._idle_seq
+        return self._history.next_seq()
+
+
+class _Row(dict[str, Any]):
+    """A row whose columns are attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None

@@ -1,0 +1,154 @@
+"""Handlers of all characters, and the journal that every start and end of one is written to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+from tests.simulation.history import History
+from tests.simulation.scheduler import Process
+from tickwheel_executor.context import Run
+from tickwheel_executor.handlers import Handlers
+
+
+class HandlerFailure(Exception):
+    """What a failing handler raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A handler began."""
+
+    run: int
+    attempt: int
+    process: str
+    at: int  # database time, epoch ms
+
+
+class Journal:
+    """What handlers did: kept outside of every process, so no crash takes it away."""
+
+    def __init__(self, history: History, now: Callable[[], int]) -> None:
+        self._history = history
+        self._now = now
+        self.starts: list[Start] = []
+        self.ends: dict[tuple[int, int], str] = {}  # returned, raised or cancelled
+        self._running: defaultdict[str, int] = defaultdict(int)
+
+    def started(self, process: Process, run: Run, slots: int) -> None:
+        if self._history.closed:
+            return
+        self.starts.append(
+            Start(run=run.id, attempt=run.attempt, process=process.name, at=self._now())
+        )
+        self._running[process.name] += 1
+        if self._running[process.name] > slots:
+            self._history.violation(f"G12: {process.name} runs more handlers than it has slots")
+        self._history.note(process.name, f"start {run.id}/{run.attempt} {run.job}")
+
+    def ended(self, process: Process, run: Run, how: str) -> None:
+        if self._history.closed:
+            return
+        self._running[process.name] -= 1
+        key = (run.id, run.attempt)
+        if key in self.ends:
+            self._history.violation(f"G2: attempt {key} ended twice")
+        self.ends[key] = how
+        self._history.note(process.name, f"end {run.id}/{run.attempt} {how}")
+
+
+def returned_by(run: int, attempt: int) -> dict[str, int]:
+    """What a handler that succeeds returns, so that results cannot be mixed up unseen."""
+    return {"run": run, "attempt": attempt}
+
+
+def make_handlers(journal: Journal, process: Process, *, seed: int, slots: int) -> Handlers:
+    """All handlers, for one process."""
+    handlers = Handlers()
+    for name, behave in _BEHAVIOURS.items():
+        handlers.add(name, _journaled(behave, journal, process, seed=seed, slots=slots))
+    return handlers
+
+
+_Behave = Callable[[Run, Random], Awaitable[None]]
+
+
+def _journaled(
+    behave: _Behave, journal: Journal, process: Process, *, seed: int, slots: int
+) -> Callable[[Run], Awaitable[dict[str, int]]]:
+    async def handler(run: Run) -> dict[str, int]:
+        journal.started(process, run, slots)
+        try:
+            # Its own source: the same attempt behaves the same whatever else happens.
+            await behave(run, Random(f"{seed}/{run.id}/{run.attempt}"))
+        except asyncio.CancelledError:
+            journal.ended(process, run, "cancelled")
+            raise
+        except HandlerFailure:
+            journal.ended(process, run, "raised")
+            raise
+        journal.ended(process, run, "returned")
+        return returned_by(run.id, run.attempt)
+
+    return handler
+
+
+async def _quick(run: Run, random: Random) -> None:
+    if random.random() < 0.5:
+        await asyncio.sleep(random.uniform(0, 0.1))
+
+
+async def _flaky(run: Run, random: Random) -> None:
+    await asyncio.sleep(random.uniform(0, 0.3))
+    if random.random() < 0.5:
+        raise HandlerFailure("it happens")
+
+
+async def _failing(run: Run, random: Random) -> None:
+    await asyncio.sleep(random.uniform(0, 0.1))
+    raise HandlerFailure("always")
+
+
+async def _slow(run: Run, random: Random) -> None:
+    seconds = random.uniform(0.5, 5)
+    for step in range(3):
+        run.log.info("step %d", step)
+        run.progress(step / 3)
+        await asyncio.sleep(seconds / 3)
+
+
+async def _long(run: Run, random: Random) -> None:
+    await asyncio.sleep(random.uniform(5, 25))
+
+
+async def _hanging(run: Run, random: Random) -> None:
+    await asyncio.sleep(1_000_000)
+
+
+async def _stubborn(run: Run, random: Random) -> None:
+    try:
+        await asyncio.sleep(random.uniform(0.5, 8))
+    except asyncio.CancelledError:
+        await asyncio.sleep(random.uniform(0, 15))  # a second cancel, 10 s later, ends it
+
+
+async def _chatty(run: Run, random: Random) -> None:
+    for number in range(random.randrange(1, 12)):
+        run.log.info("line %d", number)
+        if random.random() < 0.3:
+            await asyncio.sleep(random.uniform(0, 0.4))
+
+
+_BEHAVIOURS: dict[str, _Behave] = {
+    "quick": _quick,
+    "flaky": _flaky,
+    "failing": _failing,
+    "slow": _slow,
+    "long": _long,
+    "hanging": _hanging,
+    "stubborn": _stubborn,
+    "chatty": _chatty,
+}

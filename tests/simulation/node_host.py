@@ -1,0 +1,131 @@
+"""A machine that runs one node after the other, all on one disk: the real SDK."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.simulation.disk import SimDisk, SimSpool
+from tests.simulation.handlers import Journal, make_handlers
+from tests.simulation.history import History
+from tests.simulation.network import End, Network
+from tests.simulation.scheduler import Process, SimLoop
+from tickwheel_executor.errors import SpoolError
+from tickwheel_executor.node import Node
+from tickwheel_executor.settings import NodeSettings
+
+
+class NodeHost:
+    """One place for a node, and the process that fills it now, if any."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        executor: str,
+        token: str,
+        admins: tuple[str, ...],
+        slots: int,
+        disk: SimDisk,
+        journal: Journal,
+        loop: SimLoop,
+        network: Network,
+        random: Random,
+        history: History,
+        seed: int,
+    ) -> None:
+        self.name = name
+        self.executor = executor
+        self.slots = slots
+        self.disk = disk
+        self.process = Process(loop, name)
+        self.process.kill()
+        self.is_ready = False
+        self._token = token
+        self._admins = admins
+        self._journal = journal
+        self._loop = loop
+        self._network = network
+        self._random = random
+        self._history = history
+        self._seed = seed
+        self._starts = 0
+        self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
+
+    @property
+    def is_up(self) -> bool:
+        return self.is_ready and not self.process.is_dead
+
+    def start(self) -> None:
+        """Start a new process; nothing happens while there is one."""
+        if not self.process.is_dead:
+            return
+        self._starts += 1
+        self.process = Process(self._loop, f"{self.name}.{self._starts}")
+        self.process.on_fuse = self.kill
+        self.is_ready = False
+        self._history.note(self.process.name, "starts")
+        self.process.spawn(self._main(self.process), name="node")
+
+    def kill(self, *, vanished: bool = False) -> None:
+        """As `kill -9`, or as if its machine were gone."""
+        if self.process.is_dead:
+            return
+        self._history.note(self.process.name, "vanishes" if vanished else "is killed")
+        self.process.kill()
+        self.is_ready = False
+        self._network.died(self.process, vanished=vanished)
+
+    def stop(self, grace_seconds: float) -> None:
+        """As SIGTERM."""
+        if self.is_up:
+            self._history.note(self.process.name, f"is asked to stop within {grace_seconds:.1f} s")
+            self.is_ready = False
+            self.process.spawn(self._stop(self.process, grace_seconds), name="stop")
+
+    def freeze(self) -> None:
+        if not self.process.is_dead:
+            self._history.note(self.process.name, "freezes")
+            self.process.freeze()
+            self._network.froze(self.process)
+
+    def thaw(self) -> None:
+        if not self.process.is_dead:
+            self._history.note(self.process.name, "thaws")
+            self.process.thaw()
+
+    async def _main(self, process: Process) -> None:
+        async def connect(url: str, token: str) -> End:
+            return await self._network.connect(self.name, process, url, token)
+
+        self.node = Node(
+            NodeSettings(
+                executor=self.executor,
+                admins=self._admins,
+                token=self._token,
+                name=self.name,
+                slots=self.slots,
+            ),
+            make_handlers(self._journal, process, seed=self._seed, slots=self.slots),
+            connect=connect,
+            spool=SimSpool(self.disk, process),
+            clock=lambda: round(self._loop.now * 1000) + self._clock_is_off_by,
+            random=self._random,
+        )
+        try:
+            await self.node.start()
+        except SpoolError:
+            self._history.note(process.name, "cannot use its disk")
+            self._loop.world_soon(self._exit, process)
+            self._loop.world_later(2.0, self.start)
+            return
+        self.is_ready = True
+
+    async def _stop(self, process: Process, grace_seconds: float) -> None:
+        clean = await self.node.drain(grace_seconds)
+        self._history.note(process.name, f"has stopped, {'' if clean else 'not '}clean")
+        self._loop.world_soon(self._exit, process)
+
+    def _exit(self, process: Process) -> None:
+        if process is self.process and not process.is_dead:
+            process.kill()
+            self._network.died(process, vanished=False)

@@ -1,0 +1,335 @@
+"""One simulated cluster, from its first transaction to the verdict: everything follows from a seed.
+
+Load and faults together, then faults end, then triggers are stopped, then everything that was begun
+has to end by itself. Only then is it checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import structlog
+
+from tests.simulation import checker
+from tests.simulation.admin_host import AdminHost
+from tests.simulation.chaos import Chaos
+from tests.simulation.database import SimDatabase
+from tests.simulation.disk import SimDisk
+from tests.simulation.handlers import Journal
+from tests.simulation.history import History
+from tests.simulation.network import Network
+from tests.simulation.node_host import NodeHost
+from tests.simulation.scheduler import SimLoop, current_process
+from tests.simulation.store import FaultShares, SimStore
+from tests.simulation.workload import OPERATOR, Operators, make_jobs
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.store.executors import add_executor
+from tickwheel_admin.store.ids import Ids
+
+EPOCH_MS = 1_800_000_000_000
+RECOVERY_SECONDS = 8.0  # without faults, while triggers still fire
+SETTLING_SECONDS = 240.0  # by then everything must have ended
+ADMINS = 2
+NODES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How long and how hard; the rest is in the seed."""
+
+    load_seconds: int = 60
+    chaos: bool = True
+    admins: int = ADMINS
+    nodes: int = NODES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one seed."""
+
+    seed: int
+    violations: list[str]
+    surprises: list[str]
+    digest: str
+    virtual_seconds: float
+    real_seconds: float
+    fires: int
+    starts: int
+    faults: int
+    history: list[str]
+
+
+def simulate(seed: int, database: SimDatabase, options: Options | None = None) -> Outcome:
+    """Let one cluster live and die."""
+    began = time.perf_counter()
+    loop = SimLoop()
+    try:
+        world = _World(seed, loop, database, options or Options())
+        with _ears(world.history):
+            try:
+                loop.run_until_complete(world.live())
+            finally:
+                world.history.closed = True
+                loop.run_until_complete(world.dismantle())
+    finally:
+        loop.close()
+    return world.outcome(time.perf_counter() - began)
+
+
+class _World:
+    def __init__(self, seed: int, loop: SimLoop, database: SimDatabase, options: Options) -> None:
+        self.history = History(loop.time)
+        self._seed = seed
+        self._loop = loop
+        self._database = database
+        self._options = options
+        random = self._random("world")
+        epoch = EPOCH_MS + random.randrange(60_000)
+        database.begin_simulation(self.history, lambda: epoch + int(loop.now * 1000))
+        loop.set_exception_handler(self._unhandled)
+        self._shares = FaultShares()
+        self._journal = Journal(self.history, database.now)
+        self._network = Network(
+            loop, self._random("network"), self.history, harsh=random.random() < 0.3
+        )
+        self._executors = ["billing"] if random.random() < 0.5 else ["billing", "mail"]
+        self._admins = [self._admin(number) for number in range(1, options.admins + 1)]
+        shared_disk = SimDisk(loop, self._random("disk"), self.history)
+        self._nodes = [
+            self._node(number, random, shared_disk) for number in range(1, options.nodes + 1)
+        ]
+        self._executors = [
+            name for name in self._executors if any(node.executor == name for node in self._nodes)
+        ]
+        self._calm = random.random() < 0.15
+        self._operators = Operators(
+            self._admins, database, self._random("operators"), self.history, calm=self._calm
+        )
+        self._chaos = Chaos(
+            self._admins,
+            self._nodes,
+            loop=loop,
+            database=database,
+            network=self._network,
+            shares=self._shares,
+            random=self._random("chaos"),
+            history=self.history,
+            mean_gap_seconds=random.choice((1.0, 2.5, 5.0)),
+        )
+
+    def _random(self, name: str) -> Random:
+        # One source a part, so that more of one thing changes nothing about the others.
+        return Random(f"{self._seed}/{name}")
+
+    def _admin(self, number: int) -> AdminHost:
+        return AdminHost(
+            f"admin-{number}",
+            loop=self._loop,
+            database=self._database,
+            network=self._network,
+            random=self._random(f"admin-{number}"),
+            history=self.history,
+            shares=self._shares,
+        )
+
+    def _node(self, number: int, random: Random, shared_disk: SimDisk) -> NodeHost:
+        executor = self._executors[-1] if number == NODES else self._executors[0]
+        name = f"node-{number}"
+        own_disk = SimDisk(self._loop, self._random(f"disk-{number}"), self.history)
+        return NodeHost(
+            name,
+            executor=executor,
+            token=_token(executor),
+            admins=tuple(admin.url for admin in self._admins[: random.randint(1, ADMINS)]),
+            slots=random.randint(1, 4),
+            # Two executors on one machine may share a directory, but not their results.
+            disk=shared_disk if len(self._executors) == 1 and random.random() < 0.4 else own_disk,
+            journal=self._journal,
+            loop=self._loop,
+            network=self._network,
+            random=self._random(name),
+            history=self.history,
+            seed=self._seed,
+        )
+
+    # --- the life of a cluster -------------------------------------------------------------------
+
+    async def live(self) -> None:
+        await self._prepare()
+        for host in (*self._admins, *self._nodes):
+            host.start()
+        under_load = [self._loop.create_task(self._operators.work())]
+        if self._options.chaos:
+            under_load.append(self._loop.create_task(self._chaos.rage()))
+        await asyncio.sleep(self._options.load_seconds)
+        for disturbance in under_load:
+            disturbance.cancel()
+        self.history.note("world", "faults end")
+        await self._heal()
+        await asyncio.sleep(RECOVERY_SECONDS)
+        await self._operators.pause_all()
+        self.history.note("world", "triggers are stopped")
+        await self._settle()
+        checker.check(
+            self._database,
+            self._journal,
+            [node.disk for node in self._nodes],
+            self._operators.requests,
+            self.history,
+        )
+
+    async def _prepare(self) -> None:
+        store = SimStore(self._database, None, self._random("setup"), self.history, FaultShares())
+        ids = Ids(store)
+        executor_ids = {}
+        for name in self._executors:
+            executor_ids[name] = await ids.take("executor")
+            await store.run(
+                add_executor,
+                executor_id=executor_ids[name],
+                name=name,
+                description="",
+                token_hash=hashlib.sha256(_token(name).encode()).hexdigest(),
+                now=self._database.now(),
+            )
+        jobs = Jobs(store, ids, Events())
+        slots = {
+            name: sum(node.slots for node in self._nodes if node.executor == name)
+            for name in self._executors
+        }
+        for name, raw in make_jobs(
+            self._random("jobs"),
+            executors=self._executors,
+            slots=slots,
+            now=self._database.now(),
+            load_seconds=self._options.load_seconds,
+        ):
+            job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
+            self.history.note("world", f"job {job_id}: {raw}")
+
+    async def _heal(self) -> None:
+        self._chaos.heal()
+        while not all(host.is_up for host in (*self._admins, *self._nodes)):
+            # A host that was asked to stop finishes that, and is started again.
+            for host in (*self._admins, *self._nodes):
+                host.start()
+            await asyncio.sleep(0.5)
+
+    async def _settle(self) -> None:
+        deadline = self._loop.now + SETTLING_SECONDS
+        while stuck := self._unfinished():
+            if self._loop.now > deadline:
+                for what in stuck:
+                    self.history.violation(f"G3: stuck: {what}")
+                return
+            await asyncio.sleep(1)
+        await asyncio.sleep(2)
+
+    def _unfinished(self) -> list[str]:
+        runs = self._database.rows(
+            "SELECT id, state, attempt, node_id, due_at, reason FROM run"
+            " WHERE state IN ('queued', 'dispatched', 'running') ORDER BY id"
+        )
+        results = [
+            f"result {run}/{attempt} in a spool"
+            for node in self._nodes
+            for run, attempt in node.disk.entries
+        ]
+        return [f"run {dict(row)}" for row in runs] + results
+
+    async def dismantle(self) -> None:
+        """End every coroutine in good order, the dead ones too; nothing they do counts."""
+        self._network.over = True
+        self._database.is_down = self._database.is_slow = False
+        for _ in range(50):
+            left = [task for process in self._loop.processes for task in process.dismantle()]
+            if not left:
+                return
+            await asyncio.wait(left, timeout=100)
+
+    def outcome(self, real_seconds: float) -> Outcome:
+        fires = self._database.rows("SELECT count(*) AS n FROM run WHERE trigger_id IS NOT NULL")
+        return Outcome(
+            seed=self._seed,
+            violations=self.history.violations,
+            surprises=self._operators.surprises,
+            digest=self.history.digest(),
+            virtual_seconds=self._loop.now,
+            real_seconds=real_seconds,
+            fires=fires[0].n,
+            starts=len(self._journal.starts),
+            faults=self._chaos.faults,
+            history=[str(event) for event in sorted(self.history.events, key=lambda e: e.seq)],
+        )
+
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.history.violation(f"unhandled: {context.get('message')} {error!r}")
+
+
+def _token(executor: str) -> str:
+    return f"token-of-{executor}-".ljust(40, "x")
+
+
+@contextmanager
+def _ears(history: History) -> Iterator[None]:
+    """Take down what admins and nodes log; an unexpected error in a loop is a violation."""
+
+    def hear(_logger: object, level: str, event: dict[str, Any]) -> Any:
+        if level == "error" and event.get("exc_info"):
+            history.violation(f"{event['event']}: {_last_error()}")
+        process = current_process()
+        what = " ".join(f"{key}={value}" for key, value in event.items())
+        history.note("world" if process is None else process.name, what)
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[hear], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+    )
+    handler = _SdkLog(history)
+    sdk = logging.getLogger("tickwheel")
+    level, propagate = sdk.level, sdk.propagate
+    sdk.addHandler(handler)
+    sdk.setLevel(logging.INFO)
+    sdk.propagate = False
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+        sdk.removeHandler(handler)
+        sdk.setLevel(level)
+        sdk.propagate = propagate
+
+
+class _SdkLog(logging.Handler):
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self._history.violation(f"{record.getMessage()}: {_last_error()}")
+        process = current_process()
+        self._history.note("world" if process is None else process.name, record.getMessage())
+
+
+def _last_error() -> str:
+    import sys
+    import traceback
+
+    error = sys.exc_info()[1]
+    if error is None:
+        return "?"
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+    return f"{error!r} at {where}"
