@@ -35,9 +35,7 @@ async def create_executor(request: web.Request) -> web.Response:
     name = fields.text("name", max_chars=100, required=True)
     description = fields.text("description", max_chars=1_000)
     raise_if_any(fields.problems)
-    new = await request.app[EXECUTORS].create(
-        actor_of(request), name=name, description=description
-    )
+    new = await request.app[EXECUTORS].create(actor_of(request), name=name, description=description)
     return answer(new_executor_view(new), status=201, location=f"{_ALL}/{new.id}")
 
 

@@ -71,9 +71,7 @@ async def update_job(request: web.Request) -> web.Response:
         fields.refuse("id", "id.differs", "This differs from the id in the address.")
         raise_if_any(fields.problems)
     revision = _taken_id(config, "revision")
-    revision = await request.app[JOBS].update(
-        actor_of(request), job_id, config, revision=revision
-    )
+    revision = await request.app[JOBS].update(actor_of(request), job_id, config, revision=revision)
     return answer({"id": job_id, "revision": revision})
 
 

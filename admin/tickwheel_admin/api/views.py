@@ -202,7 +202,7 @@ def log_view(page: LogPage) -> dict[str, Any]:
             {
                 "seq": line.seq,
                 "at": instant(line.at),
-                "level": line.level,
+                "level": line.level.value,
                 "text": line.text,
             }
             for line in page.lines

@@ -116,7 +116,9 @@ def find_token_actor(conn: sa.Connection, token_hash: str, address: str) -> Acto
     user = users.get_user(conn, token.user_id)
     if user is None or user.disabled:
         return None
-    return replace(_actor(conn, user, address=address), token_id=token.id)
+    # Programs have no password to change: somebody who only owns tokens never logs in.
+    actor = _actor(conn, user, address=address)
+    return replace(actor, token_id=token.id, must_change_password=False)
 
 
 def change_password(

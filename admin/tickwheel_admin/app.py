@@ -1,0 +1,231 @@
+"""Composition root: the one place that builds concrete things, starts them and stops them.
+
+Start: schema, services, this admin's entry in the database, loops, and only then HTTP, so that
+nobody is answered by half an admin. The listening sockets are bound before all that: a taken port
+must not leave traces in the database.
+
+Stop (G13): claiming and planning first, so that nothing new begins; then streams and node sockets,
+flushed, so that what was claimed is sent and nodes turn to other admins; then what nodes said is
+recorded and acknowledged by whoever they reach next; then this admin leaves the database, so that
+others need not wait for its lease; the database last, because everything before needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+import structlog
+from aiohttp import web
+
+from tickwheel_admin import __version__
+from tickwheel_admin.api import add_api
+from tickwheel_admin.config import Config
+from tickwheel_admin.console import add_console
+from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.links import endpoint
+from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.overview import Overview
+from tickwheel_admin.services.passwords import Passwords
+from tickwheel_admin.services.people import People
+from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.store.database import Database, DatabaseUnavailable, Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.web import keys
+from tickwheel_admin.web.application import create_web_application
+from tickwheel_admin.web.health import CHECKS
+from tickwheel_admin.web.server import create_runner, serve
+
+log = structlog.get_logger(__name__)
+
+STANDSTILL_SECONDS = 30  # a loop without a pass for so long, beyond its interval, is not healthy
+PASS_SECONDS = 5  # a pass under way gets so long at the end
+REQUEST_SECONDS = 5  # requests under way get so long at the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The use cases and what they share."""
+
+    store: Store
+    ids: Ids
+    events: Events
+    people: People
+    executors: Executors
+    jobs: Jobs
+    runs: Runs
+    overview: Overview
+
+
+def create_services(store: Store, *, passwords: Passwords | None = None) -> Services:
+    """The use cases over a store; tests pass cheaper password parameters."""
+    ids, events = Ids(store), Events()
+    return Services(
+        store=store,
+        ids=ids,
+        events=events,
+        people=People(store, ids, passwords=passwords),
+        executors=Executors(store, ids, events),
+        jobs=Jobs(store, ids, events),
+        runs=Runs(store, ids, events),
+        overview=Overview(store),
+    )
+
+
+def create_app(config: Config, services: Services) -> web.Application:
+    """Console and API. Nothing runs in the background, so HTTP tests need no more than this."""
+    app = create_web_application(config, unavailable_when=(DatabaseUnavailable,))
+    app[keys.EVENTS] = services.events
+    app[keys.PEOPLE] = services.people
+    app[keys.EXECUTORS] = services.executors
+    app[keys.JOBS] = services.jobs
+    app[keys.RUNS] = services.runs
+    app[keys.OVERVIEW] = services.overview
+    app[CHECKS]["database"] = _database_check(services.store)
+    add_api(app)
+    add_console(app)
+    return app
+
+
+class Admin:
+    """One admin process: HTTP, node sockets and loops over one database."""
+
+    def __init__(self, config: Config, database: Database) -> None:
+        self._config = config
+        self._database = database
+        self.services = create_services(database)
+        self._hub = LinkHub()
+        self._engine: Engine | None = None
+        self._stopping = False
+
+    async def run(
+        self,
+        sockets: Sequence[socket.socket],
+        *,
+        stop: asyncio.Event,
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Serve until `stop` is set.
+
+        Args:
+            sockets: bound and listening.
+            ready: called once requests are answered.
+
+        Raises:
+            DatabaseUnavailable: the database was away at the start.
+            ExceptionGroup: a loop ended by itself, which is a bug.
+        """
+        engine = self._engine = await self._create_engine()
+        await engine.membership.enter()
+        runner = create_runner(self._create_app(engine), shutdown_seconds=REQUEST_SECONDS)
+        await runner.setup()
+        loops = {loop: _start(loop) for loop in engine.loops}
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await serve(runner, list(sockets))
+            log.info("admin.started", name=self._config.name, url=self._config.public_url)
+            await ready()
+            await asyncio.wait([stopped, *loops.values()], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            await self._stop(engine, runner, loops)
+        for loop in loops.values():
+            if not loop.cancelled() and (error := loop.exception()) is not None:
+                raise error
+
+    async def close(self) -> None:
+        """Give back threads and connections."""
+        self.services.people.close()
+        await self._database.close()
+
+    async def _create_engine(self) -> Engine:
+        return Engine(
+            self._database,
+            self.services.ids,
+            self._hub,
+            self.services.events,
+            admin_id=await self.services.ids.take("admin"),
+            name=self._config.name,
+            url=self._config.public_url,
+            version=__version__,
+            random=random.Random(),
+            new_token=lambda: secrets.token_hex(16),
+            retention_days=self._config.retention_days,
+        )
+
+    def _create_app(self, engine: Engine) -> web.Application:
+        app = create_app(self._config, self.services)
+        app[endpoint.MEMBERSHIP] = engine.membership
+        app[endpoint.RECORDER] = engine.recorder
+        app[endpoint.HUB] = self._hub
+        endpoint.routes.add_to(app)
+        app[CHECKS]["loops"] = self._check_loops
+        app.on_shutdown.append(self._close_links)
+        return app
+
+    async def _stop(
+        self, engine: Engine, runner: web.AppRunner, loops: Mapping[Loop, asyncio.Task[None]]
+    ) -> None:
+        self._stopping = True
+        log.info("admin.stopping")
+        engine.dispatcher.stopped = True
+        # To the end of their passes: what was just claimed is still sent.
+        await _end(loops, engine.planner, engine.dispatcher)
+        await runner.cleanup()  # closes streams and links first: `on_shutdown`
+        await _end(loops, *engine.loops)
+        with contextlib.suppress(DatabaseUnavailable):  # what was not acknowledged is sent again
+            await engine.settle()
+        with contextlib.suppress(DatabaseUnavailable):  # our lease ends by itself
+            await engine.membership.leave()
+        log.info("admin.stopped")
+
+    async def _close_links(self, _app: web.Application) -> None:
+        await self._hub.close_all("the admin stops")
+
+    async def _check_loops(self) -> str:
+        if self._stopping:
+            return "stopping"
+        now = asyncio.get_running_loop().time()
+        for loop in self._engine.loops if self._engine else ():
+            name = type(loop).__name__.lower()
+            if loop.failing:
+                return f"the {name} fails"
+            late = STANDSTILL_SECONDS + loop.interval_seconds
+            if loop.last_pass_at is not None and now - loop.last_pass_at > late:
+                return f"the {name} stands still"
+        return "ok"
+
+
+def _start(loop: Loop) -> asyncio.Task[None]:
+    return asyncio.create_task(loop.run(), name=type(loop).__name__)
+
+
+async def _end(tasks: Mapping[Loop, asyncio.Task[None]], *loops: Loop) -> None:
+    """Let the passes under way finish; a pass that hangs is cut off."""
+    for loop in loops:
+        loop.finish()
+    _done, hanging = await asyncio.wait([tasks[loop] for loop in loops], timeout=PASS_SECONDS)
+    for task in hanging:
+        task.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)
+
+
+def _database_check(store: Store) -> Callable[[], Awaitable[str]]:
+    def ask(conn: sa.Connection) -> None:
+        conn.execute(sa.select(1))
+
+    async def check() -> str:
+        await store.read(ask)
+        return "ok"
+
+    return check

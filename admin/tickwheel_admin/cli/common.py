@@ -1,0 +1,127 @@
+"""What commands share: the configuration's flags, a prepared database, one-sentence failures."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from tickwheel_admin.app import Services, create_services
+from tickwheel_admin.config import Config, load_config
+from tickwheel_admin.domain.errors import UserError
+from tickwheel_admin.store.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.migrate import SchemaError, prepare
+from tickwheel_admin.web.server import bind
+
+T = TypeVar("T")
+
+
+class Failure(Exception):
+    """What a person can put right, said in one sentence; ends the command with exit code 1."""
+
+
+def add_config_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags that every command with a database has."""
+    # No flag for the database's URL: others could read its password in the process list.
+    parser.add_argument("--config", metavar="FILE", help="TOML file with the settings")
+    parser.add_argument("--data-dir", metavar="DIR", help="directory of the embedded database")
+
+
+def config_of(args: argparse.Namespace) -> Config:
+    """The configuration that the flags, environment and file make together."""
+    return load_config(vars(args), file=args.config)
+
+
+def make_data_directory(config: Config) -> None:
+    """Make the directory for the embedded database, for its owner only."""
+    os.umask(0o077)  # whatever is made from here on, logs and sockets included
+    if not config.is_embedded:
+        return
+    file = Path(sa.make_url(config.database_url).database or "")
+    try:
+        for directory in {config.data_dir, file.parent}:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+    except OSError as error:
+        raise Failure(
+            f"cannot write to {error.filename or file.parent}: {error.strerror};"
+            " choose another directory with --data-dir"
+        ) from None
+
+
+def listen(config: Config) -> list[socket.socket]:
+    """Bound sockets; what prevents them is told in a sentence."""
+    try:
+        return bind(config.host, config.port)
+    except socket.gaierror:
+        raise Failure(f"{config.host} is not an address of this machine") from None
+    except PermissionError:
+        raise Failure(
+            f"no permission to listen on port {config.port}; use one above 1023"
+        ) from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Failure(
+                f"port {config.port} is in use by another program; choose one with --port"
+            ) from None
+        raise Failure(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
+
+
+@contextmanager
+def held(directory: Path, *, name: str, taken: str) -> Iterator[None]:
+    """A lock on a directory for as long as this process lives; Failure(`taken`) when it is held."""
+    try:
+        file = (directory / name).open("a")
+    except OSError as error:
+        raise Failure(f"cannot write to {error.filename}: {error.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(taken) from None
+        yield
+
+
+@contextmanager
+def opened(config: Config, *, threads: int = 8) -> Iterator[Database]:
+    """The database with a schema that this program can use."""
+    database = Database(config.database_url, threads=threads)
+    try:
+        prepare(database.engine)
+        yield database
+    except SchemaError as error:
+        raise Failure(str(error)) from None
+    except sa.exc.DBAPIError as error:
+        place = database.engine.url.render_as_string(hide_password=True)
+        raise Failure(f"{place}: {str(error.orig).strip()}") from None
+    finally:
+        database.close_sync()
+
+
+def with_services(config: Config, work: Callable[[Services], Awaitable[T]]) -> T:
+    """Do something through the use cases, without a server."""
+
+    async def run(database: Database) -> T:
+        services = create_services(database)
+        try:
+            return await work(services)
+        finally:
+            services.people.close()
+
+    make_data_directory(config)
+    with opened(config, threads=2) as database:
+        try:
+            return asyncio.run(run(database))
+        except UserError as error:
+            raise Failure(str(error)) from None
+        except DatabaseUnavailable as error:
+            raise Failure(f"the database does not answer: {error}") from None

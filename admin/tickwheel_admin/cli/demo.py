@@ -1,0 +1,189 @@
+"""`tickwheel demo`: one admin, a few nodes and example jobs in a directory of their own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tickwheel_admin.cli.common import Failure, held, listen, make_data_directory, with_services
+from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, fill
+from tickwheel_admin.cli.demo_processes import Children
+from tickwheel_admin.config import Config, load_config
+from tickwheel_admin.services.people import FIRST_ADMIN
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_MARK = ".tickwheel-demo"  # only a directory with this file is ever deleted
+_TOKEN_FILE = "executor-token"  # noqa: S105 - a file name
+
+_DESCRIPTION = """\
+Run Tickwheel here, to look around: one admin on an embedded database, an example executor with its
+nodes as processes of their own, and some jobs. Stop it with Ctrl-C; started again, it goes on with
+the same data.
+"""
+
+_EXAMPLES = """\
+examples:
+  tickwheel demo
+  tickwheel demo --port 8700 --reset
+  kill -9 $(pgrep -f 'demo_executor.py --name node-1')    watch what happens to its runs
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="run an admin, example nodes and example jobs",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--directory", type=Path, default=Path(".demo"), help="where data and logs go (.demo)"
+    )
+    parser.add_argument(
+        "--executor",
+        type=Path,
+        default=Path("executor_sdk/examples/demo_executor.py"),
+        help="program of the nodes (executor_sdk/examples/demo_executor.py)",
+    )
+    parser.add_argument("--port", help="port of the admin (8500)")
+    parser.add_argument("--nodes", type=int, default=2, choices=range(10), help="how many (2)")
+    parser.add_argument("--reset", action="store_true", help="delete the demo's data first")
+    parser.set_defaults(run=_demo)
+
+
+def _demo(args: argparse.Namespace) -> int:
+    _check_executor(args.executor)
+    directory = _prepare(args.directory.absolute(), reset=args.reset)
+    config = load_config({"data_dir": directory, "port": args.port, "name": "demo"}, environment={})
+    taken = f"a demo already runs in {args.directory}; stop it first"
+    with held(directory, name="demo.lock", taken=taken):
+        if args.reset:
+            _empty(directory)
+        for sock in listen(config):
+            sock.close()  # only to know before anything is made whether the port is taken
+        return _run(config, directory, args.executor.absolute(), nodes=args.nodes)
+
+
+def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
+    make_data_directory(config)
+    known_token = _read_token(directory)
+    data = with_services(config, lambda services: fill(services, known_token))
+    _write_token(directory, data.token)
+
+    with Children(directory) as children:
+        for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(caught, lambda *_: children.stop())
+        children.start(
+            "admin",
+            [sys.executable, "-m", "tickwheel_admin.cli", "serve"],
+            _admin_environment(config),
+        )
+        children.wait_for_http("admin", f"{config.public_url}/healthz")
+        for number in range(1, nodes + 1):
+            name = f"node-{number}"
+            children.start(
+                name,
+                [sys.executable, str(executor), "--name", name],
+                {
+                    "TICKWHEEL_ADMINS": config.public_url,
+                    "TICKWHEEL_EXECUTOR": EXECUTOR,
+                    "TICKWHEEL_TOKEN": data.token,
+                    "XDG_STATE_HOME": str(directory / "nodes"),  # spools of results,
+                },
+            )
+        _announce(config, data, directory)
+        return children.supervise()
+
+
+def _check_executor(executor: Path) -> None:
+    if importlib.util.find_spec("tickwheel_executor") is None:
+        raise Failure(
+            "the nodes need the SDK in the same environment: pip install tickwheel-executor"
+        )
+    if not executor.is_file():
+        raise Failure(f"there is no {executor}; name the nodes' program with --executor")
+
+
+def _prepare(directory: Path, *, reset: bool) -> Path:
+    """The directory, made and marked; never one that holds anything else."""
+    try:
+        if directory.exists() and not (directory / _MARK).exists() and any(directory.iterdir()):
+            verb = "delete" if reset else "use"
+            raise Failure(f"will not {verb} {directory}: it holds other things than a demo's data")
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (directory / _MARK).touch()
+    except OSError as error:
+        raise Failure(
+            f"cannot write to {error.filename or directory}: {error.strerror};"
+            " choose another directory with --directory"
+        ) from None
+    return directory
+
+
+def _empty(directory: Path) -> None:
+    for entry in directory.iterdir():
+        if entry.name in (_MARK, "demo.lock"):
+            continue  # the lock is ours just now
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _read_token(directory: Path) -> str | None:
+    try:
+        return (directory / _TOKEN_FILE).read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _write_token(directory: Path, token: str) -> None:
+    with open(
+        directory / _TOKEN_FILE,
+        "w",
+        encoding="ascii",
+        opener=lambda path, flags: os.open(path, flags, 0o600),
+    ) as file:
+        file.write(token)
+
+
+def _admin_environment(config: Config) -> dict[str, str]:
+    return {
+        "TICKWHEEL_DATA_DIR": str(config.data_dir),
+        "TICKWHEEL_PORT": str(config.port),
+        "TICKWHEEL_NAME": config.name,
+        "TICKWHEEL_LOG_FORMAT": "json",
+    }
+
+
+def _announce(config: Config, data: DemoData, directory: Path) -> None:
+    shown = directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory
+    lines = ["Tickwheel is running. Open it in your browser:", "", f"    {config.public_url}", ""]
+    if data.password is not None:
+        lines += [
+            f"Log in as      {FIRST_ADMIN}",
+            f"with password  {data.password}",
+            "",
+            "It is shown only now and must be changed at the first login.",
+        ]
+    else:
+        lines += [
+            f"Log in as {FIRST_ADMIN}, with the password you chose. A lost one is replaced by",
+            f"    tickwheel user reset-password {FIRST_ADMIN} --data-dir {shown}",
+        ]
+    lines += ["", f"Logs of all processes are in {shown}. Stop with Ctrl-C."]
+    width = max(len(line) for line in lines)
+    print("┌" + "─" * (width + 4) + "┐")
+    for line in lines:
+        print(f"│  {line:<{width}}  │")
+    print("└" + "─" * (width + 4) + "┘", flush=True)

@@ -1,0 +1,121 @@
+"""`tickwheel serve`: run an admin."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from tickwheel_admin.app import Admin
+from tickwheel_admin.cli.common import (
+    Failure,
+    add_config_flags,
+    config_of,
+    held,
+    listen,
+    make_data_directory,
+    opened,
+)
+from tickwheel_admin.config import Config, LogFormat, LogLevel
+from tickwheel_admin.log_setup import configure_logging
+from tickwheel_admin.services.people import FIRST_ADMIN
+from tickwheel_admin.store.database import Database, DatabaseUnavailable
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_DESCRIPTION = """\
+Run an admin: console, API, and the address that executor nodes connect to.
+
+Without any setting it keeps everything in an embedded database and listens on this machine only.
+The first start prints the one-time password of the person "admin".
+"""
+
+_EXAMPLES = """\
+examples:
+  tickwheel serve
+  tickwheel serve --host 0.0.0.0 --public-url https://tickwheel.example
+  TICKWHEEL_DATABASE_URL=postgresql+psycopg://user:password@db/tickwheel tickwheel serve
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="run an admin",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_config_flags(parser)
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", help="port to listen on (default 8500)")
+    parser.add_argument("--name", help="what this admin is called (default: the host's name)")
+    parser.add_argument("--public-url", metavar="URL", help="where nodes and browsers reach it")
+    parser.add_argument("--retention-days", metavar="N", help="how long ended runs are kept")
+    parser.add_argument("--log-format", metavar="FORMAT", help=" or ".join(LogFormat))
+    parser.add_argument("--log-level", metavar="LEVEL", help=", ".join(LogLevel))
+    parser.set_defaults(run=_serve)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    config = config_of(args)
+    make_data_directory(config)
+    configure_logging(config.log_format, config.log_level)
+    # Bound before anything else: a taken port must not leave traces in the database.
+    sockets = listen(config)
+    with contextlib.ExitStack() as stack:
+        for sock in sockets:
+            stack.enter_context(sock)
+        if config.is_embedded:
+            # The embedded database relies on being one admin's alone.
+            taken = f"another admin already runs on {config.data_dir}; give this one a --data-dir"
+            stack.enter_context(held(config.data_dir, name="admin.lock", taken=taken))
+        database = stack.enter_context(opened(config))
+        try:
+            asyncio.run(_run(config, database, sockets))
+        except DatabaseUnavailable as error:
+            raise Failure(f"the database does not answer: {error}") from None
+    return 0
+
+
+async def _run(config: Config, database: Database, sockets: list[socket.socket]) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, _on_signal, stop)
+    admin = Admin(config, database)
+    password = await admin.services.people.ensure_first_admin()
+
+    async def announce() -> None:
+        if password is not None:
+            _print_password(config, password)
+
+    try:
+        await admin.run(sockets, stop=stop, ready=announce)
+    finally:
+        await admin.close()
+
+
+def _on_signal(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        # Asked twice: somebody does not want to wait. Nodes and other admins cope with that.
+        os._exit(1)
+    stop.set()
+
+
+def _print_password(config: Config, password: str) -> None:
+    # On stdout and not through the log: logs are kept and shipped elsewhere.
+    print(
+        f"\n  Tickwheel is ready: {config.public_url}\n\n"
+        f"  Log in as      {FIRST_ADMIN}\n"
+        f"  with password  {password}\n\n"
+        "  It is shown only now and must be changed at the first login.\n",
+        flush=True,
+        file=sys.stdout,
+    )
