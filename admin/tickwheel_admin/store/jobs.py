@@ -96,20 +96,24 @@ def page_jobs(
     Reads `ix_job_by_name` in its order until `limit` rows fit: a text that nothing matches costs
     one look at every job, about 0.1 s for 100,000.
     """
-    statement = (
-        sa.select(*_JOB_COLUMNS, executor.c.name.label("executor_name"))
-        .join(job_revision, _WITH_CONFIG)
-        .join(executor, executor.c.id == job.c.executor_id)
-        .where(job.c.deleted_at == ALIVE)
+    # The page first, the joins for its rows only: with all in one, MariaDB starts from the
+    # executors and sorts every job.
+    shown = (
+        sa.select(job.c.id)
+        .where(job.c.deleted_at == ALIVE, *_conditions(wanted, after))
         .order_by(job.c.name, job.c.id)
         .limit(limit)
+        .subquery()
     )
-    for condition in _conditions(wanted, after):
-        statement = statement.where(condition)
-    return [
-        ListedJob(job=_job_from_row(row), executor_name=row.executor_name)
-        for row in conn.execute(statement)
-    ]
+    rows = conn.execute(
+        sa.select(*_JOB_COLUMNS, executor.c.name.label("executor_name"))
+        .select_from(shown)
+        .join(job, job.c.id == shown.c.id)
+        .join(job_revision, _WITH_CONFIG)
+        .join(executor, executor.c.id == job.c.executor_id)
+        .order_by(job.c.name, job.c.id)
+    )
+    return [ListedJob(job=_job_from_row(row), executor_name=row.executor_name) for row in rows]
 
 
 def _conditions(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.tables import ALIVE, admin, executor, job, run, trigger
 
 COUNT_LIMIT = 10_000  # a longer queue is told as this many
@@ -52,7 +53,7 @@ def count_outcomes(
     counted often.
     """
     start = (run.c.scheduled_at - run.c.scheduled_at % bucket_ms).label("start_at")
-    rows = conn.execute(
+    statement = (
         sa.select(start, run.c.executor_id, run.c.state, sa.func.count().label("runs"))
         .where(
             run.c.state.in_(sorted(state.value for state in _COUNTED)),
@@ -60,9 +61,8 @@ def count_outcomes(
             run.c.scheduled_at < to_at,
         )
         .group_by(start, run.c.executor_id, run.c.state)
-        .with_hint(run, "FORCE INDEX (ix_run_by_state)", "mysql")
-        .with_hint(run, "FORCE INDEX (ix_run_by_state)", "mariadb")
     )
+    rows = conn.execute(reading(statement, run, "ix_run_by_state"))
     return [
         OutcomeCount(
             start_at=int(row.start_at),

@@ -16,6 +16,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import LIVE, Attempt, Run, RunState
+from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
 from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
 
@@ -183,16 +184,11 @@ def _keys(wanted: RunFilter, state: RunState | None, before: Position | None) ->
         # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
         conditions.append(run.c.scheduled_at <= before.scheduled_at)
         conditions.append(sa.or_(run.c.scheduled_at < before.scheduled_at, run.c.id < before.id))
-    return _with_index(
+    return reading(
         sa.select(*columns).where(*conditions).order_by(run.c.scheduled_at.desc(), run.c.id.desc()),
+        run,
         index,
     )
-
-
-def _with_index(statement: sa.Select[Any], index: str) -> sa.Select[Any]:
-    """MariaDB's optimizer now and then prefers to sort half the table to reading an index."""
-    hint = f"FORCE INDEX ({index})"
-    return statement.with_hint(run, hint, "mysql").with_hint(run, hint, "mariadb")
 
 
 # --- runs ------------------------------------------------------------------------------------
@@ -265,11 +261,12 @@ def retries_of_run(conn: sa.Connection, of: Run) -> list[int]:
     """
     if of.ended_at is None:
         return []
-    later = _with_index(
+    later = reading(
         sa.select(run.c.id, run.c.retry_of)
         .where(run.c.job_id == of.job_id, run.c.scheduled_at >= of.ended_at)
         .order_by(run.c.scheduled_at, run.c.id)
         .limit(RETRIES_WITHIN),
+        run,
         "ix_run_of_job",
     ).subquery()
     rows = conn.execute(sa.select(later.c.id).where(later.c.retry_of == of.id))
@@ -290,11 +287,12 @@ def recent_marks(
     if not job_ids:
         return {}
     branches = [
-        _with_index(
+        reading(
             sa.select(run.c.job_id, *_MARK_COLUMNS)
             .where(run.c.job_id == job_id, run.c.scheduled_at <= until)
             .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
             .limit(per_job),
+            run,
             "ix_run_of_job",
         ).subquery()
         for job_id in job_ids

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.run import LIVE, MOVES, Attempt, Move, Origin, Run, RunState
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.database import Repeat
+from tickwheel_admin.store.index_hints import unindexed
 from tickwheel_admin.store.tables import executor, node, run, run_attempt
 
 RUN_COLUMNS = tuple(field.name for field in fields(Run))
@@ -94,12 +95,13 @@ def claimable_runs(
 ) -> list[Run]:
     """Queued runs that are due, most urgent (or oldest) first; read without a lock."""
     order = (run.c.due_at,) if oldest_first else (run.c.priority, run.c.due_at)
+    due_at = run.c.due_at if oldest_first else unindexed(run.c.due_at)
     rows = conn.execute(
         sa.select(*_SELECTED)
         .where(
             run.c.executor_id == executor_id,
             run.c.state == RunState.QUEUED.value,
-            run.c.due_at <= now,
+            due_at <= now,
         )
         .order_by(*order)
         .limit(limit)
@@ -113,7 +115,7 @@ def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> li
         sa.select(*_SELECTED)
         .where(
             run.c.id.in_(sorted(ids)),
-            run.c.state == RunState.QUEUED.value,
+            unindexed(run.c.state) == RunState.QUEUED.value,
             run.c.due_at <= now,
         )
         .order_by(run.c.id)

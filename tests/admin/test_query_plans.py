@@ -1,0 +1,486 @@
+"""Every query of the hot path and of the lists reads the index that is named after it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.world import FAR, World
+from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
+from tickwheel_admin.store import executors, jobs, overview, run_lists, tables
+from tickwheel_admin.store import runs as store_runs
+from tickwheel_admin.store.batch import insert_rows
+from tickwheel_admin.store.jobs import JobFilter
+from tickwheel_admin.store.nodes import expire_nodes, live_nodes
+from tickwheel_admin.store.run_lists import Position, RunFilter
+from tickwheel_admin.store.run_logs import log_chunks_after
+from tickwheel_admin.store.triggers import due_buckets, due_triggers
+
+EXECUTORS = 3
+JOBS = 20_000
+TRIGGERS = 20_000
+RUNS = 40_000
+NODES = 400
+SECOND = 1_000
+# Small tables that may be read whole; every other table may not.
+SMALL = {"bucket", "executor", "admin", "node", "node_session"}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A store function's call, and the indexes that its statements must read."""
+
+    name: str
+    call: Callable[[sa.Connection, int], object]
+    indexes: tuple[str, ...]
+
+
+PAGE = Position(scheduled_at=1_700_000_020_000, id=1_020_000)
+
+QUERIES = [
+    # The way of a run.
+    Query(
+        "due buckets",
+        lambda c, now: due_buckets(c, ahead_ms=2_000),
+        ("ix_trigger_to_plan|ix_trigger_next",),
+    ),
+    Query(
+        "due triggers of a bucket",
+        lambda c, now: due_triggers(c, bucket_id=3, until=now, limit=500),
+        ("ix_trigger_to_plan|ix_trigger_next",),
+    ),
+    Query(
+        "executors with due runs",
+        lambda c, now: store_runs.due_executors(c, [1, 2, 3], now=now),
+        ("ix_run_due",),
+    ),
+    Query(
+        "claim by priority",
+        lambda c, now: store_runs.claimable_runs(
+            c, executor_id=1, now=now, limit=100, oldest_first=False
+        ),
+        ("ix_run_to_claim",),
+    ),
+    Query(
+        "claim oldest first",
+        lambda c, now: store_runs.claimable_runs(
+            c, executor_id=1, now=now, limit=100, oldest_first=True
+        ),
+        ("ix_run_due",),
+    ),
+    Query(
+        "lock the claimed",
+        lambda c, now: store_runs.lock_queued_runs(c, range(1_000_000, 1_000_100), now=now),
+        ("primary",),
+    ),
+    Query(
+        "sweep",
+        lambda c, now: store_runs.runs_past_deadline(c, now=now, limit=500),
+        ("ix_run_to_sweep",),
+    ),
+    Query(
+        "live nodes",
+        lambda c, now: live_nodes(c, 1, now=now),
+        ("ix_node_of_executor|ix_node_to_expire",),
+    ),
+    Query("nodes to expire", lambda c, now: expire_nodes(c), ("ix_node_to_expire",)),
+    # Lists of runs.
+    Query("runs", lambda c, now: page(c, RunFilter()), ("ix_run_recent",)),
+    Query("runs, next page", lambda c, now: page(c, RunFilter(), PAGE), ("ix_run_recent",)),
+    Query(
+        "runs between",
+        lambda c, now: page(c, RunFilter(from_at=1_700_000_010_000, to_at=1_700_000_030_000)),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "runs of an executor",
+        lambda c, now: page(c, RunFilter(executors=frozenset({2})), PAGE),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "failed runs",
+        lambda c, now: page(c, RunFilter(states=FAILURES), PAGE),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "succeeded runs of an executor",
+        lambda c, now: page(
+            c, RunFilter(states=frozenset({RunState.SUCCEEDED}), executors=frozenset({2}))
+        ),
+        ("ix_run_by_state",),
+    ),
+    Query("live runs", lambda c, now: page(c, RunFilter(states=LIVE)), ("ix_run_by_state",)),
+    Query("runs of a job", lambda c, now: page(c, RunFilter(job_id=7)), ("ix_run_of_job",)),
+    Query(
+        "runs of a job, next page",
+        lambda c, now: page(c, RunFilter(job_id=7), PAGE),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "failed runs of a job",
+        lambda c, now: page(c, RunFilter(job_id=7, states=FAILURES), PAGE),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "marks of fifty jobs",
+        lambda c, now: run_lists.recent_marks(c, range(1, 51), until=now, per_job=24),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "retries of a run",
+        lambda c, now: run_lists.retries_of_run(c, ended_run(c)),
+        ("ix_run_of_job|uq_run_requested_once",),
+    ),
+    Query(
+        "log of a run",
+        lambda c, now: log_chunks_after(c, run_id=5, attempt=1, after=3, limit=4),
+        ("primary",),
+    ),
+    # Jobs and executors.
+    Query(
+        "jobs by name",
+        lambda c, now: jobs.page_jobs(c, JobFilter(), after=("job-01000", 5), limit=51),
+        ("ix_job_by_name",),
+    ),
+    Query(
+        "running jobs",
+        lambda c, now: jobs.page_jobs(c, JobFilter(running=True), after=None, limit=51),
+        ("ix_run_by_state|ix_run_to_sweep",),
+    ),
+    Query(
+        "triggers of jobs",
+        lambda c, now: jobs.triggers_of_jobs(c, range(9)),
+        ("ix_trigger_of_job",),
+    ),
+    Query(
+        "triggers of a job, locked",
+        lambda c, now: jobs.lock_triggers(c, 7),
+        ("ix_trigger_of_job",),
+    ),
+    Query(
+        "fires that nobody claimed",
+        lambda c, now: jobs.delete_unclaimed_fires(c, 7, after=now),
+        ("uq_run_fires_once|ix_run_by_state|ix_run_recent",),
+    ),
+    Query(
+        "last fire of a trigger",
+        lambda c, now: jobs.last_fire_of_trigger(c, 7),
+        ("uq_run_fires_once|optimized away",),
+    ),
+    Query(
+        "waiting runs of a job",
+        lambda c, now: jobs.unclaimed_runs_of_job(c, jobs.get_job(c, 7), limit=500),  # type: ignore[arg-type]
+        (),  # whichever is shorter: the job's history or the executor's queue
+    ),
+    Query(
+        "capacities",
+        lambda c, now: executors.capacities(c, scope=None),
+        (),  # nodes are few enough to be read whole
+    ),
+    Query(
+        "count of jobs",
+        lambda c, now: executors.count_jobs(c, [2]),
+        ("uq_job_name|ix_job_by_name",),
+    ),
+    # The overview.
+    Query(
+        "outcomes",
+        lambda c, now: overview.count_outcomes(
+            c, from_at=1_700_000_030_000, to_at=now, bucket_ms=1_800_000
+        ),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "live",
+        lambda c, now: overview.count_live(c, scope=None),
+        ("ix_run_by_state|ix_run_to_sweep",),
+    ),
+    Query(
+        "waiting",
+        lambda c, now: overview.count_waiting(c, until=now, scope=frozenset({2})),
+        ("ix_run_by_state|ix_run_due",),
+    ),
+    Query(
+        "next fires",
+        lambda c, now: overview.next_fires(
+            c, from_at=now, to_at=now + 3_600_000, scope=None, limit=8
+        ),
+        ("ix_trigger_next",),
+    ),
+]
+
+
+def page(conn: sa.Connection, wanted: RunFilter, before: Position | None = None) -> object:
+    return run_lists.page_runs(conn, wanted, before=before, limit=50)
+
+
+def ended_run(conn: sa.Connection) -> Any:
+    item = run_lists.get_run(conn, 1_000_000)
+    assert item is not None
+    return item.run
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    world = World(database_url)
+    yield world
+    world.close()
+
+
+def test_every_query_reads_its_index(world: World) -> None:
+    populate(world)
+    now = 1_700_000_000_000 + RUNS
+    problems = []
+    for query in QUERIES:
+        plans = explain(world, lambda conn, call=query.call: call(conn, now))
+        found = {name for plan in plans for name in plan.indexes}
+        whole = {table for plan in plans for table in plan.scanned} - SMALL
+        missing = [names for names in query.indexes if not found.intersection(names.split("|"))]
+        if missing or whole:
+            shown = "\n".join(plan.text for plan in plans)
+            problems.append(
+                f"{query.name}: without {missing}, reads {sorted(whole)} whole\n{shown}"
+            )
+    assert not problems, "\n\n".join(problems)
+
+
+def test_a_plan_without_an_index_is_noticed(world: World) -> None:
+    (plan,) = explain(
+        world, lambda conn: conn.execute(sa.select(tables.run.c.id).where(tables.run.c.tries == 9))
+    )
+    assert plan.scanned == {"run"}
+
+
+# --- plans -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a database says about one statement."""
+
+    text: str
+    indexes: set[str]
+    scanned: set[str]  # tables read whole, without an index
+
+
+def explain(world: World, call: Callable[[sa.Connection], object]) -> list[Plan]:
+    """Plans of every statement that a call makes; nothing it writes is kept."""
+    made: list[tuple[str, Any]] = []
+
+    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *more: Any) -> None:
+        made.append((statement, parameters))
+
+    with world.database.engine.connect() as conn:
+        sa.event.listen(conn, "before_cursor_execute", note)
+        call(conn)
+        sa.event.remove(conn, "before_cursor_execute", note)
+        plans = [
+            EXPLAINERS[conn.dialect.name](conn, statement, parameters)
+            for statement, parameters in made
+            if re.search(r"\b(FROM|UPDATE)\b", statement)
+        ]
+        conn.rollback()
+    return plans
+
+
+def _sqlite(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
+    rows = conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    lines = [row.detail for row in rows]
+    indexes, scanned = set(), set()
+    for line in lines:
+        if match := re.search(r"USING (?:COVERING )?INDEX (\w+)", line):
+            indexes.add(_named(match[1], line))
+        elif "PRIMARY KEY" in line:
+            indexes.add("primary")
+        elif match := re.match(r"SCAN (\w+)", line):
+            scanned.add(match[1])
+    return Plan(
+        text="\n".join(lines), indexes=indexes, scanned=scanned & set(tables.metadata.tables)
+    )
+
+
+def _named(index: str, line: str) -> str:
+    """SQLite gives unique keys names of its own: tell them by their first columns."""
+    if not index.startswith("sqlite_autoindex_"):
+        return index
+    table = index.removeprefix("sqlite_autoindex_").rpartition("_")[0]
+    columns = re.findall(r"(\w+)[=<>]", line)
+    for constraint in tables.metadata.tables[table].constraints:
+        names = [column.name for column in constraint.columns]
+        if columns and names[: len(columns)] == columns:
+            return str(constraint.name or "primary")
+    return index
+
+
+def _mysql(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
+    rows = conn.exec_driver_sql(f"EXPLAIN {statement}", parameters).all()
+    keys = [key for row in rows for key in (row.key or "").split("|") if key]
+    indexes = {"primary" if key == "PRIMARY" else key for key in keys}
+    # A minimum or maximum that was read from an index while the plan was made.
+    indexes.update("optimized away" for row in rows if "optimized away" in (row.Extra or ""))
+    return Plan(
+        text="\n".join(str(tuple(row)) for row in rows),
+        indexes=indexes,
+        scanned={row.table for row in rows if row.type == "ALL" and row.table in TABLES},
+    )
+
+
+def _postgresql(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
+    rows = conn.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar_one()
+    nodes = list(_nodes(rows[0]["Plan"]))
+    indexes = {node["Index Name"] for node in nodes if "Index Name" in node}
+    return Plan(
+        text="\n".join(_short(node) for node in nodes),
+        indexes={"primary" if name.endswith("_pkey") else name for name in indexes},
+        scanned={n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"},
+    )
+
+
+def _short(node: dict[str, Any]) -> str:
+    shown = ("Node Type", "Relation Name", "Index Name", "Index Cond", "Filter", "Plan Rows")
+    return ", ".join(str(node[key]) for key in shown if key in node)
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+TABLES = set(tables.metadata.tables)
+EXPLAINERS = {"sqlite": _sqlite, "mysql": _mysql, "mariadb": _mysql, "postgresql": _postgresql}
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def populate(world: World) -> None:
+    """Enough rows that a wrong plan would be chosen if it could, with current statistics."""
+    start = 1_700_000_000_000
+
+    def fill(table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+        for first in range(0, len(rows), 5_000):
+            world.database.run_sync(
+                insert_rows, table, rows[first : first + 5_000], columns=[*rows[0]]
+            )
+
+    fill(tables.executor, [_executor(n) for n in range(1, EXECUTORS + 1)])
+    fill(tables.job, [_job(n) for n in range(1, JOBS + 1)])
+    fill(tables.job_revision, [_revision(n) for n in range(1, JOBS + 1)])
+    fill(tables.trigger, [_trigger(n, start) for n in range(1, TRIGGERS + 1)])
+    fill(tables.node, [_node(n) for n in range(1, NODES + 1)])
+    fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
+    fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
+    world.add_runs(_run(n, start) for n in range(RUNS))
+    engine = world.database.engine
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        # SQLite has no statistics in production either.
+        if conn.dialect.name == "postgresql":
+            conn.exec_driver_sql("VACUUM ANALYZE")  # as autovacuum does; index-only scans need it
+        elif conn.dialect.name != "sqlite":
+            conn.exec_driver_sql(f"ANALYZE TABLE {', '.join(f'`{name}`' for name in TABLES)}")
+
+
+def _executor(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "name": f"executor-{n}",
+        "description": "",
+        "token_hash": str(n),
+        "created_at": 1,
+        "deleted_at": 0,
+    }
+
+
+def _session(n: int) -> dict[str, Any]:
+    return {"node_id": n // 2, "admin_id": n % 2, "session_id": n, "connected_at": 1}
+
+
+def _log_chunk(n: int) -> dict[str, Any]:
+    seq = n % 10 + 1
+    return {"run_id": n // 10, "attempt": 1, "first_seq": seq, "line_count": 1, "lines": "[]"}
+
+
+def _run(n: int, start: int) -> dict[str, Any]:
+    state, deadline_at = "succeeded", None
+    if n % 20 == 1:
+        state = ("failed", "timed_out", "lost", "cancelled", "failed")[n // 20 % 5]
+    elif n > RUNS - 2_000:
+        state = "queued"
+    elif n > RUNS - 2_100:
+        state, deadline_at = "running", start + n
+    return {
+        "executor_id": n % EXECUTORS + 1,
+        "job_id": n * 7 % 100 + 1,
+        "trigger_id": n * 7 % 100 + 1,
+        "scheduled_at": start + n,
+        "due_at": start + n,
+        "state": state,
+        "attempt": 0 if state == "queued" else 1,
+        "deadline_at": deadline_at,
+        "node_id": n % NODES + 1,
+        "ended_at": start + n + 5 if deadline_at is None and state != "queued" else None,
+    }
+
+
+def _job(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "executor_id": n % EXECUTORS + 1,
+        "name": f"job-{n:05}",
+        "handler": "h",
+        "owner": "",
+        "tags": "",
+        "revision": 1,
+        "paused": n % 50 == 0,
+        "route_cursor": 0,
+        "created_at": 1,
+        "updated_at": 1,
+        "deleted_at": 0 if n % 10 else n,
+    }
+
+
+def _revision(n: int) -> dict[str, Any]:
+    config = json.dumps({"name": f"job-{n:05}", "handler": "h"})
+    return {"job_id": n, "revision": 1, "config": config, "created_at": 1, "created_by": "ada"}
+
+
+def _trigger(n: int, start: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "job_id": n % JOBS + 1,
+        "executor_id": n % EXECUTORS + 1,
+        "bucket": n % 16,
+        "spec": '{"kind":"fixed_rate","every_ms":1000,"misfire":"fire_once"}',
+        "paused": False,
+        "state": "active",
+        "next_fire_at": None if n % 3 == 0 else start + RUNS + (n - 600) * SECOND,
+        "version": 1,
+        "created_at": 1,
+    }
+
+
+def _node(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "executor_id": n % EXECUTORS + 1,
+        "node_key": f"key-{n}",
+        "name": f"host-{n}",
+        "state": "live" if n % 10 == 0 else "dead",
+        "draining": False,
+        "slots": 4,
+        "in_use": 0,
+        "handlers": "[]",
+        "labels": "{}",
+        "sdk": "",
+        "address": "",
+        "connected_at": 1,
+        "lease_expires_at": FAR if n % 10 == 0 and n > 20 else n,
+        "ended_at": 1,
+    }
