@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -284,26 +285,34 @@ def recent_marks(
     One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
     whole history of every job to number it.
     """
-    if not job_ids:
-        return {}
-    branches = [
-        reading(
-            sa.select(run.c.job_id, *_MARK_COLUMNS)
-            .where(run.c.job_id == job_id, run.c.scheduled_at <= until)
-            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-            .limit(per_job),
-            run,
-            "ix_run_of_job",
-        ).subquery()
-        for job_id in job_ids
-    ]
     marks: defaultdict[int, list[RunMark]] = defaultdict(list)
-    for row in conn.execute(sa.union_all(*(sa.select(branch) for branch in branches))):
+    if not job_ids:
+        return marks
+    parameters = {f"job_{n}": job_id for n, job_id in enumerate(job_ids)}
+    rows = conn.execute(
+        _marks_statement(conn.dialect.name, len(job_ids)),
+        {"until": until, "per_job": per_job, **parameters},
+    )
+    for row in rows:
         marks[row.job_id].append(_mark_from_row(row))
     for found in marks.values():
         # The order of the branches' rows is not promised once they are united.
         found.sort(key=lambda mark: (mark.scheduled_at, mark.id), reverse=True)
     return marks
+
+
+@lru_cache(maxsize=500)
+def _marks_statement(dialect: str, jobs: int) -> sa.TextClause:
+    # Written out and kept: SQLAlchemy takes 10 ms to put fifty branches together.
+    hint = "FORCE INDEX (ix_run_of_job)" if dialect in ("mysql", "mariadb") else ""
+    columns = ", ".join(("job_id", *(column.name for column in _MARK_COLUMNS)))
+    branches = (
+        f"SELECT {columns} FROM (SELECT {columns} FROM run {hint}"  # noqa: S608 - names are ours
+        f" WHERE job_id = :job_{n} AND scheduled_at <= :until"
+        f" ORDER BY scheduled_at DESC, id DESC LIMIT :per_job) AS m{n}"
+        for n in range(jobs)
+    )
+    return sa.text(" UNION ALL ".join(branches))
 
 
 def live_marks_of_nodes(
