@@ -7,15 +7,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aiohttp import CookieJar, web
+from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 
+from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import Config, load_config
+from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services.passwords import Passwords
+from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.tables import metadata
 
 NOW = 1_800_000_000_000
 GOOD_PASSWORD = "correct horse battery"
+
+Client = TestClient[web.Request, web.Application]
 
 
 @dataclass
@@ -57,3 +64,35 @@ async def fresh_store(directory: Path, clock: Clock | None = None) -> AsyncItera
         yield database
     finally:
         await database.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The whole application over an empty database, with nothing in the background."""
+
+    client: Client
+    services: Services
+    clock: Clock
+
+    async def token_for(self, name: str, role: Role) -> dict[str, str]:
+        """Headers of a program that acts for a new person."""
+        await self.services.people.add_user(COMMAND_LINE, name, role=role)
+        token = await self.services.people.create_api_token(COMMAND_LINE, name, name="test")
+        return {"Authorization": f"Bearer {token}"}
+
+    def another_client(self) -> Client:
+        """A browser of its own."""
+        return TestClient(self.client.server, cookie_jar=CookieJar(unsafe=True))
+
+
+@asynccontextmanager
+async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
+    """Serve console and API over real HTTP."""
+    clock = Clock()
+    async with fresh_store(directory, clock) as database:
+        services = create_services(database, passwords=cheap_passwords())
+        app = create_app(config_in(directory, **settings), services)
+        client = TestClient(TestServer(app), cookie_jar=CookieJar(unsafe=True))
+        async with client:
+            yield Served(client=client, services=services, clock=clock)
+        services.people.close()

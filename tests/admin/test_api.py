@@ -1,0 +1,465 @@
+"""The API over real HTTP: what it takes, what it answers, and what it refuses by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from aiohttp import ClientResponse
+
+from tests.admin.kit import NOW, Served, served
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.store import tables
+from tickwheel_admin.web.routes import declared_routes
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "api.md"
+
+JOB = {
+    "name": "nightly",
+    "handler": "report",
+    "parameters": {"big": 123456789012345678901234567890, "text": "报告"},
+    "triggers": [{"kind": "cron", "expression": "0 3 * * *", "timezone": "Europe/Berlin"}],
+}
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    async with served(tmp_path) as admin:
+        yield Api(admin, await admin.token_for("root", Role.ADMIN))
+
+
+class Api:
+    """A program with an administrator's token."""
+
+    def __init__(self, admin: Served, headers: dict[str, str]) -> None:
+        self.admin = admin
+        self.headers = headers
+
+    async def call(
+        self, method: str, path: str, body: object = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Status and decoded body."""
+        response = await self.request(method, path, body, **headers)
+        text = await response.text()
+        return response.status, json.loads(text) if text else None
+
+    async def request(
+        self, method: str, path: str, body: object = None, **headers: str
+    ) -> ClientResponse:
+        return await self.admin.client.request(
+            method,
+            f"/api/v1{path}",
+            json=body,
+            headers=self.headers | {name.replace("_", "-"): v for name, v in headers.items()},
+        )
+
+    async def executor(self, name: str = "billing") -> int:
+        status, new = await self.call("POST", "/executors", {"name": name})
+        assert status == 201, new
+        return int(new["id"])
+
+    async def job(self, **fields: object) -> int:
+        executor_id = await self.executor()
+        status, new = await self.call("POST", "/jobs", {"executor_id": executor_id} | JOB | fields)
+        assert status == 201, new
+        return int(new["id"])
+
+
+def codes(answer: Any) -> list[tuple[str, str]]:
+    return [(each["field"], each["code"]) for each in answer["error"]["problems"]]
+
+
+# --- executors -------------------------------------------------------------------------------
+
+
+async def test_an_executor_from_birth_to_death(api: Api) -> None:
+    status, new = await api.call(
+        "POST", "/executors", {"name": "billing", "description": "Invoices"}
+    )
+    assert status == 201
+    assert new["token"].startswith("twx_")
+
+    status, listed = await api.call("GET", "/executors")
+    assert [(each["name"], each["live_nodes"], each["jobs"]) for each in listed["items"]] == [
+        ("billing", 0, 0)
+    ]
+    status, detail = await api.call("GET", f"/executors/{new['id']}")
+    assert (detail["description"], detail["nodes"], detail["handlers"]) == ("Invoices", [], [])
+    assert detail["created_at"] == instant_to_iso(NOW)
+    assert new["token"] not in json.dumps([listed, detail])
+
+    status, rotated = await api.call("POST", f"/executors/{new['id']}/token")
+    assert rotated["token"] != new["token"]
+    assert (await api.call("DELETE", f"/executors/{new['id']}")) == (204, None)
+    assert (await api.call("GET", f"/executors/{new['id']}"))[0] == 404
+
+
+async def test_executors_with_a_taken_name_or_with_jobs_conflict(api: Api) -> None:
+    await api.job()
+
+    status, taken = await api.call("POST", "/executors", {"name": "billing"})
+    assert (status, taken["error"]["code"]) == (409, "executor.name_taken")
+    status, busy = await api.call("DELETE", "/executors/1")
+    assert (status, busy["error"]["code"]) == (409, "executor.has_jobs")
+
+
+# --- jobs ------------------------------------------------------------------------------------
+
+
+async def test_a_job_goes_round_through_get_and_put_unchanged(api: Api) -> None:
+    job_id = await api.job()
+
+    _, first = await api.call("GET", f"/jobs/{job_id}")
+    edit = {"id": job_id, "revision": 1} | first["config"] | {"description": "Changed"}
+    status, updated = await api.call("PUT", f"/jobs/{job_id}", edit)
+    _, second = await api.call("GET", f"/jobs/{job_id}")
+
+    assert (status, updated) == (200, {"id": job_id, "revision": 2})
+    assert first["config"] | {"description": "Changed"} == second["config"]
+    assert first["config"]["parameters"] == JOB["parameters"]
+    assert first["next_fire_at"] == second["next_fire_at"] == first["next_fires"][0]
+
+
+async def test_an_edit_of_an_older_revision_conflicts(api: Api) -> None:
+    job_id = await api.job()
+    edit = {"revision": 1, "owner": "ops"} | JOB
+    assert (await api.call("PUT", f"/jobs/{job_id}", edit))[0] == 200
+
+    edit["owner"] = "dev"
+    status, answer = await api.call("PUT", f"/jobs/{job_id}", edit)
+
+    assert (status, answer["error"]["code"]) == (409, "job.changed")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": 99}, ("id", "id.differs")),
+        ({"role": "admin"}, ("role", "unknown_field")),
+        ({"is_admin": True}, ("is_admin", "unknown_field")),
+        ({"executor_id": 2}, ("executor_id", "unknown_field")),
+        ({"revision": None}, ("revision", "required")),
+        ({"revision": True}, ("revision", "wrong_type")),
+        ({"revision": -1}, ("revision", "out_of_range")),
+        ({"revision": [1]}, ("revision", "wrong_type")),
+        ({"revision": 10**30}, ("revision", "out_of_range")),
+        ({"priority": 10}, ("priority", "out_of_range")),
+        ({"name": "a\r\nb"}, ("name", "control_characters")),
+        ({"name": "x" * 10_000}, ("name", "too_long")),
+        ({"parameters": [1]}, ("parameters", "json.not_an_object")),
+        ({"parameters": "{}"}, ("parameters", "json.not_an_object")),
+    ],
+)
+async def test_what_an_edit_may_not_say_is_refused_by_field(
+    api: Api, change: dict[str, object], problem: tuple[str, str]
+) -> None:
+    job_id = await api.job()
+
+    status, answer = await api.call("PUT", f"/jobs/{job_id}", {"revision": 1} | JOB | change)
+
+    assert status == 422
+    assert codes(answer) == [problem]
+    assert (await api.call("GET", f"/jobs/{job_id}"))[1]["revision"] == 1
+
+
+async def test_every_problem_of_a_job_is_told_at_once(api: Api) -> None:
+    executor_id = await api.executor()
+    status, answer = await api.call(
+        "POST",
+        "/jobs",
+        {
+            "executor_id": executor_id,
+            "handlr": "x",
+            "name": "",
+            "triggers": [{"kind": "cron", "expression": "61 * * * *"}, {"kind": "weekly"}],
+        },
+    )
+
+    assert status == 422
+    assert {field for field, _code in codes(answer)} >= {
+        "handlr",
+        "name",
+        "handler",
+        "triggers[0].expression",
+        "triggers[1].kind",
+    }
+
+
+async def test_jobs_pause_resume_and_disappear(api: Api) -> None:
+    job_id = await api.job()
+
+    assert (await api.call("POST", f"/jobs/{job_id}/pause"))[0] == 204
+    _, paused = await api.call("GET", f"/jobs/{job_id}")
+    assert (paused["paused"], paused["next_fire_at"]) == (True, None)
+    assert (await api.call("POST", f"/jobs/{job_id}/resume"))[0] == 204
+    assert (await api.call("GET", f"/jobs/{job_id}"))[1]["next_fire_at"] is not None
+    assert (await api.call("DELETE", f"/jobs/{job_id}"))[0] == 204
+    for method, path in (
+        ("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/run")
+    ):  # fmt: skip
+        assert (await api.call(method, f"/jobs/{job_id}{path}"))[0] == 404
+
+
+async def test_lists_come_in_pages_that_meet_everything_once(api: Api) -> None:
+    executor_id = await api.executor()
+    for n in range(7):
+        await api.call(
+            "POST", "/jobs", {"executor_id": executor_id, "name": f"job-{n}", "handler": "h"}
+        )
+
+    names: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        _, page = await api.call("GET", f"/jobs?limit=3{f'&cursor={cursor}' if cursor else ''}")
+        names += [item["config"]["name"] for item in page["items"]]
+        cursor = page["next"]
+
+    assert names == [f"job-{n}" for n in range(7)]
+    assert len((await api.call("GET", "/jobs?text=JOB-3"))[1]["items"]) == 1
+
+
+# --- runs ------------------------------------------------------------------------------------
+
+
+async def test_a_run_asked_for_twice_with_one_key_is_one_run(api: Api) -> None:
+    job_id = await api.job()
+    wish = {"parameters": {"month": "2026-10"}}
+
+    first = await api.request("POST", f"/jobs/{job_id}/run", wish, Idempotency_Key="abc")
+    again = await api.request("POST", f"/jobs/{job_id}/run", wish, Idempotency_Key="abc")
+    other = await api.request("POST", f"/jobs/{job_id}/run", wish, Idempotency_Key="abd")
+
+    assert first.status == again.status == 202
+    run_id = (await first.json())["run_id"]
+    assert (await again.json())["run_id"] == run_id
+    assert (await other.json())["run_id"] != run_id
+    assert first.headers["Location"] == f"/api/v1/runs/{run_id}"
+    _, run = await api.call("GET", f"/runs/{run_id}")
+    assert (run["state"], run["origin"], run["requested_by"]) == ("queued", "api", "root")
+    assert run["parameters"] == wish["parameters"]
+
+
+async def test_a_runs_answer_holds_no_claim_token(api: Api) -> None:
+    job_id = await api.job()
+    _, started = await api.call("POST", f"/jobs/{job_id}/run")
+    run_id = started["run_id"]
+
+    def claim(conn: sa.Connection) -> None:
+        conn.execute(
+            sa.update(tables.run).values(state="running", claim_token="secret-claim", attempt=1)
+        )
+
+    await api.admin.services.store.run(claim)
+    for path in (f"/runs/{run_id}", "/runs", f"/jobs/{job_id}", "/jobs", "/executors/1"):
+        status, answer = await api.call("GET", path)
+        assert status == 200
+        assert "secret-claim" not in json.dumps(answer)
+
+
+async def test_a_queued_run_is_cancelled_and_then_retried(api: Api) -> None:
+    job_id = await api.job()
+    _, started = await api.call("POST", f"/jobs/{job_id}/run")
+    run_id = started["run_id"]
+
+    assert (await api.call("POST", f"/runs/{run_id}/cancel"))[0] == 202
+    _, run = await api.call("GET", f"/runs/{run_id}")
+    assert run["state"] == "cancelled"
+    status, answer = await api.call("POST", f"/runs/{run_id}/cancel")
+    assert (status, answer["error"]["code"]) == (409, "run.ended")
+
+    status, retried = await api.call("POST", f"/runs/{run_id}/retry", {"parameters": {"a": 1}})
+    assert status == 202
+    _, again = await api.call("GET", f"/runs/{retried['run_id']}")
+    assert (again["retry_of"], again["parameters"], again["origin"]) == (run_id, {"a": 1}, "retry")
+    assert (await api.call("GET", f"/runs/{run_id}"))[1]["retried_by"] == [again["id"]]
+
+
+async def test_the_log_of_a_run_that_never_started_is_empty(api: Api) -> None:
+    job_id = await api.job()
+    _, started = await api.call("POST", f"/jobs/{job_id}/run")
+
+    status, log = await api.call("GET", f"/runs/{started['run_id']}/log?after=0&limit=10")
+
+    assert status == 200
+    assert (log["lines"], log["more"]) == ([], False)
+
+
+async def test_runs_are_filtered(api: Api) -> None:
+    job_id = await api.job()
+    for _ in range(3):
+        await api.call("POST", f"/jobs/{job_id}/run")
+    at = instant_to_iso(NOW)
+
+    async def count(query: str) -> int:
+        status, page = await api.call("GET", f"/runs?{query}")
+        assert status == 200, page
+        return len(page["items"])
+
+    assert await count("") == 3
+    assert await count(f"job_id={job_id}&executor_id=1&state=active") == 3
+    assert await count("state=failed_any") == 0
+    assert await count(f"from_at={at}") == 3
+    assert await count(f"to_at={NOW - 1}") == 0
+    assert await count("limit=2") == 2
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("/jobs?limit=501", ("limit", "out_of_range")),
+        ("/jobs?limit=0", ("limit", "out_of_range")),
+        ("/jobs?limit=-1", ("limit", "out_of_range")),
+        ("/jobs?limit=1000000000", ("limit", "out_of_range")),
+        ("/jobs?limit=NaN", ("limit", "wrong_type")),
+        ("/jobs?limit=1e3", ("limit", "wrong_type")),
+        ("/jobs?limit=%D9%A3", ("limit", "wrong_type")),  # an Arabic digit
+        ("/jobs?page=2", ("page", "unknown_field")),
+        ("/jobs?sort=name;drop", ("sort", "unknown_field")),
+        ("/jobs?limit=1&limit=2", ("limit", "repeated")),
+        ("/jobs?limit[]=1", ("limit[]", "unknown_field")),
+        ("/jobs?view=' OR 1=1", ("view", "not_one_of")),
+        ("/runs?job_id=1%20OR%201=1", ("job_id", "wrong_type")),
+        ("/runs?job_id=-1", ("job_id", "out_of_range")),
+        ("/runs?state=' OR ''='", ("state", "not_one_of")),
+        ("/runs?from_at=yesterday", ("from_at", "instant.invalid")),
+        ("/runs?from_at=-1", ("from_at", "out_of_range")),
+        ("/runs?cursor=" + "x" * 600, ("cursor", "cursor.invalid")),
+        ("/runs/1/log?after=-1", ("after", "out_of_range")),
+        ("/runs/1/log?limit=5001", ("limit", "out_of_range")),
+        ("/runs/1/log?attempt=0", ("attempt", "out_of_range")),
+    ],
+)
+async def test_bad_query_parameters_are_refused_by_name(
+    api: Api, path: str, problem: tuple[str, str]
+) -> None:
+    status, answer = await api.call("GET", path)
+
+    assert status == 422
+    assert problem in codes(answer)
+
+
+@pytest.mark.parametrize("cursor", ["x", "%00", "1", "eyJhIjoxfQ==", "' OR 1=1 --", "[1]", "ä"])
+@pytest.mark.parametrize("path", ["/jobs", "/runs"])
+async def test_made_up_cursors_are_refused(api: Api, path: str, cursor: str) -> None:
+    status, answer = await api.call("GET", f"{path}?cursor={cursor}")
+
+    assert (status, [field for field, _ in codes(answer)]) == (422, ["cursor"])
+
+
+@pytest.mark.parametrize("text", ["' OR 1=1 --", "%25", "_", "\\", "%00", "{{7*7}}"])
+async def test_a_search_text_is_only_ever_text(api: Api, text: str) -> None:
+    await api.job()
+
+    status, page = await api.call("GET", f"/jobs?text={text}")
+
+    assert (status == 200 and page["items"] == []) or (status, codes(page)[0][0]) == (422, "text")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/executors", {"name": "x", "role": "admin"}),
+        ("POST", "/executors/1/token", {"token": "mine"}),
+        ("POST", "/jobs/1/run", {"parametres": {}}),
+        ("POST", "/jobs/1/pause", {"forever": True}),
+        ("POST", "/runs/1/cancel", {"force": True}),
+        ("POST", "/runs/1/retry", {"attempt": 9}),
+        ("POST", "/schedule/preview", {"trigger": {"kind": "once"}, "n": 5}),
+    ],
+)
+async def test_unknown_fields_are_refused_everywhere(
+    api: Api, method: str, path: str, body: dict[str, object]
+) -> None:
+    await api.job()
+    await api.call("POST", "/jobs/1/run")
+
+    status, answer = await api.call(method, path, body)
+
+    assert status == 422
+    assert "unknown_field" in [code for _field, code in codes(answer)]
+
+
+@pytest.mark.parametrize("key", ["", "x" * 81, "a b", "ä"])
+async def test_bad_idempotency_keys_are_refused(api: Api, key: str) -> None:
+    job_id = await api.job()
+    status, answer = await api.call("POST", f"/jobs/{job_id}/run", Idempotency_Key=key)
+
+    assert (status, codes(answer)) == (422, [("Idempotency-Key", "idempotency_key.invalid")])
+
+
+@pytest.mark.parametrize("name", ["0", "999", "x", "-1", "9" * 30, "%D9%A3", "1.0", "1/log"])
+@pytest.mark.parametrize("kind", ["executors", "jobs", "runs"])
+async def test_what_does_not_exist_is_404(api: Api, kind: str, name: str) -> None:
+    status, answer = await api.call("GET", f"/{kind}/{name}")
+
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+
+
+# --- schedules and languages -----------------------------------------------------------------
+
+
+async def test_a_schedule_is_previewed_before_a_job_has_it(api: Api) -> None:
+    trigger = {"kind": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+
+    status, answer = await api.call("POST", "/schedule/preview", {"trigger": trigger, "count": 3})
+
+    assert status == 200
+    assert len(answer["fires"]) == 3
+    assert all(fire.endswith(("T08:00:00Z", "T07:00:00Z")) for fire in answer["fires"])
+    assert "09:00" in answer["description"]
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        None,
+        [],
+        "0 9 * * *",
+        {"kind": "cron", "expression": "0 0 30 2 *"},
+        {"kind": "cron", "expression": "1," * 7_000 + "1"},
+        {"kind": "cron", "expression": "٣ * * * *"},
+        {"kind": "cron", "expression": "* * * * *", "timezone": "Mars/Olympus"},
+        {"kind": "fixed_rate", "every_seconds": -5},
+        {"kind": "fixed_rate", "every_seconds": 1e308},
+        {"kind": "once", "at": "9999-12-31T23:59:59"},
+    ],
+)
+async def test_a_schedule_that_cannot_be_is_only_ever_a_422(api: Api, trigger: object) -> None:
+    status, answer = await api.call("POST", "/schedule/preview", {"trigger": trigger})
+
+    assert status == 422, answer
+    assert codes(answer)
+
+
+async def test_messages_follow_accept_language_and_codes_do_not(api: Api) -> None:
+    english = await api.request("GET", "/jobs/999")
+    chinese = await api.request("GET", "/jobs/999", Accept_Language="zh-CN")
+
+    assert english.headers["Content-Language"] == "en"
+    assert chinese.headers["Content-Language"] == "zh-CN"
+    assert (await english.json())["error"]["code"] == (await chinese.json())["error"]["code"]
+
+
+# --- the reference ---------------------------------------------------------------------------
+
+
+async def test_every_endpoint_and_field_is_in_the_reference(api: Api) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    for route in set(declared_routes(api.admin.client.app).values()):
+        if route.path.startswith("/api/"):
+            path = route.path.replace(":[0-9]{1,15}", "")
+            assert f"`{route.method} {path}`" in text
+    await api.job()
+    await api.call("POST", "/jobs/1/run")
+    for path in ("/executors/1", "/jobs/1", "/runs/1"):
+        _, answer = await api.call("GET", path)
+        for field in answer:
+            assert f"`{field}`" in text, field
