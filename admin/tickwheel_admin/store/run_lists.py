@@ -22,7 +22,7 @@ from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
 from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
 
 CHUNK = 1_000  # index entries read at once while filtering
-MAX_SCANNED = 20_000  # entries one request looks at, about 50 ms
+MAX_SCANNED = 10_000  # entries one request looks at, 25 to 75 ms
 RETRIES_WITHIN = 2_000  # how many later runs of the job are searched for retries by hand
 
 
