@@ -44,7 +44,6 @@ def configure_logging(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(
@@ -61,6 +60,8 @@ def configure_logging(
     root.setLevel(level.upper())
     # Statements carry people's data; whoever wants them asks the database for its log.
     logging.getLogger("sqlalchemy").setLevel(logging.WARNING)
+    # Its lines hold whole addresses with their queries; `web.request_log` has what is needed.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
 
 
 def redact_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
