@@ -1,0 +1,388 @@
+"""The command line: real processes, one clear sentence for what can be put right, clean ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.polling import wait_until
+from tests.support.processes import ManagedProcess, free_port
+from tickwheel_admin.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")
+ONE_TIME = r"with password  ((?:[a-z0-9]{5}-){3}[a-z0-9]{5})"
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No command may touch the data of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def run(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TICKWHEEL, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | dict(environment or {}),
+    )
+
+
+class Serving:
+    """`tickwheel serve` on a free port."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.data = directory / "data"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        log = directory / f"serve-{self.port}.log"
+        command = [*TICKWHEEL, "serve", "--data-dir", str(self.data), "--port", str(self.port)]
+        self.process = ManagedProcess([*command, *arguments], log)
+
+    def __enter__(self) -> Serving:
+        self.process.__enter__()
+        self.process.wait_for_http(f"{self.url}/healthz", timeout_seconds=30)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.__exit__(None, None, None)
+
+    def get(self, path: str, token: str = "") -> tuple[int, Any]:
+        request = urllib.request.Request(
+            f"{self.url}{path}", headers={"Authorization": f"Bearer {token}"} if token else {}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+
+# --- help and usage --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["serve"], ["demo"], ["db"], ["user"], ["user", "add"], ["token"], ["token", "create"]],
+)
+def test_every_command_explains_itself(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+
+    assert ended.value.code == 0
+    assert f"usage: tickwheel {' '.join(command)}".strip() in capsys.readouterr().out
+
+
+def test_no_flag_takes_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("serve", "demo", "token create", "user add", "user reset-password"):
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--help"])
+        flags = re.findall(r"--[a-z-]+", capsys.readouterr().out)
+        assert not [flag for flag in flags if re.search("url|password|token|secret", flag)
+                    and flag != "--public-url"]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [[], ["sevre"], ["serve", "--prot", "1"], ["user"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert re.fullmatch(r"tickwheel \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_every_problem_of_the_configuration_is_told_with_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tickwheel.toml"
+    file.write_text("prot = 1\n")
+
+    assert main(["serve", "--config", str(file), "--port", "x", "--log-level", "loud"]) == 2
+    error = capsys.readouterr().err
+    assert "did you mean port?" in error
+    assert "--port:" in error
+    assert "--log-level:" in error
+
+
+# --- people and tokens -----------------------------------------------------------------------
+
+
+def test_people_are_added_reset_shut_out_and_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--data-dir", str(tmp_path / "data")])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    code, first, _ = call("user", "add", "olga", "--role", "operator")
+    assert code == 0
+    assert re.search(r"olga.*: (\S{23})$", first)
+    assert call("user", "add", "olga")[::2] == (
+        1,
+        "tickwheel: There is already a person called olga.\n",
+    )
+    _, second, _ = call("user", "reset-password", "olga")
+    assert second.split()[-1] != first.split()[-1]
+    assert call("user", "disable", "olga")[0] == 0
+    assert "operator · disabled" in call("user", "list")[1]
+    assert call("user", "enable", "olga")[0] == 0
+    assert "disabled" not in call("user", "list")[1]
+    code, _, error = call("user", "reset-password", "nobody")
+    assert (code, error) == (1, "tickwheel: There is no person called nobody.\n")
+    code, token, _ = call("token", "create", "olga", "ci", "--days", "30")
+    assert re.fullmatch(r"twt_[A-Za-z0-9_-]{43}\n", token)
+    assert call("token", "create", "olga", "ci")[0] == 1
+    assert call("token", "create", "olga", "other", "--days", "0")[0] == 1
+
+
+# --- serve -----------------------------------------------------------------------------------
+
+
+def test_an_admin_starts_answers_and_stops_cleanly(tmp_path: Path) -> None:
+    with Serving(tmp_path) as serving:
+        assert serving.process.wait_for_line(ONE_TIME)
+        assert serving.get("/healthz")[1]["status"] == "ok"
+        assert serving.get("/api/v1/jobs")[0] == 401
+        token = run("token", "create", "admin", "ci", "--data-dir", str(serving.data))
+        assert serving.get("/api/v1/jobs", token.stdout.strip())[0] == 200
+
+        assert serving.process.stop(signal.SIGTERM) == 0
+        assert "Traceback" not in serving.process.output()
+        events = re.findall(r'"event": "(admin\.\w+)"', serving.process.output())
+        assert events == ["admin.started", "admin.stopping", "admin.stopped"]
+
+    # Nothing of it is left as if it lived; the password is shown only the first time.
+    with sqlite3.connect(serving.data / "tickwheel.db") as database:
+        assert database.execute("SELECT count(*) FROM admin").fetchone() == (0,)
+    database.close()
+    with Serving(tmp_path) as again:
+        assert not re.search(ONE_TIME, again.process.output())
+        assert again.process.stop(signal.SIGINT) == 0
+
+
+def test_data_is_for_its_owner_only_under_any_umask(tmp_path: Path) -> None:
+    os.umask(0)
+    with Serving(tmp_path) as serving:
+        modes = {
+            path.name: stat.S_IMODE(path.stat().st_mode)
+            for path in (serving.data, *serving.data.iterdir())
+        }
+
+    assert modes.pop("data") == 0o700
+    assert "tickwheel.db" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_taken_port_is_one_sentence_and_leaves_no_trace(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"tickwheel: port {port} is in use by another program; choose one with --port\n"
+    )
+    assert (tmp_path / "data" / "tickwheel.db").stat().st_size == 0
+
+
+def test_one_directory_is_one_admins(tmp_path: Path) -> None:
+    with Serving(tmp_path) as serving:
+        done = run("serve", "--data-dir", str(serving.data), "--port", str(free_port()))
+
+    assert done.returncode == 1
+    assert re.fullmatch(r"tickwheel: another admin already runs on .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "no-such-host.invalid"])
+def test_a_foreign_address_is_one_sentence(tmp_path: Path, host: str) -> None:
+    done = run("serve", "--data-dir", str(tmp_path), "--host", host, "--port", str(free_port()))
+
+    assert done.returncode == 1
+    assert re.fullmatch(r"tickwheel: .*\n", done.stderr)
+
+
+def test_a_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = run("serve", "--data-dir", str(tmp_path / "file" / "data"))
+
+    assert done.returncode == 1
+    assert re.fullmatch(r"tickwheel: cannot write to .*--data-dir\n", done.stderr)
+
+
+def test_a_database_that_is_away_at_the_start_is_one_sentence(tmp_path: Path) -> None:
+    url = f"postgresql+psycopg://u:hunter2@127.0.0.1:{free_port()}/tickwheel"
+    done = run("serve", "--port", str(free_port()), environment={"TICKWHEEL_DATABASE_URL": url})
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "tickwheel: " in done.stderr
+
+
+def test_a_servers_schema_is_not_upgraded_by_starting(postgresql_url: str) -> None:
+    settings = {"TICKWHEEL_DATABASE_URL": postgresql_url}
+    done = run("serve", "--port", str(free_port()), environment=settings)
+
+    assert done.returncode == 1
+    assert "tickwheel db upgrade" in done.stderr
+
+
+# --- demo ------------------------------------------------------------------------------------
+
+
+class Demo:
+    """`tickwheel demo` with its output."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory / "demo"
+        self.port = free_port()
+        log = directory / f"demo-{self.port}.log"
+        self.process = ManagedProcess(
+            [*TICKWHEEL, "demo", "--directory", str(self.directory), "--port", str(self.port),
+             *arguments],
+            log,
+            directory=ROOT,
+        )  # fmt: skip
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        database = sqlite3.connect(f"file:{self.directory}/tickwheel.db?mode=ro", uri=True)
+        try:
+            return database.execute(statement).fetchall()
+        finally:
+            database.close()
+
+    def children(self) -> dict[str, int]:
+        """Process ids of the nodes by name."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().decode().split("\0")
+                environment = (entry / "environ").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if "--name" in words and f"127.0.0.1:{self.port}" in environment:
+                found[words[words.index("--name") + 1]] = int(entry.name)
+        return found
+
+
+@pytest.mark.slow
+def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) -> None:
+    demo = Demo(tmp_path)
+    with demo.process:
+        demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
+        demo.process.wait_for_line(f"http://127.0.0.1:{demo.port}")
+        assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
+            "flaky", "minutely-cleanup", "quick", "slow-report", "sync-export"
+        ]  # fmt: skip
+        wait_until(
+            lambda: demo.query("SELECT id FROM run WHERE state = 'succeeded'"),
+            timeout_seconds=30,
+            what="a run that succeeded",
+        )
+        nodes = demo.children()
+        assert set(nodes) == {"node-1", "node-2"}
+        os.kill(nodes["node-1"], signal.SIGKILL)
+        demo.process.wait_for_line(r"node-1 ended \(signal SIGKILL\); starting it again")
+        wait_until(lambda: demo.children().get("node-1"), what="the node to be started again")
+
+        assert demo.process.stop(signal.SIGINT, timeout_seconds=60) == 0
+        assert not demo.children()
+        assert "Stopped." in demo.process.output()
+
+    runs = demo.query("SELECT max(id) FROM run")
+    again = Demo(tmp_path)
+    with again.process:
+        again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
+        assert not re.search(ONE_TIME, again.process.output())
+        assert again.query("SELECT count(*) FROM job") == [(5,)]
+        assert again.query("SELECT max(id) FROM run") >= runs
+        wait_until(
+            lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"
+        )
+        assert again.process.stop(signal.SIGTERM, timeout_seconds=60) == 0
+
+
+def test_the_demo_deletes_only_a_demos_directory(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "precious").write_text("mine")
+    for flag in ([], ["--reset"]):
+        demo = Demo(tmp_path, *flag)
+        with demo.process:
+            assert demo.process.wait() == 1
+        assert re.fullmatch(
+            r"tickwheel: will not \w+ .*holds other things.*\n", demo.process.output()
+        )
+    assert (tmp_path / "demo" / "precious").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_the_demo_starts_afresh_when_told_to(tmp_path: Path) -> None:
+    for flags in ([], ["--reset", "--nodes", "0"]):
+        demo = Demo(tmp_path, *flags)
+        with demo.process:
+            demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
+            assert demo.process.stop(timeout_seconds=60) == 0
+
+
+def test_what_the_demo_lacks_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for arguments, sentence in (
+            (["--executor", "nowhere.py"], "there is no nowhere.py"),
+            (["--port", port], f"port {port} is in use"),
+            (["--directory", str(tmp_path / "file" / "demo")], "cannot write to"),
+        ):
+            (tmp_path / "file").touch()
+            demo = Demo(tmp_path, *arguments)
+            with demo.process:
+                assert demo.process.wait() == 1
+            assert demo.process.output().count("\n") == 1
+            assert f"tickwheel: {sentence}" in demo.process.output()
+
+
+def test_two_demos_do_not_share_a_directory(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--nodes", "0")
+    with demo.process:
+        demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
+        other = Demo(tmp_path)
+        with other.process:
+            assert other.process.wait() == 1
+        assert "a demo already runs" in other.process.output()
+        demo.process.stop(timeout_seconds=60)
