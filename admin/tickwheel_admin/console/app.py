@@ -1,0 +1,56 @@
+"""Adding the console to the application."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from tickwheel_admin.console import live
+from tickwheel_admin.console.admins import ADMINS, Admins
+from tickwheel_admin.console.assets import Assets
+from tickwheel_admin.console.errors import show_error
+from tickwheel_admin.console.pages import (
+    executors,
+    job_actions,
+    job_edit,
+    jobs,
+    overview,
+    palette,
+    run_log,
+    runs,
+    session,
+)
+from tickwheel_admin.console.reader import NOW, wall_clock
+from tickwheel_admin.console.rendering import RENDERER, Renderer
+from tickwheel_admin.console.streams import STOPPING, stop_streams
+from tickwheel_admin.web.keys import ERROR_PAGE
+from tickwheel_admin.web.routes import Routes
+
+_TABLES = (
+    session.routes,
+    overview.routes,
+    job_edit.routes,
+    jobs.routes,
+    job_actions.routes,
+    runs.routes,
+    run_log.routes,
+    executors.routes,
+    palette.routes,
+    live.routes,
+)
+
+
+def add_console(app: web.Application) -> None:
+    """Add pages, static files and the page that shows errors."""
+    assets = Assets()
+    app.setdefault(NOW, wall_clock)
+    app[RENDERER] = Renderer(assets)
+    app[ADMINS] = Admins()
+    app[ERROR_PAGE] = show_error
+    app[STOPPING] = asyncio.Event()
+    app.on_shutdown.append(stop_streams)
+    static = Routes()
+    assets.add_to(static)
+    for table in (static, *_TABLES):
+        table.add_to(app)

@@ -1,0 +1,1 @@
+"""Handlers of the console's pages; each asks the services and renders a template."""

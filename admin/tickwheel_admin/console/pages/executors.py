@@ -1,0 +1,134 @@
+"""Executors and their nodes; new executors, and tokens, which are shown once."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.console.flash import set_flash
+from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
+from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.executors import NewExecutor
+from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import CONFIG, EXECUTORS
+from tickwheel_admin.web.routes import Routes
+
+EXECUTOR = "/executors/{executor_id:[0-9]{1,18}}"
+
+routes = Routes()
+
+
+@routes.get("/executors", permission=Permission.VIEW)
+async def list_executors(request: web.Request) -> web.Response:
+    executors = await request.app[EXECUTORS].list(actor_of(request))
+    return await render(request, "executors.html", {"executors": executors})
+
+
+@routes.get("/executors/new", permission=Permission.ADMINISTER)
+async def show_new(request: web.Request) -> web.Response:
+    return await _new_form(request, values={})
+
+
+@routes.post("/executors/new", permission=Permission.ADMINISTER)
+async def create_executor(request: web.Request) -> web.Response:
+    form = await read_form(request)
+    name = form.get("name", "").strip()
+    try:
+        made = await request.app[EXECUTORS].create(
+            actor_of(request), name=name, description=form.get("description", "")
+        )
+    except InvalidInput as error:
+        return await _new_form(request, values=dict(form), problems=error.problems, status=422)
+    except Conflict as error:
+        problem = Problem(
+            field="name", code=error.code, template=error.template, params=error.params
+        )
+        return await _new_form(request, values=dict(form), problems=(problem,), status=error.status)
+    return await _token_page(request, made, is_new=True)
+
+
+@routes.get(EXECUTOR, permission=Permission.VIEW)
+async def show_executor(request: web.Request) -> web.Response:
+    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    live = [view for view in detail.nodes if view.node.state is NodeState.LIVE]
+    return await render(
+        request,
+        "executor.html",
+        {
+            "detail": detail,
+            "executor": detail.item,
+            "live": live,
+            "ended": [view for view in detail.nodes if view.node.state is not NodeState.LIVE],
+            "admin_url": request.app[CONFIG].public_url,
+        },
+    )
+
+
+@routes.get(f"{EXECUTOR}/token", permission=Permission.ADMINISTER)
+async def ask_token(request: web.Request) -> web.Response:
+    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    return await render(request, "token_rotate.html", {"executor": detail.item})
+
+
+@routes.post(f"{EXECUTOR}/token", permission=Permission.ADMINISTER)
+async def rotate_token(request: web.Request) -> web.Response:
+    made = await request.app[EXECUTORS].rotate_token(actor_of(request), _executor_id(request))
+    return await _token_page(request, made, is_new=False)
+
+
+@routes.get(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
+async def ask_delete(request: web.Request) -> web.Response:
+    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    return await render(request, "executor_delete.html", {"executor": detail.item, "error": None})
+
+
+@routes.post(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
+async def delete_executor(request: web.Request) -> web.Response:
+    actor, executor_id = actor_of(request), _executor_id(request)
+    try:
+        await request.app[EXECUTORS].delete(actor, executor_id)
+    except Conflict as error:
+        detail = await request.app[EXECUTORS].get(actor, executor_id)
+        return await render(
+            request,
+            "executor_delete.html",
+            {"executor": detail.item, "error": error},
+            status=error.status,
+            block="dialog",
+        )
+    response = go_to(request, "/executors")
+    set_flash(response, "executor.deleted")
+    return response
+
+
+async def _new_form(
+    request: web.Request,
+    *,
+    values: dict[str, str],
+    problems: tuple[Problem, ...] = (),
+    status: int = 200,
+) -> web.Response:
+    return await render(
+        request,
+        "executor_new.html",
+        {
+            "values": values,
+            "problems": {problem.field: problem for problem in reversed(problems)},
+        },
+        status=status,
+    )
+
+
+async def _token_page(request: web.Request, made: NewExecutor, *, is_new: bool) -> web.Response:
+    """The only page that ever shows a token; it is sent as the answer and cannot be fetched again."""
+    return await render(
+        request,
+        "executor_token.html",
+        {"made": made, "is_new": is_new, "admin_url": request.app[CONFIG].public_url},
+    )
+
+
+def _executor_id(request: web.Request) -> int:
+    return int(request.match_info["executor_id"])

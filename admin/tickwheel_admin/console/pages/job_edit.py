@@ -1,0 +1,179 @@
+"""The form of a new job and of an edited one, and the preview of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.console.flash import set_flash
+from tickwheel_admin.console.job_form import (
+    JobForm,
+    empty_form,
+    form_as_sent,
+    form_of_job,
+    further_triggers,
+    job_of_form,
+    trigger_of_form,
+)
+from tickwheel_admin.console.labels import schedule_text
+from tickwheel_admin.console.reader import set_reader, time_zones
+from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.executors import ExecutorItem
+from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.routes import Routes
+
+JOB = "/jobs/{job_id:[0-9]{1,18}}"
+
+routes = Routes()
+
+
+@routes.get("/jobs/new", permission=Permission.DEVELOP)
+async def show_new(request: web.Request) -> web.Response:
+    reader = set_reader(request)
+    executors = await _own_executors(request)
+    asked = request.query.get("executor", "")
+    chosen = next((e.id for e in executors if str(e.id) == asked), None)
+    if chosen is None and len(executors) == 1:
+        chosen = executors[0].id
+    form = empty_form(timezone=reader.timezone, executor_id=chosen)
+    return await _form_page(request, form, executors=executors)
+
+
+@routes.post("/jobs/new", permission=Permission.DEVELOP)
+async def create_job(request: web.Request) -> web.Response:
+    form = form_as_sent(dict(await read_form(request)))
+    executors = await _own_executors(request)
+    try:
+        executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
+        if executor_id is None:
+            raise InvalidInput.one("executor_id", "required", "Choose an executor.")
+        job_id = await request.app[JOBS].create(actor_of(request), executor_id, job_of_form(form))
+    except (InvalidInput, Conflict) as error:
+        return await _form_page(request, _refused(form, error), executors=executors, error=error)
+    response = go_to(request, f"/jobs/{job_id}")
+    set_flash(response, "job.created")
+    return response
+
+
+@routes.get(f"{JOB}/edit", permission=Permission.DEVELOP)
+async def show_edit(request: web.Request) -> web.Response:
+    reader = set_reader(request)
+    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    job = detail.item.job
+    form = form_of_job(
+        job.config,
+        executor_id=job.executor_id,
+        revision=job.revision,
+        timezone=reader.timezone,
+    )
+    return await _form_page(request, form, executors=await _own_executors(request))
+
+
+@routes.post(f"{JOB}/edit", permission=Permission.DEVELOP)
+async def save_job(request: web.Request) -> web.Response:
+    job_id = _job_id(request)
+    form = form_as_sent(dict(await read_form(request)))
+    try:
+        revision = int(form["revision"]) if form["revision"].isdecimal() else 0
+        await request.app[JOBS].update(
+            actor_of(request), job_id, job_of_form(form), revision=revision
+        )
+    except (InvalidInput, Conflict) as error:
+        return await _form_page(
+            request, _refused(form, error), executors=await _own_executors(request), error=error
+        )
+    response = go_to(request, f"/jobs/{job_id}")
+    set_flash(response, "job.saved")
+    return response
+
+
+@routes.get("/jobs/preview", permission=Permission.DEVELOP)
+async def preview_schedule(request: web.Request) -> web.Response:
+    """When the schedule being typed fires: in words, with the next five fires."""
+    set_reader(request)
+    form = form_as_sent(dict(request.query))
+    context: dict[str, Any] = {"problem": None, "words": "", "fires": []}
+    try:
+        raw = trigger_of_form(form)
+        preview = await request.app[JOBS].preview(raw, n=5)
+        context |= {"words": schedule_text(preview.spec), "fires": preview.fires}
+    except InvalidInput as error:
+        context["problem"] = error.problems[0]
+    # A rule that is broken while typing is no error of the request.
+    return await render(request, "schedule_preview.html", context)
+
+
+@routes.get("/jobs/handlers", permission=Permission.DEVELOP)
+async def list_handlers(request: web.Request) -> web.Response:
+    """The handlers that the chosen executor's live nodes offer."""
+    set_reader(request)
+    form = form_as_sent(dict(request.query))
+    return await render(
+        request, "handler_field.html", {"form": form, "handlers": await _handlers(request, form)}
+    )
+
+
+async def _form_page(
+    request: web.Request,
+    form: JobForm,
+    *,
+    executors: Sequence[ExecutorItem],
+    error: InvalidInput | Conflict | None = None,
+) -> web.Response:
+    reader = set_reader(request)
+    job_id = request.match_info.get("job_id")
+    return await render(
+        request,
+        "job_form.html",
+        {
+            "form": form,
+            "job_id": int(job_id) if job_id else None,
+            "executors": executors,
+            "handlers": await _handlers(request, form),
+            "further": further_triggers(form),
+            "conflict": error if isinstance(error, Conflict) and not form.problems else None,
+            "zones": sorted(time_zones()),
+            "reader_zone": reader.timezone,
+        },
+        status=200 if error is None else error.status,
+        block="form",
+    )
+
+
+def _refused(form: JobForm, error: InvalidInput | Conflict) -> JobForm:
+    """The form with what is wrong; a taken name belongs to its field."""
+    if isinstance(error, InvalidInput):
+        return JobForm(values=form.values, problems=error.problems)
+    if error.code.endswith("name_taken"):
+        problem = Problem(
+            field="name", code=error.code, template=error.template, params=error.params
+        )
+        return JobForm(values=form.values, problems=(problem,))
+    return form
+
+
+async def _own_executors(request: web.Request) -> list[ExecutorItem]:
+    """Executors whose jobs this person may edit."""
+    actor = actor_of(request)
+    executors = await request.app[EXECUTORS].list(actor)
+    return [e for e in executors if actor.may(Permission.DEVELOP, e.id)]
+
+
+async def _handlers(request: web.Request, form: JobForm) -> list[str]:
+    if not form["executor_id"].isdecimal():
+        return []
+    actor = actor_of(request)
+    visible = await request.app[EXECUTORS].list(actor)
+    if not any(str(executor.id) == form["executor_id"] for executor in visible):
+        return []
+    return (await request.app[EXECUTORS].get(actor, int(form["executor_id"]))).handlers
+
+
+def _job_id(request: web.Request) -> int:
+    return int(request.match_info["job_id"])

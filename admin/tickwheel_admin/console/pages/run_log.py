@@ -1,0 +1,119 @@
+"""The log of a run: as a stream that goes on while the run does, and as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from tickwheel_admin.console.streams import Stream
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.events import RUNS as RUNS_TOPIC
+from tickwheel_admin.services.events import log_topic
+from tickwheel_admin.services.runs import LogEntry, LogPage
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EVENTS, RUNS
+from tickwheel_admin.web.routes import Routes
+
+RUN = "/runs/{run_id:[0-9]{1,18}}"
+POLL_SECONDS = 1.0  # for lines that another admin stored
+LINES_AT_ONCE = 1_000
+_EVENT_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,12})")
+
+routes = Routes()
+
+
+@routes.get(f"{RUN}/log/stream", permission=Permission.VIEW)
+async def stream_log(request: web.Request) -> web.StreamResponse:
+    """Lines as they are stored.
+
+    Without `attempt` the stream goes over to the next attempt when there is one. An event's id is
+    "attempt.line", and a browser that comes back with it misses and repeats nothing.
+    """
+    run_id = int(request.match_info["run_id"])
+    chosen = _number(request.query.get("attempt"))
+    attempt, after = _resume_from(request)
+    page = await _read(request, run_id, chosen, after)  # 404 before any header is sent
+    woken = asyncio.Event()
+    bus = request.app[EVENTS]
+    stops = [bus.listen(topic, woken.set) for topic in (log_topic(run_id), RUNS_TOPIC)]
+    try:
+        async with Stream(request) as stream:
+            while await stream.is_wanted():
+                if page.attempt != attempt:
+                    if attempt is not None:
+                        await stream.send("attempt", str(page.attempt))
+                        page = await _read(request, run_id, chosen, 0)
+                    attempt = page.attempt
+                if page.lines:
+                    await stream.send(
+                        "lines",
+                        json.dumps([_line(entry) for entry in page.lines], ensure_ascii=False),
+                        event_id=f"{attempt}.{page.next}",
+                    )
+                elif page.ended:
+                    await stream.send("end")
+                    break
+                else:
+                    await stream.wait(woken, at_most=POLL_SECONDS)
+                    woken.clear()
+                after = page.next
+                page = await _read(request, run_id, chosen, after)
+    finally:
+        for stop in stops:
+            stop()
+    return stream.response
+
+
+@routes.get(f"{RUN}/log.txt", permission=Permission.VIEW)
+async def download_log(request: web.Request) -> web.StreamResponse:
+    """All lines of an attempt as text."""
+    run_id, attempt = int(request.match_info["run_id"]), _number(request.query.get("attempt"))
+    page = await _read(request, run_id, attempt, 0)
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": "text/plain; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="run-{run_id}-{page.attempt}.log"',
+        }
+    )
+    attempt = page.attempt
+    await response.prepare(request)
+    while page.lines:
+        text = "".join(
+            f"{_moment(entry.at)} {str(entry.level).upper():7} {entry.text}\n"
+            for entry in page.lines
+        )
+        await response.write(text.encode("utf-8", "replace"))
+        if not page.more:
+            break
+        page = await _read(request, run_id, attempt, page.next)
+    await response.write_eof()
+    return response
+
+
+async def _read(request: web.Request, run_id: int, attempt: int | None, after: int) -> LogPage:
+    return await request.app[RUNS].log(
+        actor_of(request), run_id, attempt=attempt, after=after, limit=LINES_AT_ONCE
+    )
+
+
+def _resume_from(request: web.Request) -> tuple[int | None, int]:
+    """Attempt and line that the browser has; (None, 0) when it has none."""
+    known = request.headers.get("Last-Event-ID") or request.query.get("after", "")
+    found = _EVENT_ID.fullmatch(known)
+    return (int(found[1]), int(found[2])) if found else (None, 0)
+
+
+def _line(entry: LogEntry) -> dict[str, object]:
+    return {"n": entry.seq, "t": entry.at, "l": str(entry.level), "x": entry.text}
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 9 else None

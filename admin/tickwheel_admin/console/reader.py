@@ -1,0 +1,157 @@
+"""Who reads the page: language, time zone, theme; and how numbers, lengths and instants look to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from aiohttp import web
+from babel.dates import format_datetime
+from babel.numbers import format_decimal, format_percent
+
+from tickwheel_admin.console.i18n import HTML_LANG, LANGUAGE, gettext
+from tickwheel_admin.web.i18n import ENGLISH, language_of
+
+THEMES = ("light", "dark", "system")
+THEME_COOKIE = "tickwheel_theme"
+TIME_ZONE_COOKIE = "tickwheel_time_zone"  # set by the page's script, which knows the browser's zone
+
+NOW: web.AppKey[Callable[[], int]] = web.AppKey("console_now")
+"""UTC epoch ms for what pages show beside instants; tests stop it."""
+
+# Patterns by name; the scripts that show instants in the browser's zone use the same forms.
+_PATTERNS = {
+    "time": {"en": "HH:mm:ss", "zh_CN": "HH:mm:ss"},
+    "minute": {"en": "HH:mm", "zh_CN": "HH:mm"},
+    "short": {"en": "MMM d, HH:mm", "zh_CN": "M月d日 HH:mm"},
+    "full": {"en": "MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 HH:mm:ss"},
+    "weekday": {"en": "EEE, MMM d, HH:mm:ss", "zh_CN": "M月d日 EEE HH:mm:ss"},
+    "day": {"en": "EEEE, d MMMM", "zh_CN": "M月d日 EEEE"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Whoever the answer now being made is for."""
+
+    language: str = ENGLISH
+    timezone: str = "UTC"
+    theme: str = "system"
+    now_at: int = 0
+
+    @property
+    def html_lang(self) -> str:
+        """As the `lang` attribute wants it."""
+        return HTML_LANG[self.language]
+
+
+READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - frozen
+
+
+def wall_clock() -> int:
+    """UTC epoch ms."""
+    return time.time_ns() // 1_000_000
+
+
+def set_reader(request: web.Request) -> Reader:
+    """Find out who reads, from cookies and headers, for everything that is now formatted."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    zone_name = request.cookies.get(TIME_ZONE_COOKIE, "")
+    reader = Reader(
+        language=language_of(request),
+        timezone=zone_name if zone_name in time_zones() else "UTC",
+        theme=theme if theme in THEMES else "system",
+        now_at=request.app[NOW](),
+    )
+    READER.set(reader)
+    LANGUAGE.set(reader.language)
+    return reader
+
+
+@lru_cache(maxsize=1)
+def time_zones() -> frozenset[str]:
+    """Names of all time zones."""
+    return frozenset(available_timezones())
+
+
+def number(value: float) -> str:
+    """A number with the reader's separators."""
+    return str(format_decimal(value, locale=READER.get().language))
+
+
+def percent(part: float, whole: float) -> str:
+    """A share; never rounded up to 100 %, which would hide the one that failed."""
+    if whole <= 0:
+        return "–"
+    share = part / whole
+    if share < 1:
+        share = min(share, 0.9999)
+    return str(format_percent(share, "0.##%", locale=READER.get().language))
+
+
+def duration(ms: float | None) -> str:
+    """A length in its two largest units: 450 ms, 6.2 s, 1m 05s, 3h 20m, 5d 2h."""
+    if ms is None:
+        return "–"
+    if ms < 1000:
+        return f"{round(ms)} ms"
+    seconds = ms / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{int(seconds)} s"
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if hours >= 48:
+        return f"{hours // 24}d {hours % 24}h"
+    if hours:
+        return f"{hours}h {minutes % 60:02}m"
+    return f"{minutes}m {int(seconds) % 60:02}s"
+
+
+def length_in_words(ms: int) -> str:
+    """A configured length, such as a timeout, in the largest unit that keeps it whole."""
+    for unit_ms, text in (
+        (86_400_000, gettext("%(n)s d")),
+        (3_600_000, gettext("%(n)s h")),
+        (60_000, gettext("%(n)s min")),
+    ):
+        if ms >= unit_ms and ms % unit_ms == 0:
+            return text % {"n": ms // unit_ms}
+    return gettext("%(n)s s") % {"n": f"{ms / 1000:g}"}
+
+
+def iso(at: int) -> str:
+    """For the `datetime` attribute."""
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def instant(at: int, pattern: str = "full") -> str:
+    """An instant in the reader's zone."""
+    reader = READER.get()
+    return str(
+        format_datetime(
+            datetime.fromtimestamp(at / 1000, _zone(reader.timezone)),
+            _PATTERNS[pattern][reader.language],
+            locale=reader.language,
+        )
+    )
+
+
+def local_input(at: int, timezone: str) -> str:
+    """For the value of a `datetime-local` field."""
+    moment = datetime.fromtimestamp(at / 1000, _zone(timezone))
+    return moment.strftime("%Y-%m-%dT%H:%M:%S" if at % 60_000 else "%Y-%m-%dT%H:%M")
+
+
+@lru_cache(maxsize=1000)
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC

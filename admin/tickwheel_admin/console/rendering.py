@@ -1,0 +1,202 @@
+"""Pages from templates: whole, or one block of a page that is already open.
+
+A live part of a page fetches itself again from the page's own address, with the header `X-Block`
+naming its template block: the same filter, the same permission, the same code.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+from urllib.parse import urlencode
+
+import jinja2
+import msgspec
+from aiohttp import hdrs, web
+
+from tickwheel_admin import __version__
+from tickwheel_admin.console import labels, reader
+from tickwheel_admin.console.admins import ADMINS
+from tickwheel_admin.console.assets import Assets
+from tickwheel_admin.console.flash import take_flash
+from tickwheel_admin.console.i18n import gettext, ngettext
+from tickwheel_admin.domain.errors import Problem, UserError
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.errors import describe
+from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
+from tickwheel_admin.web.identity import actor_or_none, csrf_of
+
+BLOCK_HEADER = "X-Block"
+
+
+class Renderer:
+    """The templates, and what every one of them may use."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("tickwheel_admin.console"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
+        )
+        # One environment for all languages: overlays would share their globals, and with them the
+        # language installed last.
+        self._environment.install_gettext_callables(  # type: ignore[attr-defined]
+            gettext, ngettext, newstyle=True
+        )
+        self._environment.globals |= {
+            "static": assets.url,
+            "static_version": assets.version,
+            "version": __version__,
+            "reader": reader.READER.get,
+            "languages": LANGUAGES,
+            "language_cookie": LANGUAGE_COOKIE,
+            "theme_cookie": reader.THEME_COOKIE,
+            "time_zone_cookie": reader.TIME_ZONE_COOKIE,
+            "labels": labels,
+            "Permission": Permission,
+        }
+        self._environment.filters |= {
+            "number": reader.number,
+            "duration": reader.duration,
+            "in_units": reader.length_in_words,
+            "iso": reader.iso,
+            "instant": reader.instant,
+            "percent": reader.percent,
+            "pretty_json": _pretty_json,
+            "problem": problem_text,
+            "message": error_text,
+        }
+        # Macros depend on nothing but the globals, so one module serves every page and block.
+        self._environment.globals["ui"] = self._environment.get_template("ui.html").module
+
+    def page(
+        self,
+        request: web.Request,
+        template_name: str,
+        context: dict[str, Any],
+        /,
+        *,
+        status: int = 200,
+        block: str | None = None,
+    ) -> web.Response:
+        """Answer with a page, or the block that the request asks for.
+
+        Args:
+            block: the block to answer with when the request comes from a script that names none.
+        """
+        template = self._environment.get_template(template_name)
+        asked = request.headers.get(BLOCK_HEADER) or (block if is_scripted(request) else None)
+        values = self._frame(request) | context
+        render_block = template.blocks.get(asked) if asked else None
+        response = web.Response(
+            status=status,
+            content_type="text/html",
+            headers={
+                hdrs.VARY: f"Cookie, {BLOCK_HEADER}",
+                hdrs.CACHE_CONTROL: "no-store",
+            },
+        )
+        if render_block is not None:
+            response.text = "".join(render_block(template.new_context(values)))
+        else:
+            values["flash"] = take_flash(request, response)
+            response.text = template.render(values)
+        response.enable_compression()
+        return response
+
+    def _frame(self, request: web.Request) -> dict[str, Any]:
+        """What the frame around every page needs."""
+        reader.set_reader(request)
+        actor = actor_or_none(request)
+        return {
+            "request": request,
+            "path": request.path,
+            "actor": actor,
+            "csrf_token": csrf_of(request) if actor is not None else "",
+            "flash": None,
+            "admins": request.app[ADMINS].known,
+            "query": lambda **changes: _query(request, changes),
+            "new_request_key": new_request_key,
+        }
+
+
+RENDERER: web.AppKey[Renderer] = web.AppKey("renderer")
+
+
+async def render(
+    request: web.Request,
+    template_name: str,
+    context: dict[str, Any] | None = None,
+    /,
+    *,
+    status: int = 200,
+    block: str | None = None,
+) -> web.Response:
+    """Answer with a page of this application's renderer."""
+    if BLOCK_HEADER not in request.headers:
+        await request.app[ADMINS].refresh(request)
+    return request.app[RENDERER].page(
+        request, template_name, context or {}, status=status, block=block
+    )
+
+
+def is_scripted(request: web.Request) -> bool:
+    """Whether htmx sent this, and not the browser itself."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def go_to(request: web.Request, address: str) -> web.Response:
+    """After a form was accepted: on to a page of this console, with or without script."""
+    if is_scripted(request):
+        return web.Response(status=204, headers={"HX-Redirect": address})
+    return web.Response(status=303, headers={hdrs.LOCATION: address})
+
+
+def done_in_place(
+    text: str, *, href: str | None = None, link: str | None = None, topics: tuple[str, ...] = ()
+) -> web.Response:
+    """Tell a script that it is done: a toast, and which live parts to fetch again.
+
+    Args:
+        href, link: address and text of a link in the toast.
+    """
+    toast = {"text": text, "href": href, "link": link}
+    # Headers are latin-1: everything else goes as \\u escapes.
+    events = json.dumps({"toast": toast, **{f"live:{topic}": None for topic in topics}})
+    return web.Response(status=204, headers={"HX-Trigger": events})
+
+
+def new_request_key() -> str:
+    """A nonce for a form, so that sending it twice is one request."""
+    return secrets.token_urlsafe(16)
+
+
+def problem_text(problem: Problem) -> str:
+    """A broken rule in the reader's language."""
+    return translate(problem.template, problem.params, reader.READER.get().language)
+
+
+def error_text(error: UserError) -> str:
+    """What went wrong, in the reader's language."""
+    return describe(error, reader.READER.get().language)[1]
+
+
+def _query(request: web.Request, changes: dict[str, str | int | None]) -> str:
+    """The page's address with some query values changed; empty ones are left out."""
+    values = {**request.query, **{key: value for key, value in changes.items()}}
+    kept = {key: value for key, value in values.items() if value not in (None, "")}
+    return f"{request.path}?{urlencode(kept)}" if kept else request.path
+
+
+def _pretty_json(text: str | None) -> str:
+    """JSON for reading; no number passes through a float. What is no JSON stays as it is."""
+    if not text:
+        return ""
+    try:
+        return msgspec.json.format(text, indent=2)
+    except msgspec.DecodeError:
+        return text

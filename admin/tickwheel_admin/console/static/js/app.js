@@ -1,0 +1,44 @@
+// Entry of every page. Modules talk to each other by events on the document and by few exports;
+// none of them needs eval, inline script or style attributes.
+import './times.js';
+import './dialogs.js';
+import './live.js';
+import './palette.js';
+
+const YEAR_SECONDS = 31536000;
+
+function setCookie(name, value) {
+  const secure = location.protocol === 'https:' ? ';Secure' : '';
+  document.cookie = `${name}=${value};path=/;max-age=${YEAR_SECONDS};SameSite=Lax${secure}`;
+}
+
+// The server writes instants in the zone of this cookie; scripts correct them on the first visit.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && zone !== document.body.dataset.zone) setCookie(document.body.dataset.zoneCookie, zone);
+
+// Language and theme: cookies that the server reads, so that no page shows the wrong one first.
+document.addEventListener('click', (event) => {
+  const choice = event.target.closest('[data-set]');
+  if (!choice) return;
+  const [name, value] = choice.dataset.set.split('=');
+  setCookie(name, value);
+  if (!name.endsWith('theme')) return location.reload();
+  const root = document.documentElement;
+  if (value === 'system') delete root.dataset.theme;
+  else root.dataset.theme = value;
+  for (const other of choice.parentElement.querySelectorAll('[data-set]')) {
+    other.setAttribute('aria-checked', other === choice);
+  }
+  choice.closest('[popover]').hidePopover();
+});
+
+// Menus open below the button they belong to.
+document.addEventListener('toggle', (event) => {
+  const menu = event.target;
+  if (!menu.matches?.('[popover].menu') || event.newState !== 'open') return;
+  const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
+  const below = button.bottom + 6;
+  const fits = below + menu.offsetHeight < innerHeight;
+  menu.style.top = `${fits ? below : button.top - menu.offsetHeight - 6}px`;
+  menu.style.left = `${Math.max(8, Math.min(button.right, innerWidth - 8) - menu.offsetWidth)}px`;
+}, true);

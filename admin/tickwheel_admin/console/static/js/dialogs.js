@@ -1,0 +1,217 @@
+// Toasts, tooltips, dialogs, and small help for forms.
+import {words} from './times.js';
+
+const $ = (selector, root = document) => root.querySelector(selector);
+
+// --- toasts: from the server by HX-Trigger {"toast": {text, href, link}}, or from here ---
+
+export function toast({text, href, link, bad = false}) {
+  const box = document.createElement('div');
+  box.className = bad ? 'toast bad' : 'toast';
+  box.append(text);
+  if (href) {
+    const anchor = document.createElement('a');
+    anchor.href = href;
+    anchor.textContent = link;
+    box.append(anchor);
+  }
+  $('#toasts').append(box);
+  setTimeout(() => box.remove(), 6000);
+}
+
+document.body.addEventListener('toast', (event) => toast(event.detail));
+if ($('#toasts').dataset.flash) toast({text: $('#toasts').dataset.flash});
+document.body.addEventListener('htmx:responseError', (event) => {
+  const {status, responseText} = event.detail.xhr;
+  const plain = responseText.length < 400 && !responseText.includes('<');
+  toast({text: plain && responseText ? responseText : `${words.failed} (${status})`, bad: true});
+});
+document.body.addEventListener('htmx:sendError', (event) => {
+  // What a page fetches by itself says so by the live dot.
+  if (!event.detail.requestConfig?.headers['X-Block']) toast({text: words.unreachable, bad: true});
+});
+
+// --- dialogs: any link with data-dialog; without script it is a page of its own ---
+
+const modal = $('#modal');
+document.addEventListener('click', async (event) => {
+  const link = event.target.closest('a[data-dialog]');
+  if (!modal || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  await htmx.ajax('GET', link.getAttribute('href'), {
+    target: '#modal-body',
+    swap: 'innerHTML',
+    headers: {'X-Block': 'dialog'},
+  });
+  if (!$('#modal-body form')) return;
+  modal.showModal();
+  const field = $('textarea, input:not([type=hidden])', modal) ?? $('footer .button:last-child', modal);
+  field?.focus();
+});
+modal?.addEventListener('click', (event) => {
+  if (event.target === modal || event.target.closest('[data-close]')) {
+    event.preventDefault();
+    modal.close();
+  }
+});
+modal?.addEventListener('close', () => $('#modal-body').replaceChildren());
+document.body.addEventListener('htmx:afterRequest', (event) => {
+  const form = event.target.closest?.('form[data-closes]');
+  if (form && event.detail.successful && modal.open) modal.close();
+});
+document.addEventListener('click', (event) => {
+  if (event.target.closest('[data-open-shortcuts]')) $('#shortcuts').showModal();
+  if (event.target.id === 'shortcuts') event.target.close();
+});
+
+// --- forms ---
+
+// A second click on the same button is not a second request; the server's nonce is the real guard.
+const busy = new WeakSet();
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (!form.matches('form[data-once]') || form.hasAttribute('hx-post')) return;
+  if (busy.has(form)) event.preventDefault();
+  busy.add(form);
+});
+addEventListener('pageshow', (event) => {
+  if (event.persisted) location.reload(); // a page from the past: its forms were sent already
+});
+document.body.addEventListener('htmx:beforeRequest', (event) => {
+  const form = event.target.closest?.('form[data-once]');
+  if (!form || event.target !== form) return;
+  if (busy.has(form)) event.preventDefault();
+  else busy.add(form);
+});
+document.body.addEventListener('htmx:afterRequest', (event) => {
+  const form = event.target.closest?.('form[data-once]');
+  if (!form) return;
+  const moving = event.detail.xhr?.getResponseHeader('HX-Redirect');
+  if (!moving) busy.delete(form);
+  const key = form.querySelector('[data-fresh-key]');
+  if (key && event.detail.successful) {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    key.value = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  }
+});
+
+// After a refused form, go to what must be changed.
+document.body.addEventListener('htmx:afterSettle', (event) => {
+  if (event.target.id !== 'job-form' && !event.target.closest?.('#modal')) return;
+  const wrong = $('[aria-invalid="true"], [data-focus]', event.target);
+  if (wrong) {
+    wrong.closest('details')?.setAttribute('open', '');
+    wrong.focus();
+    wrong.scrollIntoView({block: 'center'});
+  }
+});
+
+// Empty fields are left out of addresses that people copy.
+document.body.addEventListener('htmx:configRequest', (event) => {
+  if (!event.detail.elt.matches('form[data-short-url]')) return;
+  for (const [name, value] of Object.entries(event.detail.parameters)) {
+    if (value === '') delete event.detail.parameters[name];
+  }
+});
+document.addEventListener('submit', (event) => {
+  if (!event.target.matches('form[data-short-url]:not([hx-get])')) return;
+  for (const field of event.target.elements) if (!field.value) field.disabled = true;
+});
+document.addEventListener('change', (event) => {
+  if (event.target.matches('[data-submit]')) event.target.form.requestSubmit();
+});
+// A live part fetches itself from the address that the filter now has.
+document.body.addEventListener('htmx:pushedIntoHistory', () => {
+  const part = $('[data-refetch]');
+  if (!part) return;
+  part.setAttribute('hx-get', location.pathname + location.search);
+  htmx.process(part);
+});
+
+document.addEventListener('click', (event) => {
+  const chip = event.target.closest('[data-fill]');
+  if (!chip) return;
+  const field = document.getElementById(chip.dataset.fill);
+  field.value = chip.dataset.value;
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+  field.focus();
+});
+
+// JSON is checked while typing, so that the answer need not wait for "save".
+document.addEventListener('input', (event) => {
+  if (!event.target.matches('[data-json]')) return;
+  const state = $('[data-json-state]', event.target.closest('.field'));
+  try {
+    const value = JSON.parse(event.target.value.trim() || '{}');
+    state.textContent = value !== null && typeof value === 'object' && !Array.isArray(value) ? '✓' : '✗ { … }';
+  } catch (error) {
+    state.textContent = `✗ ${error.message}`;
+  }
+});
+
+// --- copying; navigator.clipboard is missing on plain-http intranet addresses ---
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = document.createElement('textarea');
+    field.value = text;
+    (modal?.open ? modal : document.body).append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+  toast({text: words.copied});
+}
+document.addEventListener('click', (event) => {
+  const button = event.target.closest('[data-copy], [data-copy-address]');
+  if (button) copy(button.dataset.copy ?? location.href);
+});
+
+// --- tooltips: a line of text, or the numbers of a chart's column ---
+
+const tip = $('#tip');
+
+function row([kind, name, value]) {
+  const line = document.createElement('div');
+  const mark = document.createElement('i');
+  mark.className = `f-${kind}`;
+  const amount = document.createElement('b');
+  amount.textContent = value;
+  line.append(mark, name, amount);
+  return line;
+}
+
+function show(element, x, y) {
+  const {chart} = element.dataset;
+  if (chart) {
+    const {heading, rows} = JSON.parse(chart);
+    const title = document.createElement('h4');
+    title.textContent = heading;
+    tip.replaceChildren(title, ...rows.map(row));
+  } else {
+    tip.textContent = element.dataset.tip;
+  }
+  tip.classList.add('on');
+  const width = tip.offsetWidth;
+  const height = tip.offsetHeight;
+  const left = chart
+    ? (x + width + 26 > innerWidth ? x - width - 16 : x + 16)
+    : Math.min(innerWidth - width - 8, Math.max(8, x - width / 2));
+  const above = y - height - 14;
+  const top = chart ? Math.max(8, y - height / 2) : (above < 8 ? y + 18 : above);
+  tip.style.transform = `translate(${left}px, ${top}px)`;
+}
+
+document.addEventListener('pointermove', (event) => {
+  const element = event.composedPath()[0].closest?.('[data-tip], [data-chart]');
+  if (element && event.pointerType === 'mouse') show(element, event.clientX, event.clientY);
+  else tip.classList.remove('on');
+});
+document.addEventListener('focusin', (event) => {
+  const element = event.target.closest?.('[data-chart]');
+  if (!element) return tip.classList.remove('on');
+  const box = element.getBoundingClientRect();
+  show(element, box.x + box.width / 2, box.y + 30);
+});

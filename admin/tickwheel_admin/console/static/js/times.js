@@ -1,0 +1,128 @@
+// Instants and lengths that move: "3m ago", "12s", and the strips of last runs.
+const {language, zone} = document.body.dataset;
+const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? zone;
+export const words = JSON.parse(document.body.dataset.words);
+const stateNames = JSON.parse(document.body.dataset.stateNames);
+
+const relative = new Intl.RelativeTimeFormat(language, {
+  numeric: 'auto',
+  style: language.startsWith('zh') ? 'short' : 'narrow',
+});
+
+// The same forms as the server's patterns of these names.
+const clock = {hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23'};
+const formats = {
+  time: clock,
+  minute: {hour: '2-digit', minute: '2-digit', hourCycle: 'h23'},
+  short: {month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23'},
+  full: {year: 'numeric', month: language.startsWith('zh') ? 'long' : 'short', day: 'numeric', ...clock},
+  weekday: {weekday: 'short', month: 'short', day: 'numeric', ...clock},
+};
+const formatters = new Map();
+
+export function format(instant, name) {
+  if (!formatters.has(name)) {
+    const options = {...formats[name], timeZone: browserZone};
+    formatters.set(name, new Intl.DateTimeFormat(language, options));
+  }
+  return formatters.get(name).format(instant);
+}
+
+const two = (number) => String(number).padStart(2, '0');
+
+/** A length in its two largest units. */
+export function length(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60);
+  if (hours >= 48) return `${Math.floor(hours / 24)}d ${hours % 24}h`;
+  if (hours) return `${hours}h ${two(minutes % 60)}m`;
+  if (minutes) return `${minutes}m ${two(whole % 60)}s`;
+  return `${whole}s`;
+}
+
+function ago(seconds) {
+  if (seconds < 45) return relative.format(-Math.max(0, Math.round(seconds)), 'second');
+  if (seconds < 2700) return relative.format(-Math.round(seconds / 60), 'minute');
+  if (seconds < 79200) return relative.format(-Math.round(seconds / 3600), 'hour');
+  return relative.format(-Math.round(seconds / 86400), 'day');
+}
+
+const put = (element, text) => {
+  if (element.textContent !== text) element.textContent = text;
+};
+
+function update(root = document) {
+  const now = Date.now();
+  for (const element of root.querySelectorAll('time[data-ago]')) {
+    put(element, ago((now - Date.parse(element.dateTime)) / 1000));
+  }
+  for (const element of root.querySelectorAll('time[data-until]')) {
+    const seconds = (Date.parse(element.dateTime) - now) / 1000;
+    put(element, seconds < 1 ? words.now : length(seconds));
+  }
+  for (const element of root.querySelectorAll('time[data-elapsed]')) {
+    put(element, length((now - Date.parse(element.dateTime)) / 1000));
+  }
+}
+
+// Only when the server did not know the browser's zone: else its text is right already.
+function correctZone() {
+  if (browserZone === zone) return;
+  for (const element of document.querySelectorAll('time[data-at]')) {
+    put(element, format(Date.parse(element.dateTime), element.dataset.at));
+  }
+  for (const element of document.querySelectorAll('time[title]')) {
+    element.title = format(Date.parse(element.dateTime), 'full');
+  }
+  for (const element of document.querySelectorAll('[data-zone-name]')) put(element, browserZone);
+}
+
+const refresh = () => {
+  correctZone();
+  update();
+};
+refresh();
+setInterval(update, 1000);
+document.addEventListener('htmx:afterSettle', refresh);
+document.addEventListener('htmx:oobAfterSwap', refresh);
+
+// <run-strip d="id,state,ms,started;…">: one attribute, so that a live update compares one text.
+const stripStyle = new CSSStyleSheet();
+stripStyle.replaceSync(`
+  :host { display: inline-flex; align-items: flex-end; gap: 1.5px; height: 22px; }
+  i { width: 4.5px; border-radius: 1.2px; background: var(--idle); cursor: pointer; }
+  i:hover { opacity: 0.55; }
+  .succeeded { background: var(--ok-bar); }
+  .failed { background: var(--bad); }
+  .timed_out { background: var(--late); }
+  .lost { background: var(--warn); }
+  .skipped { background: var(--skip); }
+  .running, .dispatched { background: var(--run); }
+`);
+
+class RunStrip extends HTMLElement {
+  static observedAttributes = ['d'];
+
+  attributeChangedCallback() {
+    const root = this.shadowRoot ?? this.attachShadow({mode: 'open'});
+    root.adoptedStyleSheets = [stripStyle];
+    const runs = this.getAttribute('d').split(';').map((run) => run.split(','));
+    const longest = Math.max(1, ...runs.map((run) => Number(run[2])));
+    root.replaceChildren(...runs.map(([id, state, ms, at]) => {
+      const bar = document.createElement('i');
+      bar.className = state;
+      bar.style.height = `${Math.max(18, (Number(ms) / longest) * 100)}%`;
+      const took = Number(ms) ? ` · ${this.#took(Number(ms))}` : '';
+      bar.dataset.tip = `${stateNames[state]}${took} · ${format(Number(at), 'short')}`;
+      bar.addEventListener('click', () => { location.href = `/runs/${id}`; });
+      return bar;
+    }));
+  }
+
+  #took(ms) {
+    if (ms < 1000) return `${ms} ms`;
+    return ms < 60000 ? `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s` : length(ms / 1000);
+  }
+}
+customElements.define('run-strip', RunStrip);

@@ -1,0 +1,79 @@
+"""Server-sent events: one response that stays open while its session holds and its admin runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+
+from aiohttp import web
+
+from tickwheel_admin.web.identity import is_still_allowed
+
+HEARTBEAT_SECONDS = 15  # proxies close what is silent for longer than some 30
+SESSION_CHECK_SECONDS = 5  # a stream ends this soon after its session
+
+STOPPING: web.AppKey[asyncio.Event] = web.AppKey("console_stopping")
+
+
+class Stream:
+    """An open stream of events."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._stopping = request.app[STOPPING]
+        self._loop = asyncio.get_running_loop()
+        self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
+        self._check_at = self._loop.time() + SESSION_CHECK_SECONDS
+        self.response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/event-stream",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",  # nginx would hold the events back
+            }
+        )
+
+    async def __aenter__(self) -> Stream:
+        await self.response.prepare(self._request)
+        await self.response.write(b"retry: 2000\n\n")  # a lost stream comes back after two seconds
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        # The browser went away while something was sent to it: the usual end of a stream.
+        return isinstance(error, ConnectionError)
+
+    async def send(self, event: str, data: str = "", *, event_id: str | None = None) -> None:
+        """One event; `data` holds no line end."""
+        head = f"id: {event_id}\n" if event_id is not None else ""
+        await self.response.write(f"{head}event: {event}\ndata: {data}\n\n".encode())
+        self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
+
+    async def is_wanted(self) -> bool:
+        """False when the admin stops or the session ended. Keeps a silent stream alive."""
+        now = self._loop.time()
+        if now >= self._check_at:
+            self._check_at = now + SESSION_CHECK_SECONDS
+            if not await is_still_allowed(self._request):
+                return False
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + HEARTBEAT_SECONDS
+            await self.response.write(b": still here\n\n")
+        return not self._stopping.is_set()
+
+    async def wait(self, event: asyncio.Event, *, at_most: float | None = None) -> bool:
+        """Until the event, but never past the next check; whether it was the event."""
+        limit = min(self._check_at, self._heartbeat_at) - self._loop.time()
+        seconds = max(min(limit, at_most if at_most is not None else limit), 0.01)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
+        return event.is_set()
+
+
+async def stop_streams(app: web.Application) -> None:
+    """For `app.on_shutdown`, which aiohttp runs before it waits for open requests."""
+    app[STOPPING].set()

@@ -1,0 +1,47 @@
+"""The real console and services over a filled database, with the time standing still.
+
+    python -m tests.browser.console_server DIRECTORY PORT [empty]
+
+No engine runs: what pages show does not change by itself. Prints one line of JSON once it listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from aiohttp import web
+from argon2 import PasswordHasher
+
+from tests.browser.sample_world import NOW, build
+from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.config import load_config
+from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.services.passwords import Passwords
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.tables import metadata
+
+
+async def main(directory: Path, port: int, *, empty: bool) -> None:
+    """Serve until killed."""
+    config = load_config({"data_dir": directory, "port": port, "name": "admin-1"}, environment={})
+    database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
+    await database.run(metadata.create_all)
+    # Argon2id all the same, but cheap: many tests log in.
+    passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    services = create_services(database, passwords=passwords)
+    password = await services.people.ensure_first_admin()
+    ids = {} if empty else await build(services)
+    app = create_app(config, services)
+    app[CONSOLE_NOW] = lambda: NOW
+    runner = web.AppRunner(app, access_log=None, handle_signals=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    print(json.dumps({"password": password, "ids": ids}), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), empty="empty" in sys.argv[3:]))

@@ -1,0 +1,294 @@
+"""A database as a busy installation would have it, the same every time; for pictures and pages."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import sqlalchemy as sa
+
+from tickwheel_admin.app import Services
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.store import tables
+from tickwheel_shared.protocol import Level, LogLine
+
+NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
+HOUR = 3_600_000
+ADMIN = Actor(user_id=1, name="admin", grants={ALL_EXECUTORS: Role.ADMIN})
+
+EXECUTORS = {
+    "billing": "Invoices, dunning, payment reconciliation",
+    "crm": "Customer data and its exchange with partners",
+    "infra": "Backups, certificates, housekeeping",
+    "ml": "Feature computation and scoring on the GPU nodes",
+    "warehouse": "Loads and compaction of the data warehouse",
+}
+
+# executor, name, schedule, owner, tags, usual seconds, share that fails
+JOBS = (
+    ("billing", "dunning-emails", "30 9 * * 1-5", "maria", "email", 95, 0),
+    ("billing", "invoice-close", "0 2 * * *", "maria", "finance,critical", 412, 0),
+    ("billing", "payment-reconcile", "*/5 * * * *", "li.wei", "finance,critical", 38, 0.16),
+    ("crm", "gdpr-erasure", "0 3 * * *", "jonas", "compliance", 210, 0),
+    ("crm", "lead-scoring", "50 * * * *", "jonas", "", 133, 0),
+    ("crm", "sync-salesforce", "*/15 * * * *", "ana", "external", 71, 0.06),
+    ("infra", "backup-postgres", "30 0 * * *", "ops", "critical,backup", 1480, 0),
+    ("infra", "cert-renewal", "10 4 * * 0", "ops", "critical", 17, 0),
+    ("infra", "disk-usage-probe", "* * * * *", "ops", "", 2, 0),
+    ("infra", "log-rotate", "0 * * * *", "ops", "", 4, 0),
+    ("ml", "churn-scoring", "20 */2 * * *", "yuki", "gpu", 520, 0.12),
+    ("ml", "embeddings-refresh", "40 3 * * *", "yuki", "gpu,nightly", 4080, 0),
+    ("ml", "features-backfill", "", "yuki", "gpu", 5160, 0.05),
+    ("warehouse", "daily-snapshot", "15 1 * * *", "maria", "", 2300, 0),
+    ("warehouse", "events-compact", "5 * * * *", "maria", "", 900, 0.02),
+    ("warehouse", "orders-incremental", "*/10 * * * *", "ana", "", 140, 0.02),
+    ("warehouse", "对账文件下载", "15 14 * * *", "li.wei", "finance", 44, 0),
+)  # fmt: skip
+
+ERRORS = (
+    "BankGatewayError: 503 from acquirer.example.net after 3 tries (last: upstream timed out)",
+    "CUDA out of memory: tried to allocate 2.31 GiB (GPU 0; 23.69 GiB total capacity)",
+    "ConnectTimeout: hooks.partner.example:443 (10.0 s)",
+)
+
+
+async def build(services: Services) -> dict[str, int]:
+    """Fill an empty database; returns ids that tests want by name."""
+    chance = random.Random(7)
+    executor_ids = {}
+    for name, description in EXECUTORS.items():
+        made = await services.executors.create(ADMIN, name=name, description=description)
+        executor_ids[name] = made.id
+    await services.store.run(_add_admins_and_nodes, executor_ids)
+    job_ids: dict[str, int] = {}
+    for executor, name, cron, owner, tags, _seconds, _fails in JOBS:
+        job_ids[name] = await services.jobs.create(
+            ADMIN,
+            executor_ids[executor],
+            {
+                "name": name,
+                "handler": f"{executor}.{name}" if name.isascii() else "billing.download",
+                "owner": owner,
+                "tags": [tag for tag in tags.split(",") if tag],
+                "parameters": {"date": "2026-11-20", "shards": 8, "dry_run": False},
+                "retries": 3,
+                "timeout_seconds": 1800,
+                "triggers": [{"kind": "cron", "expression": cron, "timezone": "Europe/Berlin"}]
+                if cron
+                else [],
+            },
+        )
+    await services.jobs.pause(ADMIN, job_ids["cert-renewal"])
+    ids = iter(range(480_000, 500_000))
+    await services.store.run(_add_history, job_ids, executor_ids, ids, chance)
+    live = await services.store.run(_add_live_runs, job_ids, executor_ids, ids)
+    return {f"job:{name}": value for name, value in job_ids.items()} | {
+        f"executor:{name}": value for name, value in executor_ids.items()
+    } | live
+
+
+def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> None:
+    for number, name in enumerate(("admin-1", "admin-2", "admin-3"), 1):
+        conn.execute(
+            tables.admin.insert().values(
+                id=number,
+                name=name,
+                url=f"http://{name}:8500",
+                version="0.1.0",
+                started_at=NOW - 50 * HOUR,
+                lease_expires_at=NOW + HOUR,
+            )
+        )
+    number = 0
+    for executor, executor_id in executor_ids.items():
+        handlers = [f"{e}.{n}" for e, n, *_ in JOBS if e == executor and n.isascii()]
+        handlers += ["billing.download"] if executor == "warehouse" else []
+        for letter in "ab":
+            number += 1
+            conn.execute(
+                tables.node.insert().values(
+                    id=number,
+                    executor_id=executor_id,
+                    node_key=f"{number:032x}",
+                    name=f"{executor}-{letter}1",
+                    state="live",
+                    draining=executor == "infra" and letter == "b",
+                    slots=10,
+                    in_use=number * 3 % 8,
+                    handlers=json.dumps(sorted(handlers)),
+                    labels="{}",
+                    sdk="python/0.1.0",
+                    address=f"10.2.1.{10 + number}",
+                    connected_at=NOW - number * HOUR,
+                    lease_expires_at=NOW + 12_000,
+                )
+            )
+    conn.execute(
+        tables.node.insert().values(
+            id=99, executor_id=executor_ids["ml"], node_key="f" * 32, name="ml-c1", state="dead",
+            draining=False, slots=4, in_use=0, handlers="[]", labels="{}", sdk="python/0.1.0",
+            address="10.2.1.31", connected_at=NOW - 30 * HOUR,
+            lease_expires_at=NOW - 372_000, ended_at=NOW - 372_000,
+        )
+    )  # fmt: skip
+
+
+def _row(**values: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "job_revision": 1, "trigger_id": None, "origin": "schedule", "shard_index": 0,
+        "request_key": None, "requested_by": None, "retry_of": None, "parameters": None,
+        "priority": 5, "attempt": 1, "tries": 1, "node_id": None, "claim_token": None,
+        "deadline_at": None, "dispatched_at": None, "started_at": None, "ended_at": None,
+        "cancel_requested_at": None, "reason": None, "message": None, "result": None,
+        "progress": None, "progress_text": None, "log_lines": 0,
+    }  # fmt: skip
+    return row | values
+
+
+def _add_history(
+    conn: sa.Connection,
+    job_ids: dict[str, int],
+    executor_ids: dict[str, int],
+    ids: object,
+    chance: random.Random,
+) -> None:
+    rows = []
+    period = {"*": 1, "*/5": 5, "*/10": 10, "*/15": 15}
+    for executor, name, cron, _owner, _tags, seconds, fails in JOBS:
+        minute = cron.split(" ")[0] if cron else ""
+        minutes = period.get(minute, 60 if cron.split(" ")[1:2] == ["*"] else 180)
+        minutes = max(minutes, 3)
+        if name == "cert-renewal":
+            minutes = 60 * 24
+        for at in range(NOW - 24 * HOUR, NOW - 120_000, minutes * 60_000):
+            ended = at + round(seconds * 1000 * chance.uniform(0.6, 1.5))
+            if ended > NOW:
+                continue
+            storm = 7.5 * HOUR < NOW - at < 9 * HOUR
+            roll = chance.random()
+            late = name == "payment-reconcile" and NOW - at < 22 * 60_000
+            state = "succeeded"
+            if roll < fails * (4 if storm else 1) or late:
+                state = "failed"
+            elif roll > 0.992:
+                state = "timed_out"
+            elif roll > 0.986:
+                state = "cancelled"
+            error = ERRORS[1] if executor == "ml" else ERRORS[2] if executor == "crm" else ERRORS[0]
+            rows.append(
+                _row(
+                    id=next(ids),  # type: ignore[call-overload]
+                    executor_id=executor_ids[executor],
+                    job_id=job_ids[name],
+                    scheduled_at=at,
+                    created_at=at - 1500,
+                    due_at=at,
+                    state=state,
+                    node_id=1 + sorted(EXECUTORS).index(executor) * 2 + chance.randrange(2),
+                    dispatched_at=at + 4,
+                    started_at=at + chance.randrange(6, 30),
+                    ended_at=ended,
+                    message=error if state == "failed" else None,
+                    result='{"rows":18422,"skipped":0}' if state == "succeeded" else None,
+                    log_lines=12,
+                )
+            )
+    conn.execute(tables.run.insert(), rows)
+
+
+def _add_live_runs(
+    conn: sa.Connection, job_ids: dict[str, int], executor_ids: dict[str, int], ids: object
+) -> dict[str, int]:
+    rows, made = [], {}
+    for name, ago, progress in (
+        ("features-backfill", 1617, 0.31),
+        ("backup-postgres", 1351, 0.91),
+        ("events-compact", 569, 0.62),
+        ("orders-incremental", 125, 0.86),
+        ("lead-scoring", 65, 0.47),
+        ("disk-usage-probe", 14, None),
+    ):
+        executor = next(e for e, n, *_ in JOBS if n == name)
+        at = NOW - ago * 1000
+        run_id = made[f"run:{name}"] = next(ids)  # type: ignore[call-overload]
+        rows.append(
+            _row(
+                id=run_id, executor_id=executor_ids[executor], job_id=job_ids[name],
+                scheduled_at=at, created_at=at - 1500, due_at=at, state="running",
+                node_id=1 + sorted(EXECUTORS).index(executor) * 2, dispatched_at=at + 4,
+                started_at=at + 14, deadline_at=NOW + HOUR, claim_token="t" * 32,
+                progress=progress,
+                progress_text="partition hour=14 of 24" if name == "events-compact" else None,
+            )
+        )  # fmt: skip
+    waits = made["run:waiting"] = next(ids)  # type: ignore[call-overload]
+    rows.append(
+        _row(
+            id=waits, executor_id=executor_ids["ml"], job_id=job_ids["churn-scoring"],
+            scheduled_at=NOW - 26_000, created_at=NOW - 26_000, due_at=NOW + 44_000,
+            state="queued", attempt=1, tries=1, reason="retry", message=ERRORS[1], node_id=7,
+        )
+    )  # fmt: skip
+    failed = made["run:failed"] = next(ids)  # type: ignore[call-overload]
+    rows.append(
+        _row(
+            id=failed, executor_id=executor_ids["billing"], job_id=job_ids["payment-reconcile"],
+            scheduled_at=NOW - 86_000, created_at=NOW - 88_000, due_at=NOW - 86_000,
+            state="failed", attempt=3, tries=3, node_id=1, dispatched_at=NOW - 70_000,
+            started_at=NOW - 69_990, ended_at=NOW - 42_000, message=ERRORS[0], log_lines=3,
+        )
+    )  # fmt: skip
+    conn.execute(tables.run.insert(), rows)
+    conn.execute(
+        tables.run_attempt.insert(),
+        [
+            {
+                "run_id": run_id, "attempt": number, "state": "failed", "node_id": 1,
+                "claim_token": None, "dispatched_at": NOW - 86_000,
+                "started_at": NOW - 85_990, "ended_at": NOW - 80_000, "reason": None,
+                "message": ERRORS[0] if run_id == failed else ERRORS[1], "log_lines": 2,
+            }
+            for run_id, number in ((failed, 1), (failed, 2), (waits, 1))
+        ],
+    )  # fmt: skip
+    _add_log(conn, made["run:events-compact"], 1, _log_lines(160))
+    _add_log(conn, failed, 3, _log_lines(3))
+    _add_log(conn, failed, 1, _log_lines(2))
+    return made
+
+
+def _log_lines(count: int) -> list[LogLine]:
+    texts = (
+        (Level.INFO, "\x1b[2mstart\x1b[0m warehouse.events-compact attempt=1 node=warehouse-a1"),
+        (Level.INFO, "connecting to \x1b[36mpg://warehouse-ro.internal:5432/events\x1b[0m"),
+        (Level.DEBUG, "session: statement_timeout=900s work_mem=256MB application_name=tickwheel"),
+        (Level.INFO, "listing partitions for 2026-11-20 … \x1b[1m24 partitions\x1b[0m, 1,842 files"),
+        (Level.INFO, "partition hour=00  files=77  →  3   (2.6 GiB) \x1b[32mok\x1b[0m 18.2s"),
+        (Level.INFO, "partition hour=01  files=71  →  3   (2.4 GiB) \x1b[32mok\x1b[0m 17.6s"),
+        (Level.WARNING, "partition hour=02: 4 files smaller than 64 KiB, merging with hour=03"),
+        (Level.INFO, "partition hour=02  files=64  →  2   (2.1 GiB) \x1b[32mok\x1b[0m 15.9s"),
+        (Level.DEBUG, "object store: 412 GET, 8 PUT, 64 DELETE, retries=0"),
+        (Level.INFO, "分区 hour=03 压缩完成 (2.2 GiB) \x1b[32m成功\x1b[0m 16.4s"),
+        (Level.INFO, "partition hour=04  files=69  →  3   (2.5 GiB) \x1b[32mok\x1b[0m 17.0s"),
+        (Level.ERROR, "\x1b[31mS3 SlowDown (503)\x1b[0m on PUT events/2026-11-20/05/part-0001, backing off"),
+        (Level.INFO, "retry 1/5 \x1b[32mok\x1b[0m"),
+        (Level.INFO, "progress 25% · eta 11m 20s"),
+        (Level.INFO, "<img src=x onerror=alert(1)> is only text"),
+    )  # fmt: skip
+    return [
+        LogLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)
+    ]
+
+
+def _add_log(conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine]) -> None:
+    conn.execute(
+        tables.run_log.insert().values(
+            run_id=run_id,
+            attempt=attempt,
+            first_seq=1,
+            line_count=len(lines),
+            lines=json.dumps([[line.at, line.level.value, line.text] for line in lines]),
+        )
+    )
+
+
