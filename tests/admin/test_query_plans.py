@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
 from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
-from tickwheel_admin.store import executors, jobs, overview, run_lists, tables
+from tickwheel_admin.store import executors, jobs, overview, run_lists, run_marks, tables
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.jobs import JobFilter
@@ -129,7 +129,7 @@ QUERIES = [
     ),
     Query(
         "marks of fifty jobs",
-        lambda c, now: run_lists.recent_marks(c, range(1, 51), until=now, per_job=24),
+        lambda c, now: run_marks.recent_marks(c, range(1, 51), until=now, per_job=24),
         ("ix_run_of_job",),
     ),
     Query(

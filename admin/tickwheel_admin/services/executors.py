@@ -21,7 +21,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.executors import Capacity, StoredExecutor
 from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.run_lists import RunMark, live_marks_of_nodes
+from tickwheel_admin.store.run_marks import RunMark, live_marks_of_nodes
 
 MAX_LISTED = 1_000
 MAX_NODES_SHOWN = 500

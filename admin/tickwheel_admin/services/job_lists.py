@@ -20,7 +20,7 @@ from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs import JobFilter, ListedJob, StoredTrigger
-from tickwheel_admin.store.run_lists import RunMark, recent_marks
+from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
 MARKS = 24  # of each job's runs, in its strip
 # A page of failing jobs looks at this many jobs and then says where to go on.

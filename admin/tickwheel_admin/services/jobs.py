@@ -45,7 +45,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.jobs import JobFilter
-from tickwheel_admin.store.run_lists import RunMark as RunMark
+from tickwheel_admin.store.run_marks import RunMark as RunMark
 
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.run_lists import AttemptView as AttemptView
 from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_lists import RunItem as RunItem
-from tickwheel_admin.store.run_lists import RunMark as RunMark
+from tickwheel_admin.store.run_marks import RunMark as RunMark
 from tickwheel_admin.store.runs import lock_runs, move_runs, request_cancel
 
 MAX_ATTEMPTS_SHOWN = 200

@@ -1,4 +1,4 @@
-"""Runs for people: lists, one run with its attempts, and the marks that say how a job fares.
+"""Runs for people: lists, and one run with its attempts.
 
 Lists find the ids they show in an index first and read only those rows. A list that must filter
 what no index sorts for it looks at a bounded number of entries and then says where to go on.
@@ -7,16 +7,14 @@ Claim tokens prove attempts and so are never read here; lists leave out `paramet
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, Attempt, Run, RunState
+from tickwheel_admin.domain.run import Attempt, Run, RunState
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
 from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
@@ -55,25 +53,6 @@ class RunItem:
     node_name: str | None
     progress: float | None  # 0..1, as its handler last said
     progress_text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunMark:
-    """A run as one mark in a strip of many."""
-
-    id: int
-    state: RunState
-    scheduled_at: int
-    started_at: int | None
-    ended_at: int | None
-    progress: float | None
-
-    @property
-    def duration_ms(self) -> int | None:
-        """How long its last attempt took; None while it runs or when it never started."""
-        if self.started_at is None or self.ended_at is None:
-            return None
-        return max(self.ended_at - self.started_at, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,76 +253,7 @@ def retries_of_run(conn: sa.Connection, of: Run) -> list[int]:
     return sorted(rows.scalars())
 
 
-# --- marks -----------------------------------------------------------------------------------
-
-
-def recent_marks(
-    conn: sa.Connection, job_ids: Sequence[int], *, until: int, per_job: int
-) -> dict[int, list[RunMark]]:
-    """The newest runs of each job that were due by `until`, newest first; one statement.
-
-    One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
-    whole history of every job to number it.
-    """
-    marks: defaultdict[int, list[RunMark]] = defaultdict(list)
-    if not job_ids:
-        return marks
-    parameters = {f"job_{n}": job_id for n, job_id in enumerate(job_ids)}
-    rows = conn.execute(
-        _marks_statement(conn.dialect.name, len(job_ids)),
-        {"until": until, "per_job": per_job, **parameters},
-    )
-    for row in rows:
-        marks[row.job_id].append(_mark_from_row(row))
-    for found in marks.values():
-        # The order of the branches' rows is not promised once they are united.
-        found.sort(key=lambda mark: (mark.scheduled_at, mark.id), reverse=True)
-    return marks
-
-
-@lru_cache(maxsize=500)
-def _marks_statement(dialect: str, jobs: int) -> sa.TextClause:
-    # Written out and kept: SQLAlchemy takes 10 ms to put fifty branches together.
-    hint = "FORCE INDEX (ix_run_of_job)" if dialect in ("mysql", "mariadb") else ""
-    columns = ", ".join(("job_id", *(column.name for column in _MARK_COLUMNS)))
-    branches = (
-        f"SELECT {columns} FROM (SELECT {columns} FROM run {hint}"  # noqa: S608 - names are ours
-        f" WHERE job_id = :job_{n} AND scheduled_at <= :until"
-        f" ORDER BY scheduled_at DESC, id DESC LIMIT :per_job) AS m{n}"
-        for n in range(jobs)
-    )
-    return sa.text(" UNION ALL ".join(branches))
-
-
-def live_marks_of_nodes(
-    conn: sa.Connection, node_ids: Iterable[int], *, per_node: int
-) -> dict[int, list[RunMark]]:
-    """What nodes hold, oldest first; reads the live part of an index, a row for every used slot."""
-    marks: defaultdict[int, list[RunMark]] = defaultdict(list)
-    rows = conn.execute(
-        sa.select(run.c.node_id, *_MARK_COLUMNS)
-        .where(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
-        .limit(MAX_SCANNED)
-    )
-    for row in rows:
-        marks[row.node_id].append(_mark_from_row(row))
-    return {
-        node_id: sorted(found, key=lambda mark: (mark.scheduled_at, mark.id))[:per_node]
-        for node_id, found in marks.items()
-    }
-
-
 # --- rows ------------------------------------------------------------------------------------
-
-_LIVE_VALUES = sorted(state.value for state in LIVE)
-_MARK_COLUMNS = (
-    run.c.id,
-    run.c.state,
-    run.c.scheduled_at,
-    run.c.started_at,
-    run.c.ended_at,
-    run.c.progress,
-)
 
 
 def _select_items(*, without: Sequence[str]) -> sa.Select[Any]:
@@ -375,17 +285,6 @@ def _item_from_row(row: Any) -> RunItem:
         node_name=row.node_name,
         progress=row.progress,
         progress_text=row.progress_text or "",
-    )
-
-
-def _mark_from_row(row: Any) -> RunMark:
-    return RunMark(
-        id=row.id,
-        state=RunState(row.state),
-        scheduled_at=row.scheduled_at,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        progress=row.progress,
     )
 
 
