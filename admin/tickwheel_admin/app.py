@@ -107,6 +107,7 @@ class Admin:
         self._hub = LinkHub()
         self._engine: Engine | None = None
         self._stopping = False
+        self._started_at = 0.0  # event loop time
 
     async def run(
         self,
@@ -129,6 +130,7 @@ class Admin:
         await engine.membership.enter()
         runner = create_runner(self._create_app(engine), shutdown_seconds=REQUEST_SECONDS)
         await runner.setup()
+        self._started_at = asyncio.get_running_loop().time()
         loops = {loop: _start(loop) for loop in engine.loops}
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -170,7 +172,6 @@ class Admin:
         app[endpoint.HUB] = self._hub
         endpoint.routes.add_to(app)
         app[CHECKS]["loops"] = self._check_loops
-        app.on_shutdown.append(self._close_links)
         return app
 
     async def _stop(
@@ -181,16 +182,17 @@ class Admin:
         engine.dispatcher.stopped = True
         # To the end of their passes: what was just claimed is still sent.
         await _end(loops, engine.planner, engine.dispatcher)
-        await runner.cleanup()  # closes streams and links first: `on_shutdown`
+        for site in runner.sites:
+            await site.stop()  # nodes that are sent away must not come back
+        # Before the runner stops: it closes connections under the sockets' feet.
+        await self._hub.close_all("the admin stops")
+        await runner.cleanup()
         await _end(loops, *engine.loops)
         with contextlib.suppress(DatabaseUnavailable):  # what was not acknowledged is sent again
             await engine.settle()
         with contextlib.suppress(DatabaseUnavailable):  # our lease ends by itself
             await engine.membership.leave()
         log.info("admin.stopped")
-
-    async def _close_links(self, _app: web.Application) -> None:
-        await self._hub.close_all("the admin stops")
 
     async def _check_loops(self) -> str:
         if self._stopping:
@@ -201,7 +203,7 @@ class Admin:
             if loop.failing:
                 return f"the {name} fails"
             late = STANDSTILL_SECONDS + loop.interval_seconds
-            if loop.last_pass_at is not None and now - loop.last_pass_at > late:
+            if now - (loop.last_pass_at or self._started_at) > late:
                 return f"the {name} stands still"
         return "ok"
 

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -55,13 +56,14 @@ def run(
 class Serving:
     """`tickwheel serve` on a free port."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, port: int | None = None) -> None:
         self.data = directory / "data"
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        log = directory / f"serve-{self.port}.log"
         command = [*TICKWHEEL, "serve", "--data-dir", str(self.data), "--port", str(self.port)]
-        self.process = ManagedProcess([*command, *arguments], log)
+        self.process = ManagedProcess(
+            [*command, *arguments], directory / f"serve-{time.monotonic_ns()}.log"
+        )
 
     def __enter__(self) -> Serving:
         self.process.__enter__()
@@ -72,9 +74,19 @@ class Serving:
         self.process.__exit__(None, None, None)
 
     def get(self, path: str, token: str = "") -> tuple[int, Any]:
+        return self._request(urllib.request.Request(f"{self.url}{path}"), token)
+
+    def post(self, path: str, token: str, body: object) -> Any:
         request = urllib.request.Request(
-            f"{self.url}{path}", headers={"Authorization": f"Bearer {token}"} if token else {}
+            f"{self.url}{path}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
         )
+        return self._request(request, token)[1]
+
+    def _request(self, request: urllib.request.Request, token: str) -> tuple[int, Any]:
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
         try:
             with urllib.request.urlopen(request, timeout=10) as response:
                 return response.status, json.load(response)
@@ -260,6 +272,49 @@ def test_a_servers_schema_is_not_upgraded_by_starting(postgresql_url: str) -> No
 
     assert done.returncode == 1
     assert "tickwheel db upgrade" in done.stderr
+
+
+@pytest.mark.slow
+def test_an_admin_with_nodes_stops_soon_and_they_come_back(tmp_path: Path) -> None:
+    with Serving(tmp_path) as serving:
+        data = str(serving.data)
+        token = run("token", "create", "admin", "ci", "--data-dir", data).stdout.strip()
+        executor = serving.post("/api/v1/executors", token, {"name": "demo"})
+        job = {"executor_id": executor["id"], "name": "quick", "handler": "quick"}
+        trigger = {"kind": "fixed_rate", "every_seconds": 0.5}
+        serving.post("/api/v1/jobs", token, job | {"triggers": [trigger]})
+        node = ManagedProcess(
+            [sys.executable, ROOT / "executor_sdk/examples/demo_executor.py", "--name", "n"],
+            tmp_path / "node.log",
+            environment={
+                "TICKWHEEL_ADMINS": serving.url,
+                "TICKWHEEL_TOKEN": executor["token"],
+                "XDG_STATE_HOME": str(tmp_path / "state"),
+            },
+        )
+        with node:
+            node.wait_for_line("connected to admin")
+
+            def succeeded() -> int:
+                return len(serving.get("/api/v1/runs?state=succeeded", token)[1]["items"])
+
+            wait_until(lambda: succeeded() >= 2, what="runs that succeeded")
+            started = time.monotonic()
+            assert serving.process.stop() == 0
+            assert time.monotonic() - started < 5
+            assert '"level": "error"' not in serving.process.output()
+            before = len(re.findall("connected to admin", node.output()))
+
+            with Serving(tmp_path, port=serving.port) as again:
+                wait_until(
+                    lambda: len(re.findall("connected to admin", node.output())) > before,
+                    timeout_seconds=30,
+                    what="the node to be back",
+                )
+                at_return = succeeded()
+                wait_until(lambda: succeeded() > at_return + 2, what="further runs")
+                assert again.process.stop() == 0
+            assert node.stop() == 0
 
 
 # --- demo ------------------------------------------------------------------------------------
