@@ -348,6 +348,16 @@ def test_what_looks_like_a_secret_is_cut_out_of_events(field: str, value: object
     assert event["job_id"] == 7
 
 
+async def test_database_errors_do_not_tell_what_was_written(admin: Served) -> None:
+    def break_a_rule(conn: sa.Connection) -> None:
+        conn.execute(sa.insert(tables.user).values(id=1, password_hash="canary"))
+
+    with pytest.raises(sa.exc.IntegrityError) as failure:
+        await admin.services.store.run(break_a_rule)
+
+    assert "canary" not in str(failure.value)
+
+
 @pytest.mark.usefixtures("own_logging")
 def test_traces_show_no_local_variables() -> None:
     stream = io.StringIO()

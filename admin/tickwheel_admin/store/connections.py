@@ -95,6 +95,7 @@ def _wall_clock_ms() -> int:
 def _sqlite_engine(url: str, *, connections: int, clock: Callable[[], int]) -> sa.Engine:
     engine = sa.create_engine(
         url,
+        hide_parameters=True,  # errors end up in logs, people's data must not
         pool_size=connections,
         max_overflow=0,
         poolclass=sa.QueuePool,
@@ -121,6 +122,7 @@ def _sqlite_engine(url: str, *, connections: int, clock: Callable[[], int]) -> s
 def _mysql_engine(url: str, *, connections: int) -> sa.Engine:
     engine = sa.create_engine(
         url,
+        hide_parameters=True,  # errors end up in logs, people's data must not
         isolation_level="READ COMMITTED",
         pool_size=connections,
         max_overflow=0,
@@ -155,6 +157,7 @@ def _mysql_engine(url: str, *, connections: int) -> sa.Engine:
 def _postgresql_engine(url: str, *, connections: int) -> sa.Engine:
     return sa.create_engine(
         url,
+        hide_parameters=True,
         isolation_level="READ COMMITTED",
         pool_size=connections,
         max_overflow=0,
