@@ -564,3 +564,32 @@ async def test_every_change_writes_its_audit_row(
         ("admin", False),
         ("olga", True),
     ]
+
+
+# --- every kind of database -------------------------------------------------------------------
+
+
+async def test_people_come_and_go_on_every_database(database_url: str) -> None:
+    database = Database(database_url)
+    await database.run(tables.metadata.create_all)
+    people = People(database, Ids(database), passwords=cheap_passwords())
+    one_time = await people.ensure_first_admin()
+    assert one_time is not None
+    assert await people.ensure_first_admin() is None
+    first = await log_in(people, password=one_time)
+    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci", valid_days=1)
+    assert await people.actor_of_token(token, address="") is not None
+
+    actor = await actor_of(people, first)
+    fresh = await people.change_password(actor, first.cookie, old=one_time, new=GOOD_PASSWORD)
+
+    assert await people.session(first.cookie) is None
+    assert await people.actor_of_token(token, address="") is None
+    assert (await actor_of(people, fresh)).grants == {ALL_EXECUTORS: Role.ADMIN}
+    with pytest.raises(NotLoggedIn):
+        await log_in(people, password=one_time)
+    with pytest.raises(Conflict):
+        await people.add_user(COMMAND_LINE, "Admin", role=Role.VIEWER)
+    assert await audit_actions(database)
+    people.close()
+    await database.close()

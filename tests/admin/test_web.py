@@ -678,6 +678,23 @@ async def test_a_header_in_time_may_be_followed_by_a_slow_body_and_a_second_requ
     await runner.cleanup()
 
 
+async def test_a_body_that_does_not_arrive_is_given_up(
+    people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickwheel_admin.web.body.BODY_SECONDS", 0.1)
+    headers = await bearer(people)
+    runner, port = await listen(make_app(people, tmp_path), header_seconds=5)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        b"POST /api/v1/thing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        + f"Authorization: {headers['Authorization']}\r\nContent-Length: 999\r\n\r\n{{".encode()
+    )
+    async with asyncio.timeout(5):
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 408")
+    writer.close()
+    await runner.cleanup()
+
+
 async def test_thousands_of_headers_are_refused(people: People, tmp_path: Path) -> None:
     runner, port = await listen(make_app(people, tmp_path), header_seconds=5)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
