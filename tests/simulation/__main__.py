@@ -3,42 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
-from tests.simulation.database import SimDatabase
-from tests.simulation.world import Options, Outcome, simulate
-
-_database: SimDatabase | None = None
-
-
-def simulate_all(
-    seeds: Iterable[int], options: Options, *, processes: int | None = None
-) -> Iterator[Outcome]:
-    """Outcomes as they come, on all cores."""
-    count = processes or len(os.sched_getaffinity(0))
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
-        with context.Pool(count, _begin, (directory,)) as pool:
-            yield from pool.imap_unordered(_simulate, ((seed, options) for seed in seeds))
-
-
-def _begin(directory: str) -> None:
-    global _database
-    own = Path(directory, str(os.getpid()))
-    own.mkdir()
-    _database = SimDatabase(own)
-
-
-def _simulate(work: tuple[int, Options]) -> Outcome:
-    assert _database is not None
-    seed, options = work
-    return simulate(seed, _database, options)
+from tests.simulation.search import simulate_all, simulate_one
+from tests.simulation.world import Options, Outcome
 
 
 def report(outcomes: Iterable[Outcome]) -> int:
@@ -78,8 +48,7 @@ def main() -> int:
     if arguments.seed is None:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         return 1 if report(simulate_all(seeds, options)) else 0
-    with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
-        outcome = simulate(arguments.seed, SimDatabase(Path(directory)), options)
+    outcome = simulate_one(arguments.seed, options)
     if arguments.verbose:
         print("\n".join(outcome.history))
     return 1 if report([outcome]) else 0

@@ -26,7 +26,7 @@ LEGAL = {
 }
 SWEPT = "timeout_not_enforced"  # reason of an attempt that an admin ended by itself
 
-# How a handler must have ended for an outcome; None: it may not have come to its end at all.
+# How a handler must have ended for an outcome; one that was stopped before its first step has not.
 ENDS = {
     "succeeded": ("returned",),
     "failed": ("raised", "cancelled", "returned"),  # the latter two when its node was shut down
@@ -70,13 +70,14 @@ def check_runs(
         for row in database.rows("SELECT job_id, revision, config FROM job_revision")
     }
     safe: dict[Key, Result] = {key: result for disk in disks for key, result in disk.ever.items()}
+    started = {(start.run, start.attempt) for start in journal.starts}
     _check_moves(database, history)
     _check_starts(journal, ledger, history)
     _check_backoff(database, ledger, policies, history)
     for attempts in ledger.values():
         policy = policies[attempts.run.job_id, attempts.run.job_revision]
         _check_tries(attempts, policy, history)
-        _check_outcomes(attempts, journal, safe, history)
+        _check_outcomes(attempts, journal, safe, started, history)
     for (run_id, attempt), result in safe.items():
         if run_id not in ledger or attempt not in ledger[run_id].counted:
             history.violation(f"G5: the result {result.outcome} of {run_id}/{attempt} is lost")
@@ -173,7 +174,11 @@ def _check_tries(attempts: _Attempts, policy: Mapping[str, Any], history: Histor
 
 
 def _check_outcomes(
-    attempts: _Attempts, journal: Journal, safe: Mapping[Key, Result], history: History
+    attempts: _Attempts,
+    journal: Journal,
+    safe: Mapping[Key, Result],
+    started: set[Key],
+    history: History,
 ) -> None:
     run = attempts.run
     for attempt, (state, reason) in attempts.counted.items():
@@ -185,7 +190,8 @@ def _check_outcomes(
             continue
         if state == "timed_out" and reason == SWEPT:
             continue
-        if end not in ENDS[state]:
+        was_stopped_first = key not in started and state != "succeeded"
+        if end not in ENDS[state] and not was_stopped_first:
             history.violation(f"G4: {key} is {state}; its handler has {end or 'not ended'}")
         if result is not None and result.outcome != state:
             history.violation(f"G4: {key} is {state}; its node says {result.outcome}")

@@ -37,7 +37,7 @@ def check(
 
 def _remember_changes(database: SimDatabase, history: History) -> None:
     """Put the ledger's changes into the history, where they belong in time."""
-    now_ms, now = database.now(), history.events[-1].at
+    now_ms, now = database.now(), history.now
     for row in database.rows("SELECT * FROM sim_change ORDER BY seq"):
         told = " ".join(
             f"{key}={value}"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy import event
 
 from tests.simulation.history import History

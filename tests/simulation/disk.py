@@ -81,7 +81,6 @@ class SimSpool:
         )
 
     async def close(self) -> None:
-        await self._work()
         self._is_closed = True
 
     def _put(self, results: Sequence[Result]) -> None:

@@ -30,6 +30,11 @@ class History:
         self.violations: list[str] = []
         self.closed = False  # the world is being dismantled: nothing counts any more
 
+    @property
+    def now(self) -> float:
+        """Virtual seconds."""
+        return self._time()
+
     def next_seq(self) -> int:
         """A number greater than all before it."""
         self._seq += 1

@@ -52,8 +52,10 @@ class Process:
         return self.life is Life.DEAD
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
-        """Start a coroutine in this process."""
-        return self._loop.create_task(coroutine, name=name, context=self._context.copy())
+        """Start a coroutine in this process; an error that ends it is reported at once."""
+        task = self._loop.create_task(coroutine, name=name, context=self._context.copy())
+        task.add_done_callback(self._report, context=Context())
+        return task
 
     def freeze(self) -> None:
         if self.life is Life.RUNNING:
@@ -96,6 +98,11 @@ class Process:
             return True
         self._parked.append(handle)
         return False
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            told = {"message": f"{task.get_name()} of {self.name}", "exception": error}
+            self._loop.call_exception_handler(told)
 
     def _release(self) -> None:
         parked, self._parked = self._parked, []

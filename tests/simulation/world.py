@@ -46,7 +46,7 @@ NODES = 3
 class Options:
     """How long and how hard; the rest is in the seed."""
 
-    load_seconds: int = 60
+    load_seconds: int = 45
     chaos: bool = True
     admins: int = ADMINS
     nodes: int = NODES
@@ -58,7 +58,6 @@ class Outcome:
 
     seed: int
     violations: list[str]
-    surprises: list[str]
     digest: str
     virtual_seconds: float
     real_seconds: float
@@ -261,7 +260,6 @@ class _World:
         return Outcome(
             seed=self._seed,
             violations=self.history.violations,
-            surprises=self._operators.surprises,
             digest=self.history.digest(),
             virtual_seconds=self._loop.now,
             real_seconds=real_seconds,

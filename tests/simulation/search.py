@@ -1,0 +1,65 @@
+"""Many seeds at once, on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from tests.simulation.database import SimDatabase
+from tests.simulation.world import Options, Outcome, simulate
+
+_database: SimDatabase | None = None  # of this worker process
+
+
+def simulate_all(
+    seeds: Iterable[int],
+    options: Options,
+    *,
+    processes: int | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> Iterator[Outcome]:
+    """Outcomes as they come.
+
+    Args:
+        prepare: called once in each worker; a mutation that must be found, for example.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory,
+        ProcessPoolExecutor(
+            processes or len(os.sched_getaffinity(0)),
+            # Not forked: a worker must not inherit the caller's threads' locks.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(directory, prepare),
+        ) as pool,
+    ):
+        for future in as_completed([pool.submit(_simulate, seed, options) for seed in seeds]):
+            yield future.result()
+
+
+def simulate_one(seed: int, options: Options) -> Outcome:
+    """One seed, in this process."""
+    with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
+        database = SimDatabase(Path(directory))
+        try:
+            return simulate(seed, database, options)
+        finally:
+            database.close()
+
+
+def _begin(directory: str, prepare: Callable[[], None] | None) -> None:
+    global _database
+    own = Path(directory, str(os.getpid()))
+    own.mkdir()
+    _database = SimDatabase(own)
+    if prepare is not None:
+        prepare()
+
+
+def _simulate(seed: int, options: Options) -> Outcome:
+    assert _database is not None
+    return simulate(seed, _database, options)
