@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import audit
 
@@ -23,22 +24,21 @@ def write_audit(
     object_id: int | None,
     detail: Mapping[str, Any],
 ) -> None:
-    """Note a change.
+    """Note a change; the same note again is a transaction repeated after an unknown commit.
 
     Args:
         action: noun and past participle, "job.updated".
         detail: what a reader needs to understand it; never a secret.
     """
-    conn.execute(
-        sa.insert(audit).values(
-            id=id,
-            at=now_ms(conn),
-            user_id=actor.user_id or None,  # the command line is no stored person
-            user_name=actor.name[:100],
-            address=actor.address[:100],
-            action=action,
-            executor_id=executor_id,
-            object_id=object_id,
-            detail=json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
-        )
-    )
+    row = {
+        "id": id,
+        "at": now_ms(conn),
+        "user_id": actor.user_id or None,  # the command line is no stored person
+        "user_name": actor.name[:100],
+        "address": actor.address[:100],
+        "action": action,
+        "executor_id": executor_id,
+        "object_id": object_id,
+        "detail": json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
+    }
+    insert_rows(conn, audit, [row], columns=tuple(row), ignore_duplicates_of=("id",))

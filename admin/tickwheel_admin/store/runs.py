@@ -61,14 +61,16 @@ def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
 def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
     """Write a run that somebody asked for; returns the id of the run with its request key.
 
-    The same request, sent twice, is one run (guarantee G2).
+    The same request, sent twice, is one run (guarantee G2); so is the same insert, repeated after
+    a commit whose answer never came.
     """
+    same = [run.c.id == requested.id]
     if requested.request_key is not None:
-        standing = conn.execute(
-            sa.select(run.c.id).where(
-                run.c.job_id == requested.job_id, run.c.request_key == requested.request_key
-            )
-        ).scalar_one_or_none()
+        same.append(
+            sa.and_(run.c.job_id == requested.job_id, run.c.request_key == requested.request_key)
+        )
+    for condition in same:
+        standing = conn.execute(sa.select(run.c.id).where(condition)).scalar_one_or_none()
         if standing is not None:
             return int(standing)
     insert_rows(conn, run, [_run_row(requested)], columns=RUN_COLUMNS)
