@@ -296,7 +296,8 @@ def _tried_again(before: Run, done: Run, policy: RetryPolicy, *, now: int) -> Mo
     """To `done`, or back to queued for another try when the policy asks for one."""
     late = before.state not in LIVE  # a lost attempt's result came after all
     if (
-        done.state not in FAILURES
+        before.state in FINAL  # it has ended, and what follows from that has happened
+        or done.state not in FAILURES
         or done.tries > policy.retries
         or done.cancel_requested_at is not None
         or (done.state is RunState.LOST and not policy.on_lost)
