@@ -17,10 +17,13 @@ async def halved(
     write: Callable[[Sequence[T]], Awaitable[None]],
     give_up: Callable[[T, str], Awaitable[None]],
 ) -> None:
-    """Write the batch, or its halves, in order; hand a single row that is refused to `give_up`."""
+    """Write the batch, or its halves, in order; hand a single row that is refused to `give_up`.
+
+    An AssertionError is a row that our own rules refuse, such as an illegal move of a run.
+    """
     try:
         await write(batch)
-    except (Refused, IntegrityError) as error:
+    except (Refused, IntegrityError, AssertionError) as error:
         if len(batch) == 1:
             await give_up(batch[0], str(error))
             return
