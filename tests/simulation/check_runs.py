@@ -70,14 +70,23 @@ def check_runs(
         for row in database.rows("SELECT job_id, revision, config FROM job_revision")
     }
     safe: dict[Key, Result] = {key: result for disk in disks for key, result in disk.ever.items()}
+    may_be_unsafe = any(disk.was_full for disk in disks)
     started = {(start.run, start.attempt) for start in journal.starts}
     _check_moves(database, history)
     _check_starts(journal, ledger, history)
     _check_backoff(database, ledger, policies, history)
+    known_late = {
+        row.id
+        for row in database.rows(
+            "SELECT id FROM sim_change WHERE what = 'run' AND old_state = 'lost'"
+        )
+    }
     for attempts in ledger.values():
         policy = policies[attempts.run.job_id, attempts.run.job_revision]
-        _check_tries(attempts, policy, history)
+        _check_tries(attempts, policy, known_late, history)
         _check_outcomes(attempts, journal, safe, started, history)
+        if not may_be_unsafe:
+            _check_safety(attempts, safe, history)
     for (run_id, attempt), result in safe.items():
         if run_id not in ledger or attempt not in ledger[run_id].counted:
             history.violation(f"G5: the result {result.outcome} of {run_id}/{attempt} is lost")
@@ -153,7 +162,9 @@ def _check_backoff(
             history.violation(f"G7: attempt {claim.id}/{claim.attempt} came before its backoff")
 
 
-def _check_tries(attempts: _Attempts, policy: Mapping[str, Any], history: History) -> None:
+def _check_tries(
+    attempts: _Attempts, policy: Mapping[str, Any], known_late: set[int], history: History
+) -> None:
     run = attempts.run
     name = f"run {run.id} ({run.state})"
     if run.state not in FINAL:
@@ -164,6 +175,8 @@ def _check_tries(attempts: _Attempts, policy: Mapping[str, Any], history: Histor
     if run.tries > most:
         history.violation(f"G7: {name} was tried {run.tries} times of {most}")
     may_retry = run.state in ("failed", "timed_out") or (run.state == "lost" and policy["on_lost"])
+    if run.id in known_late:
+        may_retry = False  # it had ended as lost, and a run ends once
     if may_retry and run.tries < most and run.cancel_requested_at is None:
         history.violation(f"G7: {name} was tried only {run.tries} times of {most}")
     for row in attempts.earlier:
@@ -197,3 +210,11 @@ def _check_outcomes(
             history.violation(f"G4: {key} is {state}; its node says {result.outcome}")
         if state == "succeeded" and json.loads(run.result or "null") != returned_by(*key):
             history.violation(f"G4: {key} has the result {run.result}")
+
+
+def _check_safety(attempts: _Attempts, safe: Mapping[Key, Result], history: History) -> None:
+    """What was recorded as a node's word was safe on its disk before it was sent."""
+    for attempt, (state, reason) in attempts.counted.items():
+        key = (attempts.run.id, attempt)
+        if state != "lost" and reason != SWEPT and key not in safe:
+            history.violation(f"G5: the result {state} of {key} was sent and never on a disk")

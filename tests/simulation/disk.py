@@ -29,6 +29,7 @@ class SimDisk:
         self.random = random
         self.history = history
         self.is_full = False
+        self.was_full = False  # at some time: then results may have been sent unsafe
         self.entries: dict[Key, _Entry] = {}
         self.ever: dict[Key, Result] = {}  # all that was ever confirmed as safe
 
@@ -90,4 +91,5 @@ class SimSpool:
     async def _work(self) -> None:
         await asyncio.sleep(self._disk.random.uniform(0.0005, 0.01))
         if self._disk.is_full:
+            self._disk.was_full = True
             raise SpoolError("no space left on device")

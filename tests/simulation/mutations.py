@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain import planning, reports
 from tickwheel_admin.domain import run as runs
-from tickwheel_admin.engine import claim, leases, recording, sweeper
-from tickwheel_admin.store import jobs, triggers
+from tickwheel_admin.engine import claim, recording, sweeper
 from tickwheel_admin.store import runs as store_runs
+from tickwheel_admin.store import triggers
 from tickwheel_admin.store.tables import run as run_table
 from tickwheel_executor import delivery, node
 
@@ -174,9 +174,7 @@ def planner_starts_from_now() -> None:
     def plan(schedule: Any, *, next_fire_at: int, now: int, until: int, misfire: Any) -> Any:
         if next_fire_at < now - planning.MISFIRE_THRESHOLD_MS:
             next_fire_at = schedule.next_after(now) or next_fire_at
-        return original(
-            schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire
-        )
+        return original(schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire)
 
     from tickwheel_admin.engine import planner
 
@@ -209,8 +207,6 @@ def edits_leave_fires_that_are_planned() -> None:
     """G11: what was planned ahead under the old version stays."""
     from tickwheel_admin.services import job_edits
 
-    original = jobs.delete_unclaimed_fires
-    del original
     job_edits.jobs.delete_unclaimed_fires = lambda conn, trigger_id, *, after: 0
 
 
@@ -223,11 +219,6 @@ def claims_come_early() -> None:
     """A run is claimed half a second before it is due."""
     original = claim.now_ms
     claim.now_ms = lambda conn: original(conn) + 500
-
-
-def admins_trust_themselves_at_once() -> None:
-    """Leases are ended by an admin that just came back from a freeze or an outage."""
-    leases.Leases.may_expire = lambda self: True  # type: ignore[method-assign]
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

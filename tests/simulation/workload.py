@@ -32,6 +32,7 @@ _COST = {
     "stubborn": 5.0,
     "chatty": 0.6,
 }
+ENDLESS = "endless"
 _UTILISATION = 0.35  # of an executor's slots; what faults hold up must be made up for
 _RATES = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
 
@@ -59,6 +60,9 @@ def make_jobs(
             budget -= used
             fires -= used / _COST[handler]
             jobs.append((executor, job))
+        # Never ends by itself and has no timeout: only a cancel that arrives ends its runs.
+        endless = _job(random, f"{executor}-{ENDLESS}", "hanging")
+        jobs.append((executor, endless | {"timeout_seconds": None}))
     return jobs
 
 
@@ -129,6 +133,7 @@ class Operators:
         self._random = random
         self._history = history
         self._actions: list[Callable[[AdminHost], Any]] = [self._run_now] * 4 + [self._cancel] * 3
+        self._actions.append(self._run_endlessly)
         if not calm:
             self._actions += [self._retry, self._pause, self._resume, self._resume, self._edit]
             self._actions += [self._edit, self._delete] if random.random() < 0.3 else [self._edit]
@@ -153,6 +158,17 @@ class Operators:
                 ):
                     break
                 await asyncio.sleep(0.5)
+
+    async def cancel_endless(self) -> None:
+        """Ask once for the end of every run that would never end by itself."""
+        for row in self._database.rows(
+            "SELECT run.id FROM run JOIN job ON job.id = run.job_id WHERE job.name LIKE ?"
+            " AND run.state IN ('queued', 'dispatched', 'running')"
+            " AND run.cancel_requested_at IS NULL ORDER BY run.id",
+            (f"%-{ENDLESS}",),
+        ):
+            admin = next(admin for admin in self._admins if admin.is_up)
+            await self._try(lambda admin, run=row.id: admin.runs.cancel(OPERATOR, run), admin)
 
     async def _try(self, action: Callable[[AdminHost], Any], admin: AdminHost) -> bool:
         try:
@@ -182,6 +198,17 @@ class Operators:
         run_id = await admin.jobs.run_now(OPERATOR, request.job_id, request_key=request.key)
         request.answers.append(run_id)
         self._history.note("operator", f"asked for run {run_id} ({request.key})")
+
+    async def _run_endlessly(self, admin: AdminHost) -> None:
+        rows = self._database.rows(
+            "SELECT id FROM job WHERE name LIKE ? AND deleted_at = 0 ORDER BY id", (f"%-{ENDLESS}",)
+        )
+        if not rows:
+            return
+        run_id = await admin.jobs.run_now(OPERATOR, self._random.choice(rows).id)
+        await asyncio.sleep(self._random.uniform(0.0, 8))
+        self._history.note("operator", f"cancels run {run_id}, which is endless")
+        await admin.runs.cancel(OPERATOR, run_id)
 
     async def _cancel(self, admin: AdminHost) -> None:
         rows = self._database.rows(
@@ -238,5 +265,8 @@ class Operators:
             await admin.jobs.delete(OPERATOR, job_id)
 
     def _some_job(self) -> int | None:
-        rows = self._database.rows("SELECT id FROM job WHERE deleted_at = 0 ORDER BY id")
+        rows = self._database.rows(
+            "SELECT id FROM job WHERE deleted_at = 0 AND name NOT LIKE ? ORDER BY id",
+            (f"%-{ENDLESS}",),
+        )
         return self._random.choice(rows).id if rows else None

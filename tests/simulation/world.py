@@ -230,6 +230,7 @@ class _World:
                 for what in stuck:
                     self.history.violation(f"G3: stuck: {what}")
                 return
+            await self._operators.cancel_endless()
             await asyncio.sleep(1)
         await asyncio.sleep(2)
 
