@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ def check_fires(database: SimDatabase, history: History) -> None:
     fires: defaultdict[int, list[Any]] = defaultdict(list)
     for row in database.rows("SELECT * FROM run WHERE trigger_id IS NOT NULL ORDER BY id"):
         fires[row.trigger_id].append(row)
-    triggers = _triggers(database)
+    triggers = _triggers(database, fires)
     edits = _edits(database)
     for trigger_id in fires.keys() - triggers.keys():
         history.violation(f"G2: fires of trigger {trigger_id}, which there never was")
@@ -49,14 +49,15 @@ def check_fires(database: SimDatabase, history: History) -> None:
         for row in rows:
             _check_policy(trigger, row, rows, history)
             revision = 1 + sum(1 for at in edits[trigger.job_id] if at < row.scheduled_at)
-            if row.job_revision != revision:
+            undone = any(_was_undone(row, at) for at in edits[trigger.job_id])
+            if row.job_revision != revision and not undone:
                 history.violation(
                     f"G11: run {row.id} for {row.scheduled_at} has revision {row.job_revision},"
                     f" the job was at {revision}"
                 )
 
 
-def _triggers(database: SimDatabase) -> dict[int, _Trigger]:
+def _triggers(database: SimDatabase, fires: Mapping[int, Sequence[Any]]) -> dict[int, _Trigger]:
     deleted = {
         (row.job_id, row.at)
         for row in database.rows("SELECT job_id, at FROM sim_change WHERE what = 'job-'")
@@ -70,8 +71,20 @@ def _triggers(database: SimDatabase) -> dict[int, _Trigger]:
             trigger.periods[-1].until = row.at
             trigger.periods[-1].ended_by_deletion = (row.job_id, row.at) in deleted
         if row.what != "trigger-" and row.next_fire_at is not None:
-            trigger.periods.append(_Period(after=row.at, spec=json.loads(row.spec)))
+            # What somebody cancelled before its instant stays, and planning goes on after it.
+            standing = [each.scheduled_at for each in fires[row.id] if _was_undone(each, row.at)]
+            after = max([row.at, *standing])
+            trigger.periods.append(_Period(after=after, spec=json.loads(row.spec)))
     return triggers
+
+
+def _was_undone(row: Any, at: int) -> bool:
+    """Whether the run was planned ahead and had been cancelled before its instant by then."""
+    return (
+        row.state == "cancelled"
+        and row.attempt == 0
+        and row.created_at <= row.ended_at <= at < row.scheduled_at
+    )
 
 
 def _edits(database: SimDatabase) -> defaultdict[int, list[int]]:
@@ -95,6 +108,7 @@ def _check_instants(trigger: _Trigger, rows: list[Any], history: History, *, now
             possible |= set(_instants(trigger, period.spec, after=period.after, until=ahead))
         else:
             due |= instants
+            possible |= {row.scheduled_at for row in rows if _was_undone(row, until)}
     told = Counter(instant for row in rows for instant in _told_by(trigger, row, history))
     for instant in sorted(due | told.keys()):
         if instant in due and told[instant] == 0:
