@@ -98,6 +98,8 @@ async def preview_schedule(request: web.Request) -> web.Response:
     """When the schedule being typed fires: in words, with the next five fires."""
     set_reader(request)
     form = form_as_sent(dict(request.query))
+    if form["when"] == "none":
+        return web.Response()
     context: dict[str, Any] = {"problem": None, "words": "", "fires": []}
     try:
         raw = trigger_of_form(form)

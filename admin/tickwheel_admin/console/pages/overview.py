@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
 
 from aiohttp import web
 
 from tickwheel_admin.console.charts import column_chart, trend
 from tickwheel_admin.console.reader import READER, set_reader
-from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.rendering import BLOCK_HEADER, render
+from tickwheel_admin.domain.errors import NotFound
+from tickwheel_admin.domain.trigger import Trigger
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.overview import OverviewData
+from tickwheel_admin.services.job_lists import fires_of
+from tickwheel_admin.services.overview import NextFire, OverviewData
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, EXECUTORS, OVERVIEW
+from tickwheel_admin.web.keys import CONFIG, EXECUTORS, JOBS, OVERVIEW
 from tickwheel_admin.web.routes import Routes
 
 HOUR_MS = 3_600_000
 KINDS = ("succeeded", "failed", "timed_out", "other")  # of the outcome chart, from the bottom up
 
+MOST_FIRES = 60  # of one job; more would be a line of dots that touch
+
 routes = Routes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One job's fires of the next hour."""
+
+    job_id: int
+    name: str
+    first_at: int
+    fires: list[tuple[float, int]]  # position in per cent, instant
+    is_dense: bool  # there are more than are shown
 
 
 @routes.get("/", permission=Permission.VIEW)
@@ -47,7 +64,7 @@ async def show_overview(request: web.Request) -> web.Response:
             "totals": {kind: sum(getattr(b, kind) for b in data.buckets) for kind in KINDS},
             "succeeded_24h": succeeded,
             "trends": _trends(data),
-            "lanes": _lanes(data.next_fires),
+            "lanes": await _lanes(request, data.next_fires),
             "ticks": _ticks(),
         },
     )
@@ -66,14 +83,41 @@ def _trends(data: OverviewData) -> dict[str, tuple[str, str]]:
     }
 
 
-def _lanes(fires: Sequence[tuple[int, int, str]]) -> list[dict[str, Any]]:
+async def _lanes(request: web.Request, next_fires: Sequence[NextFire]) -> list[Lane]:
     """The next hour's fires, job by job, the one that fires first on top."""
-    now_at = READER.get().now_at
-    lanes: dict[int, dict[str, Any]] = {}
-    for at, job_id, name in sorted(fires):
-        lane = lanes.setdefault(job_id, {"job_id": job_id, "name": name, "fires": []})
-        lane["fires"].append((round(100 * max(at - now_at, 0) / HOUR_MS, 2), at))
-    return list(lanes.values())
+    if request.headers.get(BLOCK_HEADER, "lanes") != "lanes":
+        return []
+    actor, now_at = actor_of(request), READER.get().now_at
+    names = {fire.job_id: fire.job_name for fire in sorted(next_fires)}
+    lanes = []
+    for job_id, name in names.items():
+        try:
+            triggers = (await request.app[JOBS].get(actor, job_id)).item.triggers
+        except NotFound:
+            continue  # deleted since
+        fires = sorted(
+            at
+            for trigger in triggers
+            if trigger.next_fire_at is not None
+            for at in islice(_within_an_hour(trigger, trigger.next_fire_at, now_at), MOST_FIRES + 1)
+        )
+        if fires:
+            lanes.append(
+                Lane(
+                    job_id=job_id,
+                    name=name,
+                    first_at=fires[0],
+                    fires=[(_position(at, now_at), at) for at in fires[:MOST_FIRES]],
+                    is_dense=len(fires) > MOST_FIRES,
+                )
+            )
+    return lanes
+
+
+def _within_an_hour(trigger: Trigger, first_at: int, now_at: int) -> Iterator[int]:
+    # The first fire anchors a fixed rate that has no anchor of its own.
+    fires = fires_of(trigger.spec, saved_at=first_at, after=first_at - 1)
+    return takewhile(lambda at: at < now_at + HOUR_MS, fires)
 
 
 def _ticks() -> list[tuple[float, int]]:
@@ -81,6 +125,9 @@ def _ticks() -> list[tuple[float, int]]:
     now_at = READER.get().now_at
     step = HOUR_MS // 6
     first = (now_at // step + 1) * step
-    return [
-        (round(100 * (at - now_at) / HOUR_MS, 2), at) for at in range(first, first + HOUR_MS, step)
-    ]
+    return [(_position(at, now_at), at) for at in range(first, first + HOUR_MS, step)]
+
+
+def _position(at: int, now_at: int) -> float:
+    """Per cent of the hour."""
+    return round(100 * max(at - now_at, 0) / HOUR_MS, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -166,45 +166,56 @@ async def _retry_form(
     )
 
 
-def _phases(run: Run) -> list[dict[str, Any]]:
-    """Scheduled, queued, dispatched, running, finished: what each took and which one it is in."""
-    was_sent = run.dispatched_at is not None and run.attempt > 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One step on a run's way."""
+
+    key: str
+    look: str = ""  # class: done, current, waiting, or how the run ended; "": not reached
+    at: int | None = None  # when it was reached
+    ms: int | None = None  # how long it took
+    since: int | None = None  # it is going on since
+
+
+def _phases(run: Run) -> list[Phase]:
+    """Scheduled, queued, sent, running, finished: what each took and which one it is in."""
     waits = run.state is RunState.QUEUED
-    ended = run.state if run.state in FINAL else None
-    started = run.started_at if not waits else None
-    sent = run.dispatched_at if was_sent and not waits else None
+    final = run.state in FINAL
+    sent = None if waits else run.dispatched_at
+    started = None if waits else run.started_at
+    queued_until = sent if sent is not None else (run.ended_at if final else None)
+    end_look = "done" if run.state is RunState.SUCCEEDED else run.state.value
     return [
-        {"key": "scheduled", "is": "done", "at": run.scheduled_at},
-        {
-            "key": "queued",
-            "is": "waiting" if waits else "done",
-            "ms": None if sent is None else max(sent - run.scheduled_at, 0),
-            "since": run.scheduled_at if waits else None,
-        },
-        {
-            "key": "dispatched",
-            "is": _is(sent is not None, run.state is RunState.DISPATCHED),
-            "ms": None if sent is None or started is None else max(started - sent, 0),
-            "since": None,
-        },
-        {
-            "key": "running",
-            "is": _is(started is not None, run.state is RunState.RUNNING),
-            "ms": None if started is None or run.ended_at is None else run.ended_at - started,
-            "since": started if run.state is RunState.RUNNING else None,
-        },
-        {
-            "key": "finished",
-            "is": "" if ended is None else ("done" if ended is RunState.SUCCEEDED else ended.value),
-            "at": run.ended_at if ended is not None else None,
-        },
+        Phase(key="scheduled", look="done", at=run.scheduled_at),
+        Phase(
+            key="queued",
+            look="waiting" if waits else "done",
+            ms=_between(run.scheduled_at, queued_until),
+            since=run.scheduled_at if waits else None,
+        ),
+        Phase(
+            key="dispatched",
+            look=_look(sent is not None, run.state is RunState.DISPATCHED),
+            ms=_between(sent, started),
+        ),
+        Phase(
+            key="running",
+            look=_look(started is not None, run.state is RunState.RUNNING),
+            ms=_between(started, run.ended_at),
+            since=started if run.state is RunState.RUNNING else None,
+        ),
+        Phase(key="finished", look=end_look if final else "", at=run.ended_at if final else None),
     ]
 
 
-def _is(reached: bool, current: bool) -> str:
+def _look(reached: bool, current: bool) -> str:
     if current:
         return "current"
     return "done" if reached else ""
+
+
+def _between(start: int | None, end: int | None) -> int | None:
+    return None if start is None or end is None else max(end - start, 0)
 
 
 async def _detail(request: web.Request) -> RunDetail:

@@ -103,7 +103,7 @@ function flush() {
     view.firstElementChild.remove();
   }
   counter.textContent = count.toLocaleString(language);
-  if (following) view.scrollTop = view.scrollHeight;
+  if (following) scrollToEnd();
   if (location.hash.startsWith('#L')) markLine(location.hash.slice(1), true);
 }
 
@@ -149,11 +149,17 @@ addEventListener('pageshow', open);
 
 // --- following, finding, marking ---
 
+// Boxes that were never shown have an assumed height: the end moves when they are drawn.
+function scrollToEnd(again = 3) {
+  view.scrollTop = view.scrollHeight;
+  if (again) requestAnimationFrame(() => { if (following) scrollToEnd(again - 1); });
+}
+
 function setFollowing(value) {
   following = value;
   followButton.setAttribute('aria-pressed', value);
   followButton.classList.toggle('primary', value);
-  if (value) view.scrollTop = view.scrollHeight;
+  if (value) scrollToEnd();
 }
 followButton.addEventListener('click', () => setFollowing(!following));
 view.addEventListener('wheel', (event) => { if (event.deltaY < 0) setFollowing(false); }, {passive: true});
