@@ -303,7 +303,10 @@ def _tried_again(before: Run, done: Run, policy: RetryPolicy, *, now: int) -> Mo
         or (done.state is RunState.LOST and not policy.on_lost)
     ):
         return Move(before=before, after=done, unarchived=late)
-    due_at = before.due_at if late else now + policy.delay_after(done.tries)
+    due_at = now + policy.delay_after(done.tries)
+    if late:  # the try that its loss brought about, but no sooner after the failure than asked for
+        ended_at = now if done.ended_at is None else done.ended_at
+        due_at = max(before.due_at, ended_at + policy.delay_after(done.tries))
     after = replace(
         done, state=RunState.QUEUED, due_at=due_at, reason=f"retry_after_{done.state.value}"
     )
