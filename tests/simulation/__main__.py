@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.search import simulate_all, simulate_one
 from tests.simulation.world import Options, Outcome
 
@@ -36,6 +37,18 @@ def report(outcomes: Iterable[Outcome]) -> int:
     return failed
 
 
+def report_mutations(seeds: int, options: Options) -> int:
+    """Print which seeds notice each mutation; returns how many no seed noticed."""
+    unseen = 0
+    for name, mutate in MUTATIONS.items():
+        outcomes = simulate_all(range(1, seeds + 1), options, prepare=mutate)
+        failing = [outcome for outcome in outcomes if outcome.violations]
+        unseen += not failing
+        example = f": {failing[0].violations[0]}" if failing else ""
+        print(f"{name}: noticed by {len(failing)} of {seeds} seeds{example}", flush=True)
+    return unseen
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds (default: 100)")
@@ -43,8 +56,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--verbose", action="store_true", help="print the history of each seed")
     parser.add_argument("--load", type=int, default=Options().load_seconds, metavar="SECONDS")
+    parser.add_argument(
+        "--mutations", action="store_true", help="switch guarantees off, to see it noticed"
+    )
     arguments = parser.parse_args()
     options = Options(load_seconds=arguments.load)
+    if arguments.mutations:
+        return report_mutations(arguments.seeds, options)
     if arguments.seed is None:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         return 1 if report(simulate_all(seeds, options)) else 0

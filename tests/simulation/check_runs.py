@@ -198,7 +198,7 @@ def _check_outcomes(
         key = (run.id, attempt)
         result, end = safe.get(key), journal.ends.get(key)
         if state == "lost":
-            if result is not None and attempt == run.attempt:
+            if result is not None and attempt == run.attempt and run.state == "lost":
                 history.violation(f"G5: {key} is lost; its node has {result.outcome} on disk")
             continue
         if state == "timed_out" and reason == SWEPT:

@@ -57,6 +57,7 @@ class SimSpool:
             if entry.owner is not self and entry.owner.is_abandoned:
                 entry.owner = self
                 adopted.append(entry.result)
+                self._disk.ever[entry.result.run, entry.result.attempt] = entry.result
         if adopted:
             keys = " ".join(f"{result.run}/{result.attempt}" for result in adopted)
             self._disk.history.note(self._process.name, f"adopts {keys}")

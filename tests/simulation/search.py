@@ -37,8 +37,11 @@ def simulate_all(
             initargs=(directory, prepare),
         ) as pool,
     ):
-        for future in as_completed([pool.submit(_simulate, seed, options) for seed in seeds]):
-            yield future.result()
+        try:
+            for future in as_completed([pool.submit(_simulate, seed, options) for seed in seeds]):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # the caller may have seen enough
 
 
 def simulate_one(seed: int, options: Options) -> Outcome:
