@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.database import Database
@@ -45,7 +46,15 @@ def all_runs(conn: sa.Connection) -> list[sa.Row]:
     return list(conn.execute(sa.select(tables.run).order_by(tables.run.c.id)))
 
 
-TEXTS = ["plain", "", "quote ' and \" and \\", "汉字 😀", "line\nbreak", "%s :rows {x}", "x" * 70_000]
+TEXTS = [
+    "plain",
+    "",
+    "quote ' and \" and \\",
+    "汉字 😀",
+    "line\nbreak",
+    "%s :rows {x}",
+    "x" * 70_000,
+]
 
 
 def test_text_numbers_and_nulls_survive(database: Database) -> None:
@@ -67,9 +76,7 @@ def test_duplicates_are_left_alone(database: Database) -> None:
     again = run_row(2, trigger_id=7, scheduled_at=5, message="second")
     other = run_row(3, trigger_id=7, scheduled_at=6)
     for rows in ([first], [again, other]):
-        database.run_sync(
-            insert_rows, tables.run, rows, columns=COLUMNS, ignore_duplicates_of=key
-        )
+        database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS, ignore_duplicates_of=key)
 
     stored = database.read_sync(all_runs)
 

@@ -1,0 +1,294 @@
+"""An engine on a real database, with sockets that only remember what was sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.job_input import config_to_json
+from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.nodes import Arrival
+from tickwheel_admin.store.runs import insert_fires, run_from_row
+from tickwheel_shared.protocol import Accepted, FromNode, Message, Outcome, Result, RunRequest
+
+T = TypeVar("T", bound=Message)
+
+
+@dataclass
+class FakeSession:
+    """A node's socket: keeps what was sent to the node."""
+
+    node_id: int
+    executor_id: int
+    sent: list[Message] = field(default_factory=list)
+    is_open: bool = True
+
+    def send(self, messages: Sequence[Message]) -> None:
+        self.sent += messages
+
+    def opened(self) -> None:
+        self.is_open = True
+
+    def take(self, kind: type[T]) -> list[T]:
+        """Messages of one kind sent since the last call."""
+        taken = [message for message in self.sent if isinstance(message, kind)]
+        self.sent = [message for message in self.sent if not isinstance(message, kind)]
+        return taken
+
+
+class FakeLinks:
+    """The engine's view of all sockets."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[int, FakeSession] = {}
+        self.disconnected: list[int] = []
+
+    def connected(self) -> Mapping[int, int]:
+        return {s.node_id: s.executor_id for s in self.sessions.values() if s.is_open}
+
+    def heard(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.sessions, 1)
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> bool:
+        session = self.sessions.get(node_id)
+        if session is not None:
+            session.send(messages)
+        return session is not None
+
+    def acknowledge(self, renewed: Mapping[int, int]) -> None:
+        pass
+
+    def disconnect(self, node_id: int, reason: str) -> None:
+        self.disconnected.append(node_id)
+
+
+_new_id = count(1)
+
+
+class Admin:
+    """One admin of the cluster under test."""
+
+    def __init__(self, database: Database, *, admin_id: int = 1) -> None:
+        self.database = database
+        self.links = FakeLinks()
+        self.events = Events()
+        self.admin_id = admin_id
+        token = count()
+        self.engine = Engine(
+            database,
+            Ids(database),
+            self.links,
+            self.events,
+            admin_id=admin_id,
+            name=f"admin-{admin_id}",
+            url=f"http://admin-{admin_id}",
+            version="test",
+            random=random.Random(admin_id),
+            new_token=lambda: f"token-{admin_id}-{next(token)}",
+            retention_days=30,
+        )
+
+    async def add_node(
+        self, executor_id: int, *, name: str = "node", slots: int = 10, handlers: str = "hello"
+    ) -> FakeSession:
+        node_key = f"{next(_new_id):032x}"
+        admitted = await self.engine.membership.admit(
+            Arrival(
+                executor_id=executor_id,
+                node_key=node_key,
+                name=name,
+                sdk="test/1",
+                slots=slots,
+                handlers=handlers.split(),
+                labels={},
+                address="127.0.0.1",
+            )
+        )
+        session = FakeSession(admitted.node_id, executor_id)
+        self.links.sessions[admitted.node_id] = session
+        return session
+
+    async def say(self, session: FakeSession, *messages: FromNode) -> None:
+        """The node says something, and it is recorded."""
+        self.engine.recorder.receive(session, messages)
+        while await self.engine.recorder.run_once():
+            pass
+
+    async def dispatch(self, session: FakeSession) -> list[RunRequest]:
+        await self.engine.dispatcher.run_once()
+        return session.take(RunRequest)
+
+
+async def create_schema(database: Database) -> None:
+    await database.run(tables.metadata.create_all)
+
+
+async def now(database: Database) -> int:
+    return await database.read(now_ms)
+
+
+async def add_job(
+    database: Database,
+    *,
+    executor_id: int = 1,
+    triggers: Sequence[tuple[TriggerSpec, int]] = (),
+    **config: Any,
+) -> int:
+    """A job with its triggers and their next fires; returns its id."""
+    job_id = next(_new_id)
+    values = {"name": f"job-{job_id}", "handler": "hello"} | config
+    await database.run(_insert_job, job_id, executor_id, JobConfig(**values), triggers)
+    return job_id
+
+
+def _insert_job(
+    conn: sa.Connection,
+    job_id: int,
+    executor_id: int,
+    config: JobConfig,
+    triggers: Sequence[tuple[TriggerSpec, int]],
+) -> None:
+    at = now_ms(conn)
+    if conn.execute(sa.select(tables.executor.c.id).filter_by(id=executor_id)).first() is None:
+        conn.execute(
+            sa.insert(tables.executor).values(
+                id=executor_id,
+                name=f"executor-{executor_id}",
+                description="",
+                token_hash=f"hash-{executor_id}",
+                created_at=at,
+                deleted_at=0,
+            )
+        )
+    conn.execute(
+        sa.insert(tables.job).values(
+            id=job_id,
+            executor_id=executor_id,
+            name=config.name,
+            handler=config.handler,
+            owner="",
+            tags="",
+            revision=1,
+            paused=False,
+            route_cursor=0,
+            created_at=at,
+            updated_at=at,
+            deleted_at=0,
+        )
+    )
+    conn.execute(
+        sa.insert(tables.job_revision).values(
+            job_id=job_id,
+            revision=1,
+            config=config_to_json(config),
+            created_at=at,
+            created_by="test",
+        )
+    )
+    for spec, next_fire_at in triggers:
+        trigger_id = next(_new_id)
+        conn.execute(
+            sa.insert(tables.trigger).values(
+                id=trigger_id,
+                job_id=job_id,
+                executor_id=executor_id,
+                bucket=trigger_id % 16,
+                spec=spec_to_json(spec),
+                paused=False,
+                state=TriggerState.ACTIVE.value,
+                next_fire_at=next_fire_at,
+                version=1,
+                created_at=next_fire_at,
+            )
+        )
+
+
+async def add_run(database: Database, job_id: int, **changes: Any) -> int:
+    """A queued run that is due now; returns its id."""
+    run_id = next(_new_id)
+    at = await now(database)
+    values: dict[str, Any] = {
+        "id": run_id,
+        "executor_id": 1,
+        "job_id": job_id,
+        "job_revision": 1,
+        "trigger_id": None,
+        "origin": Origin.MANUAL,
+        "scheduled_at": at,
+        "created_at": at,
+        "state": RunState.QUEUED,
+        "due_at": at,
+    }
+    await database.run(insert_fires, [Run(**(values | changes))])
+    return run_id
+
+
+async def get_run(database: Database, run_id: int) -> Run:
+    return await database.read(
+        lambda conn: run_from_row(
+            conn.execute(sa.select(tables.run).where(tables.run.c.id == run_id)).one()
+        )
+    )
+
+
+async def all_runs(database: Database) -> list[Run]:
+    return await database.read(
+        lambda conn: [
+            run_from_row(row)
+            for row in conn.execute(
+                sa.select(tables.run).order_by(tables.run.c.scheduled_at, tables.run.c.id)
+            )
+        ]
+    )
+
+
+async def in_use(database: Database, node_id: int) -> int:
+    return await database.read(
+        lambda conn: conn.execute(
+            sa.select(tables.node.c.in_use).where(tables.node.c.id == node_id)
+        ).scalar_one()
+    )
+
+
+async def change(database: Database, table: sa.Table, row_id: int, **values: Any) -> None:
+    """Set columns of one row, as time or an accident would have."""
+    statement = sa.update(table).where(table.c.id == row_id).values(**values)
+    await database.run(lambda conn: conn.execute(statement).close())
+
+
+def accepted(request: RunRequest, **changes: Any) -> Accepted:
+    values = {"run": request.run, "attempt": request.attempt, "token": request.token}
+    return Accepted(**(values | changes))
+
+
+def result(
+    request: RunRequest,
+    outcome: Outcome = Outcome.SUCCEEDED,
+    *,
+    value: object = None,
+    **changes: Any,
+) -> Result:
+    values: dict[str, Any] = {
+        "run": request.run,
+        "attempt": request.attempt,
+        "token": request.token,
+        "outcome": outcome,
+        "duration_ms": 5,
+        "result": msgspec.Raw(msgspec.json.encode(value)),
+    }
+    return Result(**(values | changes))

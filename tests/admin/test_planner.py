@@ -1,0 +1,180 @@
+"""Planning: every instant once, misfires by policy, and no trigger that holds up another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import Admin, add_job, all_runs, change, create_schema, now
+from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Database
+
+SECOND = 1_000
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url)
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def admin(database: Database) -> Admin:
+    admin = Admin(database)
+    await admin.engine.membership.enter()
+    return admin
+
+
+def every(seconds: float, misfire: MisfirePolicy = MisfirePolicy.FIRE_ONCE) -> TriggerSpec:
+    return TriggerSpec(
+        kind=TriggerKind.FIXED_RATE, every_ms=round(seconds * SECOND), misfire=misfire
+    )
+
+
+async def the_trigger(database: Database) -> sa.Row:
+    return await database.read(lambda conn: conn.execute(sa.select(tables.trigger)).one())
+
+
+async def test_fires_are_planned_ahead_and_once(database: Database, admin: Admin) -> None:
+    start = await now(database)
+    await add_job(database, triggers=[(every(0.5), start)])
+
+    await admin.engine.planner.run_once()
+    await admin.engine.planner.run_once()
+
+    runs = await all_runs(database)
+    assert 4 <= len(runs) <= 20
+    assert [run.scheduled_at for run in runs] == [start + 500 * i for i in range(len(runs))]
+    assert all(run.state is RunState.QUEUED and run.due_at == run.scheduled_at for run in runs)
+    assert (await the_trigger(database)).next_fire_at == start + 500 * len(runs)
+
+
+async def test_many_admins_plan_each_instant_once(database: Database) -> None:
+    start = await now(database)
+    admins = [Admin(database, admin_id=i) for i in range(1, 5)]
+    await admins[0].engine.membership.enter()
+    for _ in range(20):
+        await add_job(database, triggers=[(every(0.2), start - 2 * SECOND)])
+
+    for _ in range(3):
+        await asyncio.gather(*(admin.engine.planner.run_once() for admin in admins))
+
+    runs = await all_runs(database)
+    fired = {(run.trigger_id, run.scheduled_at) for run in runs}
+    assert len(fired) == len(runs)
+    per_trigger = {}
+    for trigger_id, at in sorted(fired, key=lambda pair: (pair[0] or 0, pair[1])):
+        per_trigger.setdefault(trigger_id, []).append(at)
+    for instants in per_trigger.values():
+        assert instants == list(range(instants[0], instants[-1] + 1, 200))
+
+
+@pytest.mark.parametrize(
+    ("policy", "caught_up", "summarised"),
+    [
+        (MisfirePolicy.FIRE_ONCE, 1, True),
+        (MisfirePolicy.SKIP, 0, True),
+        (MisfirePolicy.FIRE_ALL, 60, False),
+    ],
+)
+async def test_misfires(
+    database: Database, admin: Admin, policy: MisfirePolicy, caught_up: int, summarised: bool
+) -> None:
+    start = await now(database) - 65 * SECOND
+    await add_job(database, triggers=[(every(1, policy), start)])
+
+    await admin.engine.planner.run_once()
+
+    runs = await all_runs(database)
+    misfired = [r for r in runs if r.origin is Origin.MISFIRE and r.state is RunState.QUEUED]
+    skipped = [r for r in runs if r.state is RunState.SKIPPED]
+    # The threshold moves with the clock while the test runs.
+    assert caught_up <= len(misfired) <= caught_up + (3 if policy is MisfirePolicy.FIRE_ALL else 0)
+    assert len(skipped) == summarised
+    told = sum(json.loads(run.message or "")["missed"] for run in skipped)
+    on_time = [r for r in runs if r.origin is Origin.SCHEDULE]
+    covered = told + len(misfired) + len(on_time)
+    assert (await the_trigger(database)).next_fire_at == start + covered * SECOND
+
+
+async def test_forty_days_of_downtime_are_counted_to_a_thousand(
+    database: Database, admin: Admin
+) -> None:
+    start = await now(database) - 40 * 86_400 * SECOND
+    await add_job(database, triggers=[(every(1, MisfirePolicy.SKIP), start)])
+
+    await admin.engine.planner.run_once()
+
+    [skipped] = [r for r in await all_runs(database) if r.state is RunState.SKIPPED]
+    assert json.loads(skipped.message or "")["missed"] == 1_001
+
+
+async def test_a_one_off_completes_its_trigger(database: Database, admin: Admin) -> None:
+    at = await now(database) + SECOND
+    await add_job(database, triggers=[(TriggerSpec(kind=TriggerKind.ONCE, at=at), at)])
+
+    await admin.engine.planner.run_once()
+
+    [run] = await all_runs(database)
+    assert run.scheduled_at == at
+    trigger = await the_trigger(database)
+    assert (trigger.state, trigger.next_fire_at) == ("complete", None)
+
+
+async def test_a_trigger_that_cannot_be_computed_does_not_stop_others(
+    database: Database, admin: Admin
+) -> None:
+    start = await now(database)
+    gone = TriggerSpec(kind=TriggerKind.CRON, expression="* * * * *", timezone="Mars/Olympus")
+    await add_job(database, triggers=[(gone, start), (every(10), start)])
+
+    await admin.engine.planner.run_once()
+
+    assert len(await all_runs(database)) == 1
+    broken = await database.read(
+        lambda conn: conn.execute(sa.select(tables.trigger).filter_by(state="error")).one()
+    )
+    assert "Mars/Olympus" in broken.reason
+    assert broken.next_fire_at is None
+
+
+async def test_an_edit_in_between_makes_the_plan_void(database: Database, admin: Admin) -> None:
+    start = await now(database)
+    await add_job(database, triggers=[(every(10), start)])
+    trigger = await the_trigger(database)
+    original = database.run
+
+    async def edited_first(work, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if work.__name__ == "plan_due_triggers":
+            database.run = original  # type: ignore[method-assign]
+            await change(database, tables.trigger, trigger.id, version=2)
+        return await original(work, *args, **kwargs)
+
+    database.run = edited_first  # type: ignore[method-assign, assignment]
+    await admin.engine.planner.run_once()
+
+    assert await all_runs(database) == []
+    assert (await the_trigger(database)).next_fire_at == start
+
+
+async def test_a_fire_that_is_in_the_ledger_counts_as_planned(
+    database: Database, admin: Admin
+) -> None:
+    start = await now(database)
+    await add_job(database, triggers=[(every(10), start)])
+    trigger = await the_trigger(database)
+    await admin.engine.planner.run_once()
+    await change(database, tables.trigger, trigger.id, next_fire_at=start)  # a restored backup
+
+    await admin.engine.planner.run_once()
+
+    assert len(await all_runs(database)) == 1
+    assert (await the_trigger(database)).next_fire_at == start + 10 * SECOND
