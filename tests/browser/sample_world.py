@@ -82,9 +82,11 @@ async def build(services: Services) -> dict[str, int]:
     ids = iter(range(480_000, 500_000))
     await services.store.run(_add_history, job_ids, executor_ids, ids, chance)
     live = await services.store.run(_add_live_runs, job_ids, executor_ids, ids)
-    return {f"job:{name}": value for name, value in job_ids.items()} | {
-        f"executor:{name}": value for name, value in executor_ids.items()
-    } | live
+    return (
+        {f"job:{name}": value for name, value in job_ids.items()}
+        | {f"executor:{name}": value for name, value in executor_ids.items()}
+        | live
+    )
 
 
 def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> None:
@@ -275,9 +277,7 @@ def _log_lines(count: int) -> list[LogLine]:
         (Level.INFO, "progress 25% · eta 11m 20s"),
         (Level.INFO, "<img src=x onerror=alert(1)> is only text"),
     )  # fmt: skip
-    return [
-        LogLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)
-    ]
+    return [LogLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)]
 
 
 def _add_log(conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine]) -> None:
@@ -290,5 +290,3 @@ def _add_log(conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine
             lines=json.dumps([[line.at, line.level.value, line.text] for line in lines]),
         )
     )
-
-

@@ -69,6 +69,7 @@ class Renderer:
             "pretty_json": _pretty_json,
             "problem": problem_text,
             "message": error_text,
+            "translated": gettext,
         }
         # Macros depend on nothing but the globals, so one module serves every page and block.
         self._environment.globals["ui"] = self._environment.get_template("ui.html").module

@@ -71,15 +71,12 @@ async def show_overview(request: web.Request) -> web.Response:
 
 
 def _trends(data: OverviewData) -> dict[str, tuple[str, str]]:
-    totals = [b.succeeded + b.failed + b.timed_out + b.other for b in data.buckets]
-    shares = [
-        bucket.succeeded / total if total else 1.0
-        for bucket, total in zip(data.buckets, totals, strict=True)
-    ]
+    whole = data.buckets[:-1]  # the last half hour is not over
+    shares = [bucket.succeeded / bucket.total if bucket.total else 1.0 for bucket in whole]
     return {
-        "all": trend(totals),
+        "all": trend([bucket.total for bucket in whole]),
         "succeeded": trend(shares, low=min([0.5, *shares])),
-        "failed": trend([b.failed + b.timed_out for b in data.buckets]),
+        "failed": trend([bucket.failed + bucket.timed_out for bucket in whole]),
     }
 
 
