@@ -59,8 +59,8 @@ class LinkOwner(Protocol):
     def closed(self, link: Link) -> None:
         """The link is down; what was sent on it may not have arrived."""
 
-    def acknowledged(self, link: Link) -> None:
-        """An admin has committed a renewal of the node's lease."""
+    def acknowledged(self, sent_at: float) -> None:
+        """An admin has committed a renewal of the lease, after a heartbeat sent at this time."""
 
     def receive(self, link: Link, message: FromAdmin) -> None:
         """Handle one message that is not the link's own affair."""
@@ -83,6 +83,7 @@ class Link:
         self.url = url
         self.admin = ""  # name of the admin, known from its welcome
         self.welcomed_at = 0.0  # loop time
+        self.hello_sent_at = 0.0  # loop time, of the newest socket
         self.is_open = False  # welcomed, and messages may be sent
         self.down_since: float | None = None  # loop time; None while it is up
         self._owner = owner
@@ -96,6 +97,7 @@ class Link:
         self._closing = False
         self._dead = False  # aborted: the channel is not ours to touch any more
         self._beats = 0
+        self._beats_sent_at: dict[int, float] = {}  # those that were not acknowledged
         self._beat_timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._warned_at = float("-inf")
@@ -197,6 +199,7 @@ class Link:
 
     async def _greet(self, channel: Channel) -> list[FromAdmin]:
         """Say hello, wait for welcome, queue the opening; returns what came after welcome."""
+        self.hello_sent_at = asyncio.get_running_loop().time()
         for frame in encode_frames([self._owner.hello()]):
             await channel.send(frame)
         try:
@@ -228,6 +231,7 @@ class Link:
         self.down_since = None
         self._warned_at = float("-inf")
         self._beats = 0
+        self._beats_sent_at = {}
         self._beat(welcome.heartbeat_ms / 1000)
         _logger.info("connected to admin %s at %s", welcome.admin, self.url)
 
@@ -243,7 +247,7 @@ class Link:
 
     def _handle(self, message: FromAdmin) -> None:
         if isinstance(message, HeartbeatAck):
-            self._owner.acknowledged(self)
+            self._acknowledged(message.seq)
         elif isinstance(message, Rejected):
             self._rejected(message)
         elif isinstance(message, Welcome):
@@ -251,10 +255,20 @@ class Link:
         else:
             self._owner.receive(self, message)
 
+    def _acknowledged(self, seq: int) -> None:
+        # What counts is when the heartbeat was sent: an acknowledgement that lay in a buffer while
+        # this process was frozen says nothing about now.
+        sent_at = self._beats_sent_at.get(seq)
+        if sent_at is not None:
+            for older in [beat for beat in self._beats_sent_at if beat <= seq]:
+                del self._beats_sent_at[older]
+            self._owner.acknowledged(sent_at)
+
     def _beat(self, every_seconds: float) -> None:
         self._beats += 1
         self.send(Heartbeat(seq=self._beats, in_use=self._owner.in_use))
         loop = asyncio.get_running_loop()
+        self._beats_sent_at[self._beats] = loop.time()
         self._beat_timer = loop.call_later(every_seconds, self._beat, every_seconds)
 
     async def _write(self, channel: Channel) -> None:

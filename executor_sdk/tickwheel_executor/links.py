@@ -90,10 +90,10 @@ class Links:
 
     # --- what a welcome and an acknowledgement say ------------------------------------------------
 
-    def welcomed(self, welcome: Welcome, now: float) -> None:
-        """An admin has registered us: the lease runs, and we know its neighbours."""
+    def welcomed(self, welcome: Welcome, sent_at: float) -> None:
+        """An admin has registered us: the lease runs from our hello, and we know its neighbours."""
         self._lease_seconds = welcome.lease_ms / 1000
-        self._acknowledged_at = now
+        self.acknowledged(sent_at)
         urls = [url for url in map(self._learnable, welcome.admins) if url is not None]
         self._named = frozenset(urls)
         for url in urls:
@@ -101,13 +101,17 @@ class Links:
                 _logger.info("learned of another admin at %s", url)
                 self._add(url)
 
-    def acknowledged(self, now: float) -> None:
-        """The lease was renewed."""
-        self._acknowledged_at = now
+    def acknowledged(self, sent_at: float) -> None:
+        """The lease was renewed, after something that was sent at this time."""
+        self._acknowledged_at = max(self._acknowledged_at, sent_at)
+
+    def lease_is_over(self, now: float) -> bool:
+        """Whether admins may have taken this node for dead by now."""
+        return now - self._acknowledged_at >= self._lease_seconds
 
     def check(self, now: float) -> None:
         """Drop all sockets when the lease is over; give up admins that nobody names any more."""
-        if now - self._acknowledged_at >= self._lease_seconds:
+        if self.lease_is_over(now):
             # Another attempt of our runs may start elsewhere now: nothing that still waits in a
             # socket may arrive after that and look alive.
             for link in self.open_links():

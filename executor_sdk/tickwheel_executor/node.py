@@ -273,7 +273,7 @@ class Node:
 
     def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
         """Results without receipt, then what is still held."""
-        self._links.welcomed(welcome, self._loop.time())
+        self._links.welcomed(welcome, link.hello_sent_at)
         yield from self._delivery.opening(link)
         yield Held(
             runs=[
@@ -293,9 +293,9 @@ class Node:
         if not self._stopped:
             self._shipper.closed(link)
 
-    def acknowledged(self, link: Link) -> None:
-        """The lease was renewed."""
-        self._links.acknowledged(self._loop.time())
+    def acknowledged(self, sent_at: float) -> None:
+        """The lease was renewed, after a heartbeat sent at this time."""
+        self._links.acknowledged(sent_at)
 
     def receive(self, link: Link, message: FromAdmin) -> None:
         """Handle a message."""
@@ -305,6 +305,10 @@ class Node:
 
     def _on_run(self, link: Link, message: RunRequest) -> None:
         if self._answer_known(link, message):
+            return
+        if self._links.lease_is_over(now := self._loop.time()):
+            # This process was frozen, and the frame lay in its buffer: the attempt may be lost.
+            self._links.check(now)
             return
         handler = self._handlers.get(message.handler)
         refusal, text = self._refusal(message, handler)
