@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from random import Random
 
 from tests.simulation.database import SimDatabase
@@ -135,8 +136,9 @@ class AdminHost:
 
     async def serve(self, pipe: Pipe, token: str) -> None:
         """What `links.endpoint` does with a connection."""
+        token_hash = hashlib.sha256(token.encode()).hexdigest()
         try:
-            executor = await self.engine.membership.executor_of(token)
+            executor = await self.engine.membership.executor_of(token_hash)
         except Unavailable:
             pipe.respond(ConnectError("the admin answered 503"))
             return
@@ -149,6 +151,7 @@ class AdminHost:
             pipe.admin_end,
             executor_id=executor_id,
             executor_name=executor_name,
+            token_hash=token_hash,
             address="192.0.2.1",
             hub=self.hub,
             membership=self.engine.membership,

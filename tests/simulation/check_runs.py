@@ -74,6 +74,7 @@ def check_runs(
     started = {(start.run, start.attempt) for start in journal.starts}
     _check_moves(database, history)
     _check_starts(journal, ledger, history)
+    _check_late_starts(database, journal, history)
     _check_backoff(database, ledger, policies, history)
     known_late = {
         row.id
@@ -136,6 +137,24 @@ def _check_starts(journal: Journal, ledger: Mapping[int, _Attempts], history: Hi
         attempts = ledger.get(start.run)
         if attempts is not None and start.at < attempts.run.scheduled_at:
             history.violation(f"run {start.run} started before its instant")
+
+
+def _check_late_starts(database: SimDatabase, journal: Journal, history: History) -> None:
+    """A node whose lease is over starts nothing that it was sent before (PROTOCOL.md, 3)."""
+    lost_at = {
+        (row.id, row.attempt): row.at
+        for row in database.rows(
+            "SELECT * FROM sim_change WHERE what = 'run' AND old_state IN ('dispatched', 'running')"
+            " AND (state = 'lost' OR reason = 'retry_after_lost')"
+        )
+    }
+    for start in journal.starts:
+        at = lost_at.get((start.run, start.attempt))
+        if at is not None and start.at > at:
+            late_ms = start.at - at
+            history.violation(
+                f"attempt {start.run}/{start.attempt} started {late_ms} ms after it was lost"
+            )
 
 
 def _check_backoff(
