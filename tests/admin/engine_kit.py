@@ -17,6 +17,7 @@ from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
 from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.clock import now_ms
@@ -70,6 +71,9 @@ class FakeLinks:
             session.send(messages)
         return session is not None
 
+    def tokens(self) -> Mapping[int, str]:
+        return {s.node_id: f"hash-{s.executor_id}" for s in self.sessions.values()}
+
     def acknowledge(self, renewed: Mapping[int, int]) -> None:
         pass
 
@@ -83,16 +87,18 @@ _new_id = count(1)
 class Admin:
     """One admin of the cluster under test."""
 
-    def __init__(self, database: Database, *, admin_id: int = 1) -> None:
+    def __init__(
+        self, database: Database, *, admin_id: int = 1, hub: LinkHub | None = None
+    ) -> None:
         self.database = database
-        self.links = FakeLinks()
+        self.links = FakeLinks()  # not asked when there is a real hub
         self.events = Events()
         self.admin_id = admin_id
         token = count()
         self.engine = Engine(
             database,
             Ids(database),
-            self.links,
+            hub or self.links,
             self.events,
             admin_id=admin_id,
             name=f"admin-{admin_id}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from tickwheel_admin.domain.routing import RandomSource
@@ -23,7 +22,7 @@ from tickwheel_admin.store.job_configs import JobConfigs
 
 
 class Engine:
-    """The loops, in the order in which they are started; stopped in the reverse order."""
+    """The loops and what they share. Whoever owns the process starts and stops them."""
 
     def __init__(
         self,
@@ -76,12 +75,6 @@ class Engine:
             self.planner,
             self.cleaner,
         )
-
-    async def run(self) -> None:
-        """Run every loop until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for loop in self.loops:
-                tasks.create_task(loop.run(), name=type(loop).__name__)
 
     async def settle(self) -> None:
         """After the loops were stopped: record what nodes have said already."""

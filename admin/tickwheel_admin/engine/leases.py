@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 import structlog
@@ -13,7 +14,7 @@ from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.store.admins import renew_admin
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.nodes import renew_leases
+from tickwheel_admin.store.nodes import renew_leases, valid_tokens
 
 log = structlog.get_logger(__name__)
 
@@ -46,21 +47,27 @@ class Leases(Loop):
 
     async def run_once(self) -> bool:
         heard = dict(self._links.heard())
+        tokens = dict(self._links.tokens())
         asked_at = asyncio.get_running_loop().time()
         try:
-            known, live, database_at = await self._store.run(_renew, self._admin_id, heard)
+            renewed = await self._store.run(_renew, self._admin_id, heard, set(tokens.values()))
         except DatabaseUnavailable:
             self._steady_since = None
             raise
-        self._note_renewal(asked_at, database_at)
-        if not known:
+        self._note_renewal(asked_at, renewed.database_at)
+        live = renewed.live_nodes
+        if not renewed.known:
             log.warning("admin.evicted")
             live = set()  # our sessions were taken off the books with us: all say hello anew
             await self._enter()
-        self._links.acknowledge({node_id: heard[node_id] for node_id in live})
-        for node_id in heard.keys() - live:
+        self._links.acknowledge({node_id: heard[node_id] for node_id in sorted(live)})
+        for node_id in sorted(heard.keys() - live):
             # Declared dead meanwhile: only a new hello brings it back.
             self._links.disconnect(node_id, "lease over")
+        for node_id, token_hash in tokens.items():
+            if token_hash not in renewed.valid_tokens:
+                log.warning("node.token_revoked", node_id=node_id)
+                self._links.disconnect(node_id, "the executor token was revoked")
         return False
 
     def may_expire(self) -> bool:
@@ -85,8 +92,22 @@ class Leases(Loop):
         self._renewed_at, self._database_at = asked_at, database_at
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Renewed:
+    """What one renewal found."""
+
+    known: bool  # this admin's own row was there
+    live_nodes: set[int]
+    valid_tokens: set[str]
+    database_at: int
+
+
 def _renew(
-    conn: sa.Connection, admin_id: int, node_ids: Iterable[int]
-) -> tuple[bool, set[int], int]:
-    known = renew_admin(conn, admin_id=admin_id)
-    return known, renew_leases(conn, node_ids), now_ms(conn)
+    conn: sa.Connection, admin_id: int, node_ids: Iterable[int], token_hashes: Iterable[str]
+) -> _Renewed:
+    return _Renewed(
+        known=renew_admin(conn, admin_id=admin_id),
+        live_nodes=renew_leases(conn, node_ids),
+        valid_tokens=valid_tokens(conn, token_hashes),
+        database_at=now_ms(conn),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -72,13 +71,12 @@ class Membership:
         """Take this admin off the books at once."""
         await self._store.run(leave_admin, admin_id=self._admin_id)
 
-    async def executor_of(self, token: str) -> tuple[int, str] | None:
-        """(id, name) of the executor that a node's bearer token belongs to.
+    async def executor_of(self, token_hash: str) -> tuple[int, str] | None:
+        """(id, name) of the executor whose token has this SHA-256, in hex.
 
         Raises:
             Unavailable: the database is away, so nobody can tell.
         """
-        token_hash = hashlib.sha256(token.encode()).hexdigest()
         try:
             return await self._store.read(executor_of_token, token_hash)
         except DatabaseUnavailable as error:

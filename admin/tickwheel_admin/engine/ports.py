@@ -36,6 +36,10 @@ class Links(Protocol):
         """Node id → sequence of its latest heartbeat, for nodes heard from recently."""
         ...
 
+    def tokens(self) -> Mapping[int, str]:
+        """Node id → SHA-256 of the executor token that its socket was opened with."""
+        ...
+
     def send(self, node_id: int, messages: Sequence[Message]) -> bool:
         """Queue messages for a node; False when it has no socket here."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 from aiohttp import hdrs, web
 
@@ -32,9 +33,10 @@ async def link(request: web.Request) -> web.StreamResponse:
     """Upgrade to a WebSocket and serve the node until it closes."""
     membership = request.app[MEMBERSHIP]
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    token_hash = hashlib.sha256(token.strip().encode()).hexdigest()
     executor = None
     if scheme.lower() == "bearer" and token.strip():
-        executor = await membership.executor_of(token.strip())
+        executor = await membership.executor_of(token_hash)
     if executor is None:
         raise NotLoggedIn("node.token_invalid", "The executor token is missing, wrong or revoked.")
     socket = web.WebSocketResponse(
@@ -46,6 +48,7 @@ async def link(request: web.Request) -> web.StreamResponse:
         WebSocketChannel(socket),
         executor_id=executor_id,
         executor_name=executor_name,
+        token_hash=token_hash,
         address=address_of(request),
         hub=request.app[HUB],
         membership=membership,

@@ -43,6 +43,9 @@ class LinkHub:
             if session.heard
         }
 
+    def tokens(self) -> Mapping[int, str]:
+        return {node_id: session.token_hash for node_id, session in self._sessions.items()}
+
     def send(self, node_id: int, messages: Sequence[Message]) -> bool:
         session = self._sessions.get(node_id)
         if session is None or not session.is_open:

@@ -45,6 +45,7 @@ class NodeSession:
         *,
         executor_id: int,
         executor_name: str,
+        token_hash: str,
         address: str,
         hub: LinkHub,
         membership: Membership,
@@ -52,6 +53,7 @@ class NodeSession:
     ) -> None:
         self.node_id = 0  # known after hello
         self.executor_id = executor_id
+        self.token_hash = token_hash  # a revoked token ends the socket
         self.is_open = False  # may be given runs: what it held is recorded
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat

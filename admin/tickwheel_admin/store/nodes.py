@@ -48,6 +48,16 @@ def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] |
     return None if row is None else (row.id, row.name)
 
 
+def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
+    """Those of the token hashes that still open the door."""
+    rows = conn.execute(
+        sa.select(executor.c.token_hash).where(
+            executor.c.token_hash.in_(sorted(set(token_hashes))), executor.c.deleted_at == ALIVE
+        )
+    )
+    return set(rows.scalars())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """What a node says of itself in hello."""

@@ -1,0 +1,328 @@
+"""A node's socket from the admin's side: what is refused, how it ends, what it may not do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import (
+    Admin,
+    accepted,
+    add_job,
+    add_run,
+    change,
+    create_schema,
+    get_run,
+    result,
+)
+from tests.support.polling import wait_until_async
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Database
+from tickwheel_shared.protocol import (
+    MAX_FRAME_BYTES,
+    Cancel,
+    FromAdmin,
+    HeartbeatAck,
+    Rejected,
+    RunRequest,
+    Welcome,
+    decode_from_admin,
+    encode_frames,
+)
+
+KEY = "0123456789abcdef" * 2
+HELLO = {
+    "type": "hello",
+    "versions": [1],
+    "executor": "executor-1",
+    "node_key": KEY,
+    "name": "node-1",
+    "sdk": "test/1",
+    "slots": 4,
+    "handlers": ["hello"],
+}
+
+
+class Pipe:
+    """A channel whose other end is the test."""
+
+    def __init__(self) -> None:
+        self.to_admin: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.from_admin: list[FromAdmin] = []
+        self.closed: tuple[int, str] | None = None
+
+    async def send(self, frame: bytes) -> None:
+        if self.closed is not None:
+            raise ConnectionResetError
+        self.from_admin += decode_from_admin(frame)
+
+    async def receive(self) -> bytes | None:
+        return await self.to_admin.get()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = self.closed or (code, reason)
+        self.to_admin.put_nowait(None)
+
+    def say(self, *messages: object) -> None:
+        self.to_admin.put_nowait(json.dumps(messages).encode())
+
+
+class Node:
+    """A socket to the admin under test, driven by hand."""
+
+    def __init__(self, admin: Admin, hub: LinkHub) -> None:
+        self.pipe = Pipe()
+        self.session = NodeSession(
+            self.pipe,
+            executor_id=1,
+            executor_name="executor-1",
+            token_hash="hash-1",
+            address="192.0.2.1",
+            hub=hub,
+            membership=admin.engine.membership,
+            recorder=admin.engine.recorder,
+        )
+        self.serving = asyncio.create_task(self.session.serve())
+
+    async def heard(self, kind: type, *, within: float = 5.0) -> FromAdmin:
+        """The next message of a kind."""
+        async with asyncio.timeout(within):
+            while True:
+                for message in self.pipe.from_admin:
+                    if isinstance(message, kind):
+                        self.pipe.from_admin.remove(message)
+                        return message
+                await asyncio.sleep(0.005)  # the session works in threads and other tasks
+
+    async def ended(self) -> tuple[int, str]:
+        async with asyncio.timeout(5):
+            await self.serving
+        assert self.pipe.closed is not None
+        return self.pipe.closed
+
+
+Connect = Callable[[], Node]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(f"sqlite:///{tmp_path / 'links.db'}")
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def hub() -> LinkHub:
+    return LinkHub()
+
+
+@pytest.fixture
+async def admin(database: Database, hub: LinkHub) -> Admin:
+    admin = Admin(database, hub=hub)
+    await admin.engine.membership.enter()
+    return admin
+
+
+@pytest.fixture
+async def connect(admin: Admin, hub: LinkHub) -> AsyncIterator[Connect]:
+    nodes: list[Node] = []
+
+    def new_node() -> Node:
+        nodes.append(Node(admin, hub))
+        return nodes[-1]
+
+    yield new_node
+    for node in nodes:
+        node.session.close(1001, "the test is over")
+        await asyncio.wait_for(node.serving, 5)
+
+
+async def open_node(admin: Admin, connect: Connect) -> Node:
+    node = connect()
+    node.pipe.say(HELLO, {"type": "held", "runs": []})
+    await node.heard(Welcome)
+    await admin.engine.recorder.run_once()
+    return node
+
+
+async def stored_nodes(database: Database) -> int:
+    count = sa.select(sa.func.count()).select_from(tables.node)
+    return int(await database.read(lambda conn: conn.execute(count).scalar_one()))
+
+
+async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    run_id = await add_run(database, await add_job(database))
+    node = connect()
+    node.pipe.say(HELLO)
+    welcome = await node.heard(Welcome)
+    assert isinstance(welcome, Welcome)
+    assert (welcome.version, welcome.admin) == (1, "admin-1")
+    await admin.engine.dispatcher.run_once()
+    assert (await get_run(database, run_id)).state is RunState.QUEUED
+
+    node.pipe.say({"type": "held", "runs": []})
+    async with asyncio.timeout(5):
+        while not node.session.is_open:
+            await admin.engine.recorder.run_once()
+            await asyncio.sleep(0.005)
+    await admin.engine.dispatcher.run_once()
+
+    request = await node.heard(RunRequest)
+    assert isinstance(request, RunRequest)
+    assert request.run == run_id
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (b"not json", "malformed"),
+        (b'{"type":"hello"}', "array"),
+        (b'[{"type":"shell","command":"id"}]', "shell"),
+        (b'[{"type":"heartbeat","seq":1}]', "in_use"),
+        (b'[{"type":"heartbeat","seq":1,"in_use":0,"x":1}]', "x"),
+        (b'[{"type":"heartbeat","seq":1,"in_use":0}]', "hello"),
+        (b"[" + b" " * MAX_FRAME_BYTES + b"]", "limit"),
+        (json.dumps([HELLO | {"slots": 0}]).encode(), "slots"),
+        (json.dumps([HELLO | {"slots": 10**30}]).encode(), "slots"),
+        (json.dumps([HELLO | {"node_key": "../../etc"}]).encode(), "node_key"),
+        (json.dumps([HELLO | {"name": "a\nb"}]).encode(), "name"),
+        (json.dumps([HELLO | {"handlers": [""]}]).encode(), "handlers"),
+        (json.dumps([HELLO | {"handlers": ["h"] * 3000}]).encode(), "handlers"),
+        (b"[" * 100_000, ""),
+        (b"\xff\xfe", ""),
+    ],
+)
+async def test_a_bad_first_frame_closes_with_the_place_and_stores_nothing(
+    connect: Connect, database: Database, frame: bytes, reason: str
+) -> None:
+    node = connect()
+    node.pipe.to_admin.put_nowait(frame)
+
+    code, said = await node.ended()
+
+    assert code == 1008
+    assert reason in said
+    assert await stored_nodes(database) == 0
+
+
+@pytest.mark.parametrize(
+    ("hello", "code"),
+    [({"executor": "payroll"}, "wrong_executor"), ({"versions": [7]}, "version")],
+)
+async def test_a_node_that_cannot_be_served_is_told_why_for_good(
+    connect: Connect, database: Database, hello: dict[str, object], code: str
+) -> None:
+    node = connect()
+    node.pipe.say(HELLO | hello)
+
+    rejected = await node.heard(Rejected)
+
+    assert isinstance(rejected, Rejected)
+    assert (rejected.code, rejected.fatal) == (code, True)
+    assert (await node.ended())[0] == 1008
+    assert await stored_nodes(database) == 0
+
+
+async def test_hello_twice_is_refused(admin: Admin, connect: Connect) -> None:
+    node = await open_node(admin, connect)
+    node.pipe.say(HELLO)
+
+    assert await node.ended() == (1008, "hello came twice")
+
+
+async def test_a_newer_socket_of_the_same_node_takes_over(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    first = await open_node(admin, connect)
+    second = await open_node(admin, connect)
+
+    assert (await first.ended())[0] == 1001
+    assert second.session.is_open
+    assert await stored_nodes(database) == 1
+    sessions = sa.select(sa.func.count()).select_from(tables.node_session)
+    assert await database.read(lambda conn: conn.execute(sessions).scalar_one()) == 1
+
+
+async def test_heartbeats_are_acknowledged_after_the_renewal(
+    admin: Admin, connect: Connect
+) -> None:
+    node = await open_node(admin, connect)
+    node.pipe.say({"type": "heartbeat", "seq": 5, "in_use": 0})
+    await wait_until_async(lambda: node.session.heartbeat == 5)
+    assert not any(isinstance(m, HeartbeatAck) for m in node.pipe.from_admin)
+
+    await admin.engine.leases.run_once()
+
+    ack = await node.heard(HeartbeatAck)
+    assert isinstance(ack, HeartbeatAck)
+    assert ack.seq == 5
+
+
+async def test_a_revoked_token_ends_the_socket(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    await add_job(database)  # brings its executor
+    node = await open_node(admin, connect)
+    await admin.engine.leases.run_once()
+    assert node.session.is_open
+
+    await change(database, tables.executor, 1, token_hash="another")
+    await admin.engine.leases.run_once()
+
+    code, reason = await node.ended()
+    assert (code, reason) == (1001, "the executor token was revoked")
+
+
+async def test_closing_shortens_the_lease(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    node = await open_node(admin, connect)
+    lease = sa.select(tables.node.c.lease_expires_at)
+    before = await database.read(lambda conn: conn.execute(lease).scalar_one())
+
+    node.pipe.to_admin.put_nowait(None)
+    await node.ended()
+
+    after = await database.read(lambda conn: conn.execute(lease).scalar_one())
+    assert after <= before - 9_000
+
+
+async def test_nul_and_oversized_reports_are_made_storable(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    run_id = await add_run(database, await add_job(database))
+    node = await open_node(admin, connect)
+    await admin.engine.dispatcher.run_once()
+    request = await node.heard(RunRequest)
+    assert isinstance(request, RunRequest)
+    huge = result(request, value="x" * 70_000, message="a\0b")
+
+    for frame in encode_frames([accepted(request), huge]):
+        node.pipe.to_admin.put_nowait(frame)
+    async with asyncio.timeout(5):
+        while (await get_run(database, run_id)).state is not RunState.FAILED:
+            await admin.engine.recorder.run_once()
+
+    run = await get_run(database, run_id)
+    assert run.result == "null"
+    assert "larger than 65536 bytes" in (run.message or "")
+
+
+async def test_a_node_that_does_not_read_is_cut_off(admin: Admin, connect: Connect) -> None:
+    node = await open_node(admin, connect)
+    cancel = Cancel(run=1, attempt=1, token="t", reason="stale")  # type: ignore[arg-type]
+
+    node.session.send([cancel] * 60_000)
+
+    assert (await node.ended())[0] == 1013
