@@ -1,0 +1,170 @@
+"""A whole Tickwheel: real admins and nodes as processes of their own, over one database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.e2e.api import Api
+from tests.support.polling import wait_until
+from tests.support.processes import ManagedProcess, free_port
+
+TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")
+NODE_PROGRAM = Path(__file__).with_name("node_program.py")
+EXECUTOR = "shop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminProcess:
+    """A running `tickwheel serve`."""
+
+    name: str
+    port: int
+    process: ManagedProcess
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeProcess:
+    """A running node of the test's executor."""
+
+    name: str
+    journal: Path
+    process: ManagedProcess
+
+
+class Cluster:
+    """Starts processes and ends them all with the `with` block."""
+
+    def __init__(self, directory: Path, database_url: str) -> None:
+        self.directory = directory
+        self.database_url = database_url
+        self.admins: list[AdminProcess] = []
+        self.nodes: list[NodeProcess] = []
+        self.executor_id = 0
+        self.executor_token = ""
+        self._token = ""
+        self._stack = ExitStack()
+        self._logs = 0
+        if not database_url.startswith("sqlite"):
+            self.command("db", "upgrade")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    # --- processes -------------------------------------------------------------------------------
+
+    def command(self, *arguments: str) -> str:
+        """What a `tickwheel` command prints; its failure fails the test."""
+        done = subprocess.run(
+            [*TICKWHEEL, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=os.environ | self._environment(),
+        )
+        assert done.returncode == 0, f"tickwheel {arguments[0]}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def start_admin(self, name: str = "admin-1", *, port: int | None = None) -> AdminProcess:
+        """Start an admin and wait until it answers; on `port` it takes a dead one's place."""
+        chosen = port or free_port()
+        arguments = ("serve", "--name", name, "--port", str(chosen), "--log-format", "json")
+        process = self._start([*TICKWHEEL, *arguments], name, self._environment())
+        admin = AdminProcess(name=name, port=chosen, process=process)
+        process.wait_for_http(f"{admin.url}/healthz", timeout_seconds=30)
+        self.admins.append(admin)
+        return admin
+
+    def start_node(
+        self,
+        name: str,
+        *,
+        slots: int = 16,
+        grace_seconds: float = 30,
+        token: str | None = None,
+        admins: str | None = None,
+        wait: bool = True,
+    ) -> NodeProcess:
+        """Start a node that is told of the first admin only: it learns of the others from it."""
+        journal = self.directory / f"{name}.journal"
+        command = [
+            sys.executable, NODE_PROGRAM, "--name", name, "--journal", journal,
+            "--spool", self.directory / "spool", "--slots", str(slots),
+            "--grace", str(grace_seconds),
+        ]  # fmt: skip
+        environment = {
+            "TICKWHEEL_EXECUTOR": EXECUTOR,
+            "TICKWHEEL_ADMINS": admins or self.admins[0].url,
+            "TICKWHEEL_TOKEN": self.executor_token if token is None else token,
+        }
+        process = self._start([str(part) for part in command], name, environment)
+        node = NodeProcess(name=name, journal=journal, process=process)
+        self.nodes.append(node)
+        if wait:
+            process.wait_for_line("connected to admin", timeout_seconds=20)
+        return node
+
+    def _start(self, command: list[str], name: str, environment: dict[str, str]) -> ManagedProcess:
+        self._logs += 1
+        log = self.directory / f"{self._logs:02}-{name}.log"
+        return self._stack.enter_context(ManagedProcess(command, log, environment=environment))
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "TICKWHEEL_DATABASE_URL": self.database_url,
+            "TICKWHEEL_DATA_DIR": str(self.directory / "data"),
+        }
+
+    # --- through the API -------------------------------------------------------------------------
+
+    def api(self, admin: AdminProcess | None = None) -> Api:
+        """The API of an admin (the first living one), as a person with the role admin."""
+        if not self._token:
+            self._token = self.command("token", "create", "admin", "tests")
+        living = admin or next(each for each in self.admins if each.process.is_running)
+        return Api(living.url, self._token)
+
+    def add_executor(self) -> None:
+        """Make the executor that `start_node` starts nodes of."""
+        made = self.api().post("/executors", {"name": EXECUTOR})
+        self.executor_id, self.executor_token = made["id"], made["token"]
+
+    def add_job(self, name: str, handler: str, **fields: Any) -> int:
+        """Add a job and return its id."""
+        job = {"executor_id": self.executor_id, "name": name, "handler": handler} | fields
+        return int(self.api().post("/jobs", job)["id"])
+
+    def run_job(self, job_id: int, parameters: dict[str, Any] | None = None) -> int:
+        """Ask for one run and return its id."""
+        body = {} if parameters is None else {"parameters": parameters}
+        return int(self.api().post(f"/jobs/{job_id}/run", body)["run_id"])
+
+    def wait_for_run(self, run_id: int, *states: str, timeout_seconds: float = 15) -> Any:
+        """The run, once it is in one of the states."""
+        api = self.api()
+
+        def arrived() -> Any:
+            run = api.get(f"/runs/{run_id}")
+            return run if run["state"] in states else None
+
+        wanted = f"run {run_id} to be {' or '.join(states)}"
+        return wait_until(arrived, timeout_seconds=timeout_seconds, what=wanted)

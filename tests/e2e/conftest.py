@@ -1,0 +1,29 @@
+"""A cluster on an empty database, and an environment that says nothing of the developer's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import Cluster
+
+
+@pytest.fixture(autouse=True)
+def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process may see the settings or the data of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
+        monkeypatch.delenv(name)
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+
+@pytest.fixture
+def cluster(database_url: str, tmp_path: Path) -> Iterator[Cluster]:
+    """One admin on each kind of database, and an executor without nodes."""
+    with Cluster(tmp_path, database_url) as cluster:
+        cluster.start_admin()
+        cluster.add_executor()
+        yield cluster
