@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -23,6 +23,15 @@ MAX_RESULT_BYTES = 64 * 1024  # JSON text of a run's result
 MAX_MESSAGE_CHARS = 4_000  # an error message or a progress text
 MAX_LINE_CHARS = 16_000  # one log line; longer ones are cut with a mark
 MAX_LINES_PER_CHUNK = 500
+
+
+# Bounds that every store and JavaScript keep exactly.
+RunId = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+AttemptNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+LineNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+ClaimToken = Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Outcome(StrEnum):
@@ -76,9 +85,9 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One attempt of one run; `token` proves that the node was given it."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
 
 
 # --- node to admin ---------------------------------------------------------------------------
@@ -100,8 +109,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
 class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
     """Sent every `heartbeat_ms`; also says what the node thinks it runs."""
 
-    seq: int  # rises by one per socket, from 1
-    in_use: int
+    seq: Count  # rises by one per socket, from 1
+    in_use: Count
 
 
 class Held(Message, frozen=True, kw_only=True, tag="held"):
@@ -113,17 +122,17 @@ class Held(Message, frozen=True, kw_only=True, tag="held"):
 class Accepted(Message, frozen=True, kw_only=True, tag="accepted"):
     """The attempt has a slot and starts now. Also the answer "holds it" to a query."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
 
 
 class Refused(Message, frozen=True, kw_only=True, tag="refused"):
     """The attempt was not started and never will be on this node."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
     reason: Refusal
     message: str = ""
 
@@ -131,9 +140,9 @@ class Refused(Message, frozen=True, kw_only=True, tag="refused"):
 class Progress(Message, frozen=True, kw_only=True, tag="progress"):
     """Latest progress of a running attempt; only the newest one matters."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
     fraction: float  # 0..1
     text: str = ""
 
@@ -141,7 +150,7 @@ class Progress(Message, frozen=True, kw_only=True, tag="progress"):
 class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One line; as an array [at, level, text] to stay small."""
 
-    at: int  # UTC epoch ms by the node's clock, for display only
+    at: Milliseconds  # UTC epoch ms by the node's clock, for display only
     level: Level
     text: str
 
@@ -149,24 +158,24 @@ class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 class LogChunk(Message, frozen=True, kw_only=True, tag="log"):
     """Lines first_seq, first_seq + 1, … of an attempt. A chunk is resent unchanged until acked."""
 
-    run: int
-    attempt: int
-    token: str
-    first_seq: int  # from 1 within the attempt
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
+    first_seq: LineNumber  # from 1 within the attempt
     lines: list[LogLine]
 
 
 class Result(Message, frozen=True, kw_only=True, tag="result"):
     """How an attempt ended. Resent, to any admin, until a receipt comes."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
     outcome: Outcome
-    duration_ms: int  # by the node's monotonic clock
+    duration_ms: Milliseconds  # by the node's monotonic clock
     result: msgspec.Raw = msgspec.Raw(b"null")  # JSON the handler returned
     message: str = ""  # error text when it did not succeed
-    log_lines: int = 0  # how many log lines the attempt wrote in all
+    log_lines: Count = 0  # how many log lines the attempt wrote in all
 
 
 class Draining(Message, frozen=True, kw_only=True, tag="draining"):
@@ -194,15 +203,15 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
 class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
     """A lease renewal that covers heartbeat `seq` is committed."""
 
-    seq: int
+    seq: Count
 
 
 class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     """Start this attempt, unless it is already known."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
     job_id: int
     job: str  # name of the job
     handler: str
@@ -219,25 +228,25 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
 class Query(Message, frozen=True, kw_only=True, tag="query"):
     """Does the node hold this attempt? Answered by accepted, a result, or refused(never_seen)."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
 
 
 class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
     """Stop this attempt. Answered by a result, or refused(never_seen)."""
 
-    run: int
-    attempt: int
-    token: str
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
     reason: CancelReason
 
 
 class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
     """The result's fate is committed; the node deletes its spool entry."""
 
-    run: int
-    attempt: int
+    run: RunId
+    attempt: AttemptNumber
     receipt: Receipt
     reason: str = ""
 
@@ -245,9 +254,9 @@ class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
 class LogReceipt(Message, frozen=True, kw_only=True, tag="log_receipt"):
     """The chunk that starts at `first_seq` is committed, or will never be wanted."""
 
-    run: int
-    attempt: int
-    first_seq: int
+    run: RunId
+    attempt: AttemptNumber
+    first_seq: LineNumber
 
 
 class Drain(Message, frozen=True, kw_only=True, tag="drain"):

@@ -51,9 +51,9 @@ async def test_results_that_end_together_are_written_together() -> None:
     node = make_node(admin, handlers={"work": work}, spool=spool, slots=100)
     await node.start()
     session = await admin.session()
-    session.send(request(0))
+    session.send(request(1))
     await asyncio.sleep(0.1)
-    session.send(*(request(n) for n in range(1, 100)))
+    session.send(*(request(n) for n in range(2, 101)))
     await asyncio.sleep(2)
     assert [len(batch) for batch in spool.writes] == [1, 99]
     assert await node.drain(1)

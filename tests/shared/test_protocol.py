@@ -98,10 +98,28 @@ def test_text_and_bytes_are_read_alike() -> None:
     assert decode_from_node(frame) == decode_from_node(frame.encode())
 
 
-def test_integers_that_do_not_fit_are_refused_or_kept_exactly() -> None:
-    big = 2**63 - 1
-    frame = f'[{{"type":"heartbeat","seq":{big},"in_use":0}}]'
-    assert decode_from_node(frame) == [Heartbeat(seq=big, in_use=0)]
+@pytest.mark.parametrize(
+    ("field", "value", "fits"),
+    [
+        ("run", 2**53 - 1, True),
+        ("run", 2**53, False),
+        ("run", 0, False),
+        ("run", -1, False),
+        ("run", 10**40, False),
+        ("attempt", 2**31 - 1, True),
+        ("attempt", 2**31, False),
+        ("token", "t" * 64, True),
+        ("token", "t" * 65, False),
+    ],
+)
+def test_numbers_and_tokens_are_bounded(field: str, value: object, fits: bool) -> None:
+    message = {"type": "accepted", "run": 1, "attempt": 1, "token": "t"} | {field: value}
+    frame = json.dumps([message])
+    if fits:
+        assert getattr(decode_from_node(frame)[0], field) == value
+    else:
+        with pytest.raises(FrameError, match=field):
+            decode_from_node(frame)
 
 
 def chunk(characters: int, lines: int = 1) -> LogChunk:

@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tickwheel_shared.protocol import HeartbeatAck, Message
 
-if TYPE_CHECKING:
-    from tickwheel_admin.links.session import NodeSession
+
+class Socket(Protocol):
+    """An open socket to a node, as the hub needs it; `session.NodeSession` is one."""
+
+    node_id: int
+    executor_id: int
+    token_hash: str
+    is_open: bool  # may be given runs
+    heard: bool  # something came since the last renewal of its lease
+    heartbeat: int  # sequence of its latest heartbeat
+    ended: asyncio.Event
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Queue messages."""
+        ...
+
+    def close(self, code: int, reason: str) -> None:
+        """Send what is queued, then close."""
+        ...
 
 
 class LinkHub:
     """Node id → its newest session here. Used from the event loop's thread only."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, NodeSession] = {}
+        self._sessions: dict[int, Socket] = {}
 
-    def add(self, session: NodeSession) -> NodeSession | None:
+    def add(self, session: Socket) -> Socket | None:
         """Make this the node's session; returns the one it replaces."""
         replaced = self._sessions.get(session.node_id)
         self._sessions[session.node_id] = session
         return replaced
 
-    def remove(self, session: NodeSession) -> None:
+    def remove(self, session: Socket) -> None:
         """Forget the session, unless a newer one took its place."""
         if self._sessions.get(session.node_id) is session:
             del self._sessions[session.node_id]
