@@ -45,19 +45,20 @@ class Chart:
 
 
 def column_chart(
-    values: Sequence[Sequence[tuple[str, float]]], *, height: int, bar: float = 0.72
+    values: Sequence[Sequence[tuple[str, float]]], *, height: int, bar: float = 0.72, room: int = 1
 ) -> Chart:
     """Stacked columns; each value is (kind, amount) from the bottom up.
 
     Args:
         bar: share of a column's room that its bar takes.
+        room: columns that would fit the width, so that a few of them do not become slabs.
     """
     base = height - LABELS
     highest = max((sum(amount for _, amount in parts) for parts in values), default=0)
     step, count = _axis(highest)
     top_value = step * count
     scale = (base - TOP) / top_value
-    width = 100 / max(len(values), 1)
+    width = 100 / max(len(values), room)
     columns = []
     for index, parts in enumerate(values):
         y = float(base)

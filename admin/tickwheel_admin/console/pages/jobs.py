@@ -65,7 +65,9 @@ async def show_job(request: web.Request) -> web.Response:
             "runs": runs.items,
             "drawn": drawn,
             "chart": column_chart(
-                [[(shown_state(item.run), _length_ms(item) or 1)] for item in drawn], height=190
+                [[(shown_state(item.run), _length_ms(item) or 1)] for item in drawn],
+                height=190,
+                room=SHOWN_RUNS,
             ),
             "numbers": _numbers(runs.items),
             "failures_in_a_row": _failures_in_a_row(runs.items),
