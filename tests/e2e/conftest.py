@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import Cluster
+from tests.support.availability import unavailable
+from tests.support.databases import chosen_kinds
+from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
+
+SERVERS: dict[str, type[DatabaseServer]] = {"mariadb": MariaDB, "postgresql": PostgreSQL}
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +32,13 @@ def cluster(database_url: str, tmp_path: Path) -> Iterator[Cluster]:
         cluster.start_admin()
         cluster.add_executor()
         yield cluster
+
+
+@pytest.fixture(scope="session", params=[kind for kind in chosen_kinds() if kind in SERVERS])
+def own_server(request: pytest.FixtureRequest) -> Iterator[DatabaseServer]:
+    """A durable server that tests may crash; they start it again."""
+    kind = SERVERS[request.param]
+    if not kind.is_installed():
+        unavailable(f"{kind.name} is not installed")
+    with kind(durable=True) as running:
+        yield running

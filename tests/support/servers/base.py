@@ -96,6 +96,13 @@ class DatabaseServer(ABC):
     def crash(self) -> None:
         """`kill -9` of the whole server."""
 
+    @property
+    def pid(self) -> int:
+        """Of the running server's first process."""
+        if self._process is None:
+            raise ProcessEndedError(f"{self.name} has not been started")
+        return self._process.pid
+
     def restart(self) -> None:
         self.stop()
         self.start()

@@ -1,0 +1,120 @@
+"""Measure lateness and runs per second on each database: python -m tests.bench [--help]."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed, made
+from tests.bench.flood import Flood, flood
+from tests.bench.steady import Steady, steady
+
+ROOT = Path(__file__).parents[2]
+REPEATS = 3
+FIRES_PER_SECOND = 500
+
+
+def main() -> int:
+    arguments = _parse()
+    for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
+        del os.environ[name]  # a developer's own settings are not to be measured
+    results: dict[str, Any] = {}
+    for kind in arguments.database or KINDS:
+        if kind in SERVERS and not SERVERS[kind].is_installed():
+            print(f"{kind}: not installed, not measured", flush=True)
+            continue
+        load = os.getloadavg()[0]
+        with made(kind) as bed:
+            results[kind] = {
+                "load_before": round(load, 2),
+                **_measure(bed, runs=arguments.runs, quick=arguments.quick),
+            }
+    report = {"machine": _machine(), "settings": _settings(arguments), "databases": results}
+    (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
+    return 0 if results else 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--database", action="append", choices=KINDS, help="default: all three")
+    parser.add_argument("--runs", type=int, help="queued runs in a flood (default 20,000)")
+    parser.add_argument("--quick", action="store_true", help="a rough look in a minute")
+    arguments = parser.parse_args()
+    arguments.runs = arguments.runs or (5_000 if arguments.quick else 20_000)
+    return arguments
+
+
+def _measure(bed: Bed, *, runs: int, quick: bool) -> dict[str, Any]:
+    job_id = bed.cluster.add_job("noop", "noop")
+    flood(bed, job_id=job_id, runs=1_000)  # warms caches and connections
+    floods = [flood(bed, job_id=job_id, runs=runs) for _ in range(1 if quick else REPEATS)]
+    for each in floods:
+        _print_flood(bed.kind, each)
+    even = steady(bed, fires_per_second=FIRES_PER_SECOND, seconds=5 if quick else 20)
+    _print_steady(bed.kind, even)
+    return {
+        "flood_runs_per_second": round(statistics.median(f.runs_per_second for f in floods)),
+        "flood_runs_per_second_all": [round(f.runs_per_second) for f in floods],
+        "flood_cpu_us_per_run": {
+            name: round(statistics.median(f.cpu_seconds[name] / f.runs for f in floods) * 1e6)
+            for name in floods[0].cpu_seconds
+        },
+        "steady": asdict(even),
+    }
+
+
+def _print_flood(kind: str, result: Flood) -> None:
+    cpu = ", ".join(
+        f"{name} {seconds / result.runs * 1e6:.0f}" for name, seconds in result.cpu_seconds.items()
+    )
+    print(
+        f"{kind:<11} flood   {result.runs_per_second:>7,.0f} runs/s"
+        f"   {result.runs:,} runs in {result.seconds:.1f} s; processor µs per run: {cpu}",
+        flush=True,
+    )
+
+
+def _print_steady(kind: str, result: Steady) -> None:
+    cpu = ", ".join(f"{name} {share:.0%}" for name, share in result.cpu_share.items())
+    print(
+        f"{kind:<11} steady  {result.fires_per_second:>7,} fires/s  started p50"
+        f" {result.started_p50} p99 {result.started_p99} max {result.started_max} ms late,"
+        f" dispatched p50 {result.dispatched_p50} p99 {result.dispatched_p99};"
+        f" of a core: {cpu}",
+        flush=True,
+    )
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        ).stdout.strip(),
+    }  # fmt: skip
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "nodes": NODES,
+        "slots_per_node": SLOTS,
+        "runs": arguments.runs,
+        "quick": arguments.quick,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

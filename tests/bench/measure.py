@@ -1,0 +1,40 @@
+"""What the bench reads off: processor time of processes, and percentiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """User and system time of the processes and their children, ended ones included (Linux)."""
+    return sum(_of_process(pid) for root in pids for pid in (root, *_children_of(root)))
+
+
+def _of_process(pid: int) -> float:
+    fields = _stat(pid)
+    return 0.0 if fields is None else sum(int(value) for value in fields[11:15]) / _TICKS
+
+
+def _children_of(pid: int) -> list[int]:
+    """PostgreSQL has a process for every connection."""
+    found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    return [child for child in found if (fields := _stat(child)) and int(fields[1]) == pid]
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields after the process's name: state, parent, …"""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()
+
+
+def percentile(values: Sequence[int], share: float) -> int:
+    """The smallest value that at least this share of all values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]
