@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from tests.simulation.disk import SimDisk, SimSpool
@@ -32,6 +33,7 @@ class NodeHost:
         random: Random,
         history: History,
         seed: int,
+        now: Callable[[], int],
     ) -> None:
         self.name = name
         self.executor = executor
@@ -48,6 +50,7 @@ class NodeHost:
         self._random = random
         self._history = history
         self._seed = seed
+        self._now = now
         self._starts = 0
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
 
@@ -108,7 +111,7 @@ class NodeHost:
             make_handlers(self._journal, process, seed=self._seed, slots=self.slots),
             connect=connect,
             spool=SimSpool(self.disk, process),
-            clock=lambda: round(self._loop.now * 1000) + self._clock_is_off_by,
+            clock=lambda: self._now() + self._clock_is_off_by,
             random=self._random,
         )
         try:

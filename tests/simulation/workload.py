@@ -190,7 +190,7 @@ class Operators:
         self.requests.append(request)
         clicks = self._random.choice((1, 1, 1, 2))
         for _ in range(clicks - 1):  # a double click, perhaps through the other admin
-            other = self._random.choice([other for other in self._admins if other.is_up])
+            other = self._random.choice([other for other in self._admins if other.is_up] or [admin])
             other.process.spawn(self._try(lambda a: self._ask(a, request), other), name="operator")
         await self._ask(admin, request)
 

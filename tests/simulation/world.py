@@ -158,6 +158,7 @@ class _World:
             random=self._random(name),
             history=self.history,
             seed=self._seed,
+            now=self._database.now,
         )
 
     # --- the life of a cluster -------------------------------------------------------------------
