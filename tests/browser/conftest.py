@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
+from tests.browser.consoles import Console, sample_console, stop_time
 from tests.support.availability import unavailable
 from tests.support.browsers import STABLE_PICTURE_FLAGS, find_chromium
 
@@ -81,3 +82,25 @@ def page(page: Page, page_errors: PageErrors) -> Iterator[Page]:
         violations = page.evaluate("() => window.__violations || []")
         assert not violations, f"CSP violations: {violations}"
     assert not page_errors.unexpected()
+
+
+@pytest.fixture(scope="session")
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A filled console that tests only look at."""
+    with sample_console(tmp_path_factory.mktemp("looked-at")) as console:
+        yield console
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A filled console that the tests of one module may change."""
+    with sample_console(tmp_path_factory.mktemp("console")) as console:
+        yield console
+
+
+@pytest.fixture
+def admin_page(page: Page, context: BrowserContext, console: Console) -> Page:
+    """A browser in which the admin is logged in; time stands still."""
+    console.open_as(context)
+    stop_time(page)
+    return page

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from pathlib import Path
 
+import structlog
 from aiohttp import web
 from argon2 import PasswordHasher
 
-from tests.browser.sample_world import NOW, build
+from tests.browser.sample_world import ADMIN, NOW, build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.tables import metadata
@@ -26,20 +29,23 @@ from tickwheel_admin.store.tables import metadata
 
 async def main(directory: Path, port: int, *, empty: bool) -> None:
     """Serve until killed."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     config = load_config({"data_dir": directory, "port": port, "name": "admin-1"}, environment={})
     database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
     await database.run(metadata.create_all)
     # Argon2id all the same, but cheap: many tests log in.
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
     services = create_services(database, passwords=passwords)
-    password = await services.people.ensure_first_admin()
+    passwords = {"admin": await services.people.ensure_first_admin()}
+    for name in ("viewer", "newcomer"):
+        passwords[name] = await services.people.add_user(ADMIN, name, role=Role.VIEWER)
     ids = {} if empty else await build(services)
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW
     runner = web.AppRunner(app, access_log=None, handle_signals=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(json.dumps({"password": password, "ids": ids}), flush=True)
+    print(json.dumps({"passwords": passwords, "ids": ids}), flush=True)
     await asyncio.Event().wait()
 
 

@@ -75,6 +75,9 @@ function correctZone() {
   for (const element of document.querySelectorAll('time[title]')) {
     element.title = format(Date.parse(element.dateTime), 'full');
   }
+  for (const field of document.querySelectorAll('[data-zone-field]')) {
+    if (field.value === zone) field.value = browserZone;
+  }
   for (const element of document.querySelectorAll('[data-zone-name]')) put(element, browserZone);
 }
 

@@ -1,0 +1,82 @@
+"""Consoles to test against: a filled one whose time stands still, and ways to log in."""
+
+from __future__ import annotations
+
+import contextlib
+import http.cookiejar
+import json
+import re
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Page
+
+from tests.browser.sample_world import NOW
+from tests.support.processes import ManagedProcess, free_port
+
+PASSWORD = "correct horse battery"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """A running console and what a test needs to know of it."""
+
+    url: str
+    ids: dict[str, int]  # "job:…", "run:…", "executor:…"
+    passwords: dict[str, str]  # one-time ones, by person
+    cookies: dict[str, str]  # sessions of people who have chosen their password
+
+    def open_as(self, context: BrowserContext, person: str = "admin") -> None:
+        """Let the browser be logged in."""
+        context.add_cookies(
+            [{"name": "tickwheel_session", "value": self.cookies[person], "url": self.url}]
+        )
+
+
+@contextlib.contextmanager
+def sample_console(directory: Path, *, empty: bool = False) -> Iterator[Console]:
+    """The real console and services over a filled database; see `console_server`."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.browser.console_server", directory, port]
+    command += ["empty"] if empty else []
+    with ManagedProcess(command, directory / "console.log") as process:
+        line = process.wait_for_line(r'^\{"passwords".*\}$', timeout_seconds=30)
+        told = json.loads(line[0])
+        url = f"http://127.0.0.1:{port}"
+        cookies = {
+            person: choose_password(url, person, password)
+            for person, password in told["passwords"].items()
+            if person != "newcomer"
+        }
+        yield Console(url=url, ids=told["ids"], passwords=told["passwords"], cookies=cookies)
+
+
+def choose_password(url: str, person: str, one_time: str) -> str:
+    """Log in for the first time, as a browser would; returns the session cookie."""
+    jar = http.cookiejar.CookieJar()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+
+    def post(path: str, **fields: str) -> str:
+        body = urllib.parse.urlencode(fields).encode()
+        with opener.open(url + path, body) as answer:
+            return str(answer.read().decode())
+
+    form = post("/login", name=person, password=one_time)
+    token = re.search(r'name="csrf_token" value="([^"]+)"', form)
+    assert token is not None, form
+    post("/password", csrf_token=token[1], old=one_time, new=PASSWORD, again=PASSWORD)
+    return next(str(cookie.value) for cookie in jar if cookie.name == "tickwheel_session")
+
+
+def stop_time(page: Page) -> None:
+    """Let the browser's clock say what the sample's says; its timers go on."""
+    page.clock.set_fixed_time(NOW / 1000)
+
+
+def set_preference(context: BrowserContext, console: Console, name: str, value: str) -> None:
+    """Choose a theme or a language."""
+    context.add_cookies([{"name": f"tickwheel_{name}", "value": value, "url": console.url}])

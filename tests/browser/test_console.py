@@ -1,0 +1,374 @@
+"""What people do in the console: find, switch, type, refuse, follow; with and without script."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.conftest import PageErrors
+from tests.browser.consoles import Console, set_preference
+
+PAYLOAD = "<img src=x onerror=window.__hacked=1>"
+
+
+def fill_new_job(page: Page, console: Console, name: str) -> None:
+    page.goto(f"{console.url}/jobs/new?executor={console.ids['executor:billing']}")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="billing.invoice-close").click()
+
+
+def test_the_filter_lives_in_the_address(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs")
+    admin_page.keyboard.press("/")
+    admin_page.keyboard.type("gpu")
+
+    expect(admin_page).to_have_url(re.compile(r"/jobs\?q=gpu$"))
+    expect(admin_page.locator("tbody tr")).to_have_count(3)
+    admin_page.reload()
+    expect(admin_page.locator("tbody tr")).to_have_count(3)
+    expect(admin_page.get_by_label("Filter jobs")).to_have_value("gpu")
+    admin_page.get_by_label("Executor").select_option(label="crm")
+    expect(admin_page.get_by_role("heading", name="No job matches")).to_be_visible()
+    admin_page.get_by_role("link", name="Show all jobs").click()
+    expect(admin_page.locator("tbody tr")).not_to_have_count(0)
+
+
+def test_a_live_update_keeps_what_is_typed_and_focused(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs?q=infra")
+    expect(admin_page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+    link = admin_page.get_by_role("link", name="log-rotate", exact=True)
+    link.focus()
+    with admin_page.expect_response(lambda answer: answer.request.headers.get("x-block") == "rows"):
+        admin_page.evaluate("() => document.body.dispatchEvent(new CustomEvent('live:jobs'))")
+
+    expect(link).to_be_focused()
+    expect(admin_page.get_by_label("Filter jobs")).to_have_value("infra")
+
+
+def test_the_keyboard_leads_everywhere(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs")
+    admin_page.keyboard.press("j")
+    admin_page.keyboard.press("j")
+    expect(admin_page.locator("tr.current")).to_have_attribute(
+        "id", f"job-{console.ids['job:cert-renewal']}"
+    )
+    admin_page.keyboard.press("Enter")
+    expect(admin_page).to_have_url(re.compile(r"/jobs/\d+$"))
+    admin_page.keyboard.press("g")
+    admin_page.keyboard.press("r")
+    expect(admin_page).to_have_url(re.compile("/runs$"))
+    admin_page.keyboard.press("?")
+    expect(admin_page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    admin_page.keyboard.press("Escape")
+    admin_page.keyboard.press("Control+k")
+    admin_page.keyboard.type("churn")
+    admin_page.keyboard.press("Enter")  # before the answer is there
+    expect(admin_page).to_have_url(re.compile(rf"/jobs/{console.ids['job:churn-scoring']}$"))
+    admin_page.keyboard.press("Control+k")
+    admin_page.keyboard.type(f"#{console.ids['run:failed']}")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page).to_have_url(re.compile(rf"/runs/{console.ids['run:failed']}$"))
+
+
+def test_theme_and_language_are_kept_without_a_flash(admin_page: Page, console: Console) -> None:
+    admin_page.goto(console.url)
+    admin_page.get_by_role("button", name="Theme").click()
+    admin_page.get_by_role("menuitemradio", name="Dark").click()
+    colour = "() => getComputedStyle(document.documentElement).backgroundColor"
+    assert admin_page.evaluate(colour) == "rgb(12, 14, 18)"
+    admin_page.reload(wait_until="commit")
+    expect(admin_page.locator("html")).to_have_attribute("data-theme", "dark")
+
+    admin_page.get_by_role("button", name="Language").click()
+    admin_page.get_by_role("menuitemradio", name="简体中文").click()
+    expect(admin_page.get_by_role("heading", level=1)).to_have_text("总览")
+    admin_page.get_by_role("button", name="语言").click()
+    admin_page.get_by_role("menuitemradio", name="English").click()
+    expect(admin_page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def test_a_job_is_added_with_its_schedule_in_words(admin_page: Page, console: Console) -> None:
+    fill_new_job(admin_page, console, "monthly-statement")
+    admin_page.get_by_label("Cron", exact=True).check()
+    admin_page.get_by_label("Cron expression").fill("0 9 * * 1-")
+    preview = admin_page.locator("#schedule-preview")
+    expect(preview.locator(".error-text")).to_contain_text("is not a cron expression")
+    admin_page.get_by_label("Cron expression").fill("30 9 * * 1-5")
+    expect(preview).to_contain_text("09:30")
+    expect(preview.locator("li")).to_have_count(5)
+    expect(preview.locator("li").first).to_contain_text("Mon, Nov 23, 09:30:00")
+    admin_page.get_by_label("Parameters").fill('{"month": "2026-11"}')
+    admin_page.get_by_role("button", name="Add the job").click()
+
+    expect(admin_page.get_by_role("heading", level=1)).to_have_text("monthly-statement")
+    expect(admin_page.locator(".toast")).to_contain_text("The job was added.")
+    expect(admin_page.locator(".facts")).to_contain_text("30 9 * * 1-5")
+    expect(admin_page.get_by_text('"month": "2026-11"')).to_be_visible()
+
+
+def test_a_refused_form_keeps_what_was_typed(
+    admin_page: Page, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected += ["422", "409"]
+    fill_new_job(admin_page, console, "invoice-close")
+    admin_page.get_by_label("Parameters").fill('{"month": }')
+    admin_page.get_by_label("Timeout").fill("soon")
+    admin_page.get_by_role("button", name="Add the job").click()
+
+    expect(admin_page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
+    parameters = admin_page.get_by_label("Parameters")
+    expect(parameters).to_have_value('{"month": }')
+    expect(parameters).to_have_attribute("aria-invalid", "true")
+    expect(parameters).to_be_focused()
+    expect(admin_page.locator("#f-parameters-problem")).to_contain_text("line 1, column 11")
+    expect(admin_page.locator("#f-timeout-problem")).to_contain_text("must be a number")
+
+    parameters.fill("{}")
+    admin_page.get_by_label("Timeout").fill("2")
+    admin_page.get_by_role("button", name="Add the job").click()
+    expect(admin_page.locator("#f-name-problem")).to_contain_text("already has a job named")
+    expect(admin_page.get_by_label("Timeout")).to_have_value("2")
+
+
+def test_a_stale_form_says_that_somebody_else_was_faster(
+    admin_page: Page, context: BrowserContext, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected.append("409")
+    address = f"{console.url}/jobs/{console.ids['job:gdpr-erasure']}/edit"
+    admin_page.goto(address)
+    other = context.new_page()
+    other.goto(address)
+    other.get_by_label("Retries").fill("5")
+    other.get_by_role("button", name="Save changes").click()
+    expect(other.locator(".facts")).to_contain_text("5×")
+
+    admin_page.get_by_label("Retries").fill("1")
+    admin_page.get_by_role("button", name="Save changes").click()
+    expect(admin_page.get_by_role("alert")).to_contain_text("revision 2")
+    expect(admin_page.get_by_label("Retries")).to_have_value("1")
+
+
+def test_editing_changes_nothing_that_was_not_touched(admin_page: Page, console: Console) -> None:
+    address = f"{console.url}/jobs/{console.ids['job:sync-salesforce']}"
+    admin_page.goto(address)
+    before = admin_page.locator(".facts").inner_text()
+    admin_page.get_by_role("link", name="Edit").click()
+    admin_page.get_by_role("button", name="Save changes").click()
+    expect(admin_page.locator(".toast")).to_contain_text("The job was saved.")
+    after = admin_page.locator(".facts").inner_text()
+
+    assert after == before
+
+
+def test_running_now_from_the_list_leads_to_the_run(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs")
+    button = admin_page.get_by_role("button", name="Run now: log-rotate")
+    button.click()
+    toast = admin_page.locator(".toast")
+    expect(toast).to_contain_text(re.compile(r"Run #\d+ was added"))
+    toast.get_by_role("link", name="Open it").click()
+    expect(admin_page.get_by_role("heading", level=1)).to_contain_text("log-rotate")
+
+
+def test_sending_a_form_twice_makes_one_run(admin_page: Page, console: Console) -> None:
+    job = console.ids["job:log-rotate"]
+    admin_page.goto(f"{console.url}/jobs/{job}/run")
+    addresses = admin_page.evaluate(
+        """async () => {
+          const form = document.querySelector('main form');
+          const send = () => fetch(form.action, {method: 'POST', body:
+            new URLSearchParams(new FormData(form))}).then(answer => answer.url);
+          return Promise.all([send(), send()]);
+        }"""
+    )
+
+    assert addresses[0] == addresses[1]
+    assert re.search(r"/runs/\d+$", addresses[0])
+
+
+def test_run_now_refuses_what_is_no_json(
+    admin_page: Page, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected.append("422")
+    admin_page.goto(f"{console.url}/jobs/{console.ids['job:log-rotate']}")
+    admin_page.get_by_role("link", name="Run now").click()
+    dialog = admin_page.get_by_role("dialog")
+    dialog.get_by_label("Parameters").fill("[1]")
+    dialog.get_by_role("button", name="Run now").click()
+    expect(dialog.locator(".error-text")).to_contain_text("must be a JSON object")
+    expect(dialog.get_by_label("Parameters")).to_have_value("[1]")
+    dialog.get_by_label("Parameters").fill('{"n": 1}')
+    dialog.get_by_role("button", name="Run now").click()
+    expect(admin_page).to_have_url(re.compile(r"/runs/\d+$"))
+    expect(admin_page.get_by_text('"n": 1')).to_be_visible()
+
+
+def test_pausing_is_one_click_in_the_list(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs")
+    switch = admin_page.get_by_role("switch", name="Active: events-compact")
+    expect(switch).to_have_attribute("aria-checked", "true")
+    switch.click()
+    expect(switch).to_have_attribute("aria-checked", "false")
+    admin_page.goto(f"{console.url}/jobs?view=paused")
+    expect(admin_page.get_by_role("link", name="events-compact", exact=True)).to_be_visible()
+
+
+def test_the_log_can_be_searched_filtered_and_left_alone(
+    admin_page: Page, console: Console
+) -> None:
+    admin_page.goto(f"{console.url}/runs/{console.ids['run:events-compact']}")
+    lines = admin_page.locator(".log-line:visible")
+    expect(admin_page.locator(".log-line")).to_have_count(160)
+    follow = admin_page.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    expect(admin_page.locator("#L160")).to_be_in_viewport()
+    admin_page.locator(".log-view").dispatch_event("wheel", {"deltaY": -10})
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    admin_page.get_by_role("button", name="Errors").click()
+    expect(lines.first).to_contain_text("SlowDown")
+    assert lines.count() == 10
+    admin_page.get_by_role("button", name="All", exact=True).click()
+    admin_page.get_by_label("Find in the log").fill("压缩完成")
+    assert lines.count() == 11
+    admin_page.get_by_label("Find in the log").fill("")
+    admin_page.locator("#L12 .line-number").click()
+    expect(admin_page).to_have_url(re.compile("#L12$"))
+    assert admin_page.locator(".log-view img, .log-view script").count() == 0
+    expect(admin_page.locator("#L15")).to_contain_text("<img src=x onerror=alert(1)>")
+
+
+def test_the_raw_log_is_a_text_file(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/runs/{console.ids['run:failed']}")
+    with admin_page.expect_download() as download:
+        admin_page.get_by_role("link", name="Raw").click()
+
+    text = download.value.path().read_text()
+    assert download.value.suggested_filename == f"run-{console.ids['run:failed']}-3.log"
+    assert text.count("\n") == 3
+    assert "INFO    connecting to" not in text.split("\n")[0]
+
+
+def test_a_waiting_run_says_why(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/runs/{console.ids['run:waiting']}")
+    expect(admin_page.locator(".notice").first).to_contain_text("try 2 of 4 begins at")
+
+
+def test_names_of_any_kind_are_only_text(admin_page: Page, console: Console) -> None:
+    fill_new_job(admin_page, console, PAYLOAD)
+    admin_page.locator("summary").click()
+    admin_page.get_by_label("Owner").fill(PAYLOAD)
+    admin_page.get_by_label("Tags").fill(f"{PAYLOAD}, {{{{7*7}}}}")
+    admin_page.get_by_label("Description").fill(PAYLOAD)
+    admin_page.get_by_label("Parameters").fill('{"html": "<script>window.__hacked=1</script>"}')
+    admin_page.get_by_role("button", name="Add the job").click()
+    expect(admin_page.get_by_role("heading", level=1)).to_have_text(PAYLOAD)
+    address = admin_page.url
+    for path in ("/", "/jobs", "/runs"):
+        admin_page.goto(console.url + path)
+    for ending in ("", "/edit", "/run", "/delete"):
+        admin_page.goto(address + ending)
+        expect(admin_page.locator("body")).to_contain_text("<img src=x")
+        assert admin_page.evaluate("() => window.__hacked") is None
+    expect(admin_page.locator("img")).to_have_count(0)
+
+
+def test_a_viewer_sees_no_action_and_can_force_none(
+    page: Page, context: BrowserContext, console: Console, page_errors: PageErrors
+) -> None:
+    console.open_as(context, "viewer")
+    job = console.ids["job:invoice-close"]
+    for path in ("/jobs", f"/jobs/{job}", f"/runs/{console.ids['run:failed']}", "/executors"):
+        page.goto(console.url + path)
+        main = page.get_by_role("main")
+        assert main.get_by_role("link", name=re.compile("New|Edit|Delete|Run now")).count() == 0
+        assert main.locator("form:not([role=search])[method=post]").count() == 0
+    page_errors.expected.append("403")
+    answer = page.goto(f"{console.url}/jobs/new")
+    assert answer is not None
+    assert answer.status == 403
+    expect(page.get_by_role("heading", level=1)).to_have_text("You may not do this")
+    status = page.evaluate(
+        """async (path) => {
+          const token = JSON.parse(document.body.getAttribute('hx-headers'))['X-CSRF-Token'];
+          const answer = await fetch(path, {method: 'POST', headers: {'X-CSRF-Token': token}});
+          return answer.status;
+        }""",
+        f"/jobs/{job}/pause",
+    )
+    assert status == 403
+
+
+@pytest.fixture
+def without_script(browser: Browser, console: Console) -> BrowserContext:
+    context = browser.new_context(java_script_enabled=False, locale="en-US")
+    set_preference(context, console, "language", "en")
+    return context
+
+
+def test_the_console_works_without_script(without_script: BrowserContext, console: Console) -> None:
+    page = without_script.new_page()
+    page.goto(f"{console.url}/jobs")
+    expect(page).to_have_url(re.compile(r"/login\?next=/jobs$"))
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(re.compile("/jobs$"))
+    page.get_by_label("Filter jobs").fill("orders")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("switch", name="Active: orders-incremental").click()
+    expect(page.get_by_role("status").first).to_contain_text("The job is paused.")
+    expect(page.locator("tbody tr")).to_have_class("paused")
+    page.get_by_role("link", name="orders-incremental", exact=True).click()
+    page.get_by_role("link", name="Run now").click()
+    page.get_by_label("Parameters").fill('{"day": 1}')
+    page.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("orders-incremental")
+    expect(page.get_by_role("link", name="Open the log as text")).to_be_visible()
+    page.get_by_role("link", name="Cancel", exact=True).click()
+    page.get_by_role("button", name="Cancel 1 run").click()
+    expect(page.locator(".page-head .badge").first).to_contain_text("Cancelled")
+    page.goto(f"{console.url}/jobs/{console.ids['job:orders-incremental']}/edit")
+    page.get_by_label("Name", exact=True).fill("")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.locator("#f-name-problem")).to_contain_text("This is required.")
+    without_script.close()
+
+
+def test_twelve_tabs_all_load_and_stay_live(context: BrowserContext, console: Console) -> None:
+    console.open_as(context)
+    tabs = [context.new_page() for _ in range(12)]
+    for tab in tabs:
+        tab.goto(f"{console.url}/runs")
+    for tab in tabs:
+        expect(tab.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        tab.close()
+
+
+def test_logging_out_ends_the_session(
+    page: Page, context: BrowserContext, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected.append("401")
+    page.goto(f"{console.url}/login")
+    page.get_by_label("Name").fill("viewer")
+    page.get_by_label("Password").fill("wrong password here")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("The name or the password is wrong.")
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Log in").click()
+    cookie = next(c["value"] for c in context.cookies() if c["name"] == "tickwheel_session")
+    page.get_by_role("button", name="User menu").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(page).to_have_url(re.compile("/login$"))
+
+    request = urllib.request.Request(
+        f"{console.url}/palette.json",
+        headers={"Cookie": f"tickwheel_session={cookie}", "Sec-Fetch-Dest": "empty"},
+    )
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request)

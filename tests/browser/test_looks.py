@@ -1,0 +1,210 @@
+"""Every page, in both themes and languages, at three widths: accessible, complete, in its frame."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.conftest import PageErrors
+from tests.browser.consoles import Console, set_preference, stop_time
+
+AXE = (Path(__file__).parent / "vendor/axe-4.14.1.min.js").read_text()
+SCREENSHOTS = Path(__file__).parent / "screenshots"
+
+# preload: axe would fetch style sheets by itself, which the policy of a page under test may refuse.
+RUN_AXE = """async () => {
+  const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+  const found = await axe.run(document, {runOnly: rules, preload: false});
+  return found.violations.map(v => `${v.id}: ` + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) +
+    ' | ' + (n.failureSummary ?? '').split('\\n').slice(1, 3).join(' ')).join(' ; '));
+}"""
+
+PAGES = {
+    "overview": "/",
+    "jobs": "/jobs",
+    "jobs-none": "/jobs?q=zzz",
+    "job": "/jobs/{job:payment-reconcile}",
+    "job-new": "/jobs/new?executor={executor:billing}",
+    "job-edit": "/jobs/{job:payment-reconcile}/edit",
+    "job-run": "/jobs/{job:payment-reconcile}/run",
+    "job-delete": "/jobs/{job:payment-reconcile}/delete",
+    "runs": "/runs",
+    "run": "/runs/{run:events-compact}",
+    "run-failed": "/runs/{run:failed}",
+    "run-waiting": "/runs/{run:waiting}",
+    "run-again": "/runs/{run:failed}/retry",
+    "executors": "/executors",
+    "executor": "/executors/{executor:ml}",
+    "executor-new": "/executors/new",
+    "password": "/password",
+    "not-found": "/nothing",
+}
+
+
+WIDEST = """() => [...document.querySelectorAll('main *')]
+  .filter(e => e.getBoundingClientRect().right > innerWidth)
+  .slice(0, 3).map(e => e.outerHTML.slice(0, 150))"""
+
+
+def pages_of(console: Console) -> dict[str, str]:
+    return {
+        name: re.sub(r"\{([^}]+)\}", lambda match: str(console.ids[match[1]]), path)
+        for name, path in PAGES.items()
+    }
+
+
+@pytest.fixture
+def reader(
+    page: Page, context: BrowserContext, looked_at: Console, page_errors: PageErrors
+) -> Page:
+    looked_at.open_as(context)
+    stop_time(page)
+    page_errors.expected.append("/nothing")  # the page that is not there
+    return page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible(
+    reader: Page, context: BrowserContext, looked_at: Console, theme: str
+) -> None:
+    set_preference(context, looked_at, "theme", theme)
+    faults = {}
+    for name, path in pages_of(looked_at).items():
+        reader.goto(looked_at.url + path)
+        expect(reader.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        if name == "run":
+            expect(reader.locator(".log-line")).not_to_have_count(0)
+        reader.screenshot(path=SCREENSHOTS / f"{name}-{theme}.png")
+        reader.evaluate(AXE)
+        if found := reader.evaluate(RUN_AXE):
+            faults[name] = found
+
+    assert faults == {}, json.dumps(faults, indent=1)
+
+
+def test_pages_before_login_are_accessible(
+    page: Page, context: BrowserContext, looked_at: Console
+) -> None:
+    for theme in ("light", "dark"):
+        set_preference(context, looked_at, "theme", theme)
+        page.goto(f"{looked_at.url}/login")
+        page.screenshot(path=SCREENSHOTS / f"login-{theme}.png")
+        page.evaluate(AXE)
+        assert page.evaluate(RUN_AXE) == []
+    page.get_by_label("Name").fill("newcomer")
+    page.get_by_label("Password").fill(looked_at.passwords["newcomer"])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Choose a password")).to_be_visible()
+    page.screenshot(path=SCREENSHOTS / "password-first.png")
+    page.evaluate(AXE)
+    assert page.evaluate(RUN_AXE) == []
+
+
+def test_dialogs_are_accessible(reader: Page, looked_at: Console) -> None:
+    reader.goto(looked_at.url + "/jobs")
+    reader.get_by_role("link", name="Delete: backup-postgres").click()
+    expect(reader.get_by_role("dialog")).to_be_visible()
+    reader.evaluate(AXE)
+    assert reader.evaluate(RUN_AXE) == []
+    reader.keyboard.press("Escape")
+    reader.keyboard.press("Control+k")
+    reader.keyboard.type("re")
+    expect(reader.locator("#palette-list li").first).to_contain_text("backup-postgres")
+    reader.screenshot(path=SCREENSHOTS / "palette.png")
+    assert reader.evaluate(RUN_AXE) == []
+
+
+def test_no_page_scrolls_sideways(reader: Page, looked_at: Console) -> None:
+    too_wide = []
+    for width in (1440, 1024, 390):
+        reader.set_viewport_size({"width": width, "height": 844})
+        for name, path in pages_of(looked_at).items():
+            reader.goto(looked_at.url + path)
+            if width != 1440:
+                reader.screenshot(path=SCREENSHOTS / f"{name}-{width}.png")
+            if reader.evaluate("() => document.documentElement.scrollWidth") > width:
+                widest = reader.evaluate(WIDEST)
+                too_wide.append((width, name, widest))
+
+    assert too_wide == []
+
+
+# What is never translated: names of people's own things, of the product, of units and formats.
+NOT_TRANSLATED = re.compile(
+    r"Tickwheel|English|Cron|JSON|API|SDK|SQLite|UTC|Esc|Ctrl K|Enter|Europe/Berlin|GPU"
+    r"|python/\S+|v\d\S*|\d+(?:\.\d+)? ?(?:ms|s|m|h|d)\b|run\.parameters|nightly-invoices|IANA"
+)
+
+
+def test_chinese_pages_have_no_english_words(
+    reader: Page, context: BrowserContext, looked_at: Console
+) -> None:
+    set_preference(context, looked_at, "language", "zh_CN")
+    own = {word for key in looked_at.ids for word in re.findall(r"[A-Za-z]+", key)}
+    own |= {"admin", "maria", "li", "wei", "jonas", "ana", "ops", "yuki"}
+    own |= {"finance", "critical", "email", "compliance", "external", "backup", "gpu", "nightly"}
+    left = {}
+    for name, path in pages_of(looked_at).items():
+        reader.goto(looked_at.url + path)
+        if name in ("overview", "jobs", "job-new", "run"):
+            reader.screenshot(path=SCREENSHOTS / f"{name}-zh.png", full_page=name == "overview")
+        # Without what people wrote: code, logs, messages, descriptions.
+        text = reader.evaluate("""() => {
+          const copy = document.body.cloneNode(true);
+          const own = 'pre, code, .mono, .log-view, .message, .items p, .name, .tag, textarea, ' +
+            'template, .progress-line, datalist, #tip, .crumbs, .cut, kbd, h1, ' +
+            '.table .two small, select:not([name$=unit]) option:not(:first-child), ' +
+            '.lane, .description, .admins b';
+          for (const element of copy.querySelectorAll(own)) element.remove();
+          const named = [...copy.querySelectorAll('[aria-label], [placeholder], [data-tip]')];
+          const texts = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
+          const found = [];
+          while (texts.nextNode()) found.push(texts.currentNode.data);
+          return found.join(' ') + ' ' + named.map(e => [e.getAttribute('aria-label'),
+            e.getAttribute('placeholder'), e.dataset.tip].join(' ')).join(' ');
+        }""")
+        words = set(re.findall(r"[A-Za-z]{2,}", NOT_TRANSLATED.sub(" ", text))) - own
+        if words:
+            left[name] = words
+
+    assert left == {}, left
+    assert reader.locator("html").get_attribute("lang") == "zh-CN"
+
+
+def test_no_markup_needs_more_than_the_policy_allows(reader: Page, looked_at: Console) -> None:
+    for path in pages_of(looked_at).values():
+        answer = reader.goto(looked_at.url + path)
+        assert answer is not None
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "style-src 'self'" in policy
+        assert "unsafe" not in policy
+        html = answer.text()
+        assert not re.search(r"<script(?![^>]*\ssrc=)", html)
+        assert not re.search(r"<[^>]*\s(style|on[a-z]+)=", html), path
+
+
+def test_a_page_stays_light(page: Page, context: BrowserContext, looked_at: Console) -> None:
+    looked_at.open_as(context)
+    page.goto(looked_at.url + "/jobs")
+    expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+    measure = """() => {
+      const all = [...performance.getEntriesByType('resource'),
+        ...performance.getEntriesByType('navigation')];
+      return [all.reduce((sum, entry) => sum + entry.transferSize, 0) / 1024, all.length,
+        document.querySelectorAll('*').length];
+    }"""
+    cold_kib, requests, elements = page.evaluate(measure)
+    page.goto(looked_at.url + "/runs")
+    warm_kib, _requests, _elements = page.evaluate(measure)
+    print(f"jobs: {cold_kib:.0f} KiB cold, {requests} requests, {elements} elements")
+    print(f"runs: {warm_kib:.0f} KiB warm")
+
+    assert cold_kib <= 200
+    assert requests <= 16
+    assert warm_kib <= 25
+    assert elements <= 2_500
