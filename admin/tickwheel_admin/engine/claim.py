@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,7 +18,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.nodes import live_nodes, take_slots
 from tickwheel_admin.store.route_cursors import read_route_cursors, write_route_cursors
-from tickwheel_admin.store.runs import claimable_runs, lock_queued_runs, move_runs
+from tickwheel_admin.store.runs import DueRun, claimable_runs, lock_queued_runs, move_runs
 from tickwheel_shared.protocol import RunRequest
 
 # A run whose handler no live node offers steps aside for this long, so that it hides no others.
@@ -137,7 +137,7 @@ def _take(
 
 def _turn_cursors(
     conn: sa.Connection,
-    due: list[Run],
+    due: Sequence[DueRun],
     configs: Mapping[tuple[int, int], JobConfig],
     router: _Router,
 ) -> None:
