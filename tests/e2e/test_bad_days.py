@@ -9,14 +9,10 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
-from tests.e2e.load import Load
 from tests.support.databases import fresh_database
 from tests.support.polling import wait_until
 from tests.support.processes import free_port
 from tests.support.servers import DatabaseServer
-
-ADMIN_STOP_SECONDS = 15  # what the admin allows itself, and what a container gives at the least
-NODE_STOP_SECONDS = 10  # its runs take less than a second
 
 
 @pytest.fixture
@@ -62,7 +58,19 @@ def test_requests_that_cannot_be_met_say_why(sqlite_cluster: Cluster) -> None:
         admin = cluster.start_admin()
         cluster.add_executor()
         api = cluster.api()
+        # Without a live node nobody can say that there is no such handler.
+        job = cluster.add_job("unknown", "no-such-handler")
+        unknown = cluster.run_job(job)
+        waiting_for = lambda: api.get(f"/runs/{unknown}")["waiting_for"]  # noqa: E731
+        wait_until(lambda: waiting_for() == "no_live_node", what="the run to miss a node")
         cluster.start_node("node-1")
+        wait_until(lambda: waiting_for() == "no_handler", what="the run to miss its handler")
+        api.post(f"/runs/{unknown}/cancel")
+        assert cluster.wait_for_run(unknown, "cancelled")["attempt"] == 0
+        misspelt = {"executor_id": cluster.executor_id, "name": "misspelt", "handler": "wrok"}
+        refused = api.ask("POST", "/jobs", misspelt)
+        assert (refused.status, refused.code) == (422, "invalid_input")
+        assert refused.body["error"]["problems"][0]["code"] == "handler.unknown"
 
         job = cluster.add_job("short-lived", "work")
         run = cluster.wait_for_run(cluster.run_job(job), "succeeded")
@@ -75,14 +83,6 @@ def test_requests_that_cannot_be_met_say_why(sqlite_cluster: Cluster) -> None:
 
         refused = Api(admin.url, "twt_" + "x" * 43).ask("GET", "/jobs")
         assert (refused.status, refused.code) == (401, "login.required")
-
-        unknown = cluster.run_job(cluster.add_job("unknown", "no-such-handler"))
-        wait_until(
-            lambda: api.get(f"/runs/{unknown}")["waiting_for"] == "no_handler",
-            what="the run to say that no node offers its handler",
-        )
-        api.post(f"/runs/{unknown}/cancel")
-        assert cluster.wait_for_run(unknown, "cancelled")["attempt"] == 0
 
 
 def test_an_admin_says_that_its_database_is_away_and_heals(
@@ -112,28 +112,6 @@ def test_an_admin_says_that_its_database_is_away_and_heals(
         assert (arrived["attempt"], arrived["tries"]) == (1, 1)
         cluster.wait_for_run(cluster.run_job(job), "succeeded")
         assert "Traceback" not in admin.process.output()
-
-
-@pytest.mark.slow
-def test_nothing_is_lost_when_an_admin_and_a_node_are_told_to_stop(
-    own_server: DatabaseServer, tmp_path: Path
-) -> None:
-    with fresh_database(own_server) as url, Cluster(tmp_path, url) as cluster:
-        load = Load(cluster, url)
-        load.wait_until(5)
-        assert load.first_admin.process.stop(timeout_seconds=ADMIN_STOP_SECONDS) == 0
-        load.wait_until(8)
-        assert load.nodes[0].process.stop(timeout_seconds=NODE_STOP_SECONDS) == 0
-        load.wait_until(12)
-
-        assert load.settle() == []
-        ledger = load.reader.read()
-        assert {run.state for run in ledger.runs} == {"succeeded"}
-        assert not ledger.attempts  # nobody died, so nothing was tried twice
-        gone = [node.state for node in ledger.nodes if node.name == "node-1"]
-        assert gone == ["gone"]
-        for each in (*cluster.nodes, *cluster.admins):
-            assert "Traceback" not in each.process.output()
 
 
 def test_an_admin_that_never_answers_is_not_in_the_way(sqlite_cluster: Cluster) -> None:
