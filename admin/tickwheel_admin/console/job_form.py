@@ -130,8 +130,8 @@ def job_of_form(form: JobForm) -> dict[str, Any]:
     """The raw job that the form says.
 
     Raises:
-        InvalidInput: what is typed cannot even be read as numbers, JSON, or a local time. Rules that
-            concern the meaning are checked where the raw job goes.
+        InvalidInput: what is typed cannot even be read as numbers, JSON, or a local time. Rules
+            that concern the meaning are checked where the raw job goes.
     """
     problems: list[Problem] = []
     raw: dict[str, Any] = {
@@ -160,7 +160,7 @@ def job_of_form(form: JobForm) -> dict[str, Any]:
 
 
 def trigger_of_form(form: JobForm) -> dict[str, Any]:
-    """The raw trigger that the form says, for the preview; raises InvalidInput like `job_of_form`."""
+    """The raw trigger that the form says; raises InvalidInput like `job_of_form`."""
     problems: list[Problem] = []
     raw = _trigger(form, problems)
     if problems:

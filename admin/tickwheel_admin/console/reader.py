@@ -1,4 +1,4 @@
-"""Who reads the page: language, time zone, theme; and how numbers, lengths and instants look to them."""
+"""Who reads the page: language, time zone, theme; how numbers and instants look to them."""
 
 from __future__ import annotations
 

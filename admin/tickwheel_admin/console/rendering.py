@@ -188,7 +188,7 @@ def error_text(error: UserError) -> str:
 
 def _query(request: web.Request, changes: dict[str, str | int | None]) -> str:
     """The page's address with some query values changed; empty ones are left out."""
-    values = {**request.query, **{key: value for key, value in changes.items()}}
+    values = {**request.query, **changes}
     kept = {key: value for key, value in values.items() if value not in (None, "")}
     return f"{request.path}?{urlencode(kept)}" if kept else request.path
 

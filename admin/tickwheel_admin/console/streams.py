@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from types import TracebackType
 
 from aiohttp import web
@@ -66,11 +65,15 @@ class Stream:
         return not self._stopping.is_set()
 
     async def wait(self, event: asyncio.Event, *, at_most: float | None = None) -> bool:
-        """Until the event, but never past the next check; whether it was the event."""
+        """Until the event or the end, but never past the next check; whether it was the event."""
         limit = min(self._check_at, self._heartbeat_at) - self._loop.time()
         seconds = max(min(limit, at_most if at_most is not None else limit), 0.01)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+        waits = [asyncio.create_task(e.wait()) for e in (event, self._stopping)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
         return event.is_set()
 
 

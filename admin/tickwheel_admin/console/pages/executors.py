@@ -122,7 +122,7 @@ async def _new_form(
 
 
 async def _token_page(request: web.Request, made: NewExecutor, *, is_new: bool) -> web.Response:
-    """The only page that ever shows a token; it is sent as the answer and cannot be fetched again."""
+    """The only page that ever shows a token; it cannot be fetched again."""
     return await render(
         request,
         "executor_token.html",

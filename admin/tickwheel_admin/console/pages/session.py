@@ -8,8 +8,8 @@ from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.rendering import render
 from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn, TooMany
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.identity import (
     LOGIN_PATH,
     LOGOUT_PATH,
