@@ -74,6 +74,11 @@ CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state
     VALUES (sim_seq(), tickwheel_now(), 'node', NEW.id, OLD.state, NEW.state,
             OLD.lease_expires_at);
 END;
+CREATE TRIGGER sim_lease_shortened AFTER UPDATE ON node
+WHEN NEW.lease_expires_at < OLD.lease_expires_at BEGIN
+    INSERT INTO sim_change (seq, at, what, id, state, node_lease)
+    VALUES (sim_seq(), tickwheel_now(), 'lease', NEW.id, NEW.state, NEW.lease_expires_at);
+END;
 """
 
 _MISCOUNTED = """

@@ -14,7 +14,7 @@ from tickwheel_admin.engine import claim, recording, sweeper
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers
 from tickwheel_admin.store.tables import run as run_table
-from tickwheel_executor import delivery, node
+from tickwheel_executor import delivery, links, node
 
 
 def node_forgets_what_it_has_met() -> None:
@@ -221,6 +221,11 @@ def claims_come_early() -> None:
     claim.now_ms = lambda conn: original(conn) + 500
 
 
+def nodes_ignore_their_lease() -> None:
+    """A node never knows that its lease is over, and starts what lay in its buffers."""
+    links.Links.lease_is_over = lambda self, now: False  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -240,5 +245,6 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         edits_leave_fires_that_are_planned,
         cancel_is_told_once,
         claims_come_early,
+        nodes_ignore_their_lease,
     )
 }
