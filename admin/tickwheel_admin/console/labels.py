@@ -122,6 +122,11 @@ def misfire_choices() -> list[tuple[str, str, str]]:
             _("Skip them"),
             _("Nothing runs for them; a skipped run says how many were missed."),
         ),
+        (
+            MisfirePolicy.FIRE_ALL.value,
+            _("Run each"),
+            _("A run for every missed fire, oldest first; for the latest 1,000 at most."),
+        ),
     ]
 
 

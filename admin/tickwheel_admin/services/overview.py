@@ -37,9 +37,9 @@ class OutcomeBucket:
 
     start_at: int
     succeeded: int
-    failed: int
+    failed: int  # or lost
     timed_out: int
-    other: int  # lost or cancelled
+    other: int  # cancelled: neither a success nor a failure
 
     @property
     def total(self) -> int:
@@ -167,9 +167,9 @@ def _buckets(counts: Iterable[OutcomeCount], *, now: int) -> list[OutcomeBucket]
         OutcomeBucket(
             start_at=start,
             succeeded=by_bucket[start][RunState.SUCCEEDED],
-            failed=by_bucket[start][RunState.FAILED],
+            failed=by_bucket[start][RunState.FAILED] + by_bucket[start][RunState.LOST],
             timed_out=by_bucket[start][RunState.TIMED_OUT],
-            other=by_bucket[start][RunState.LOST] + by_bucket[start][RunState.CANCELLED],
+            other=by_bucket[start][RunState.CANCELLED],
         )
         for start in range(first, first + BUCKETS * BUCKET_MS, BUCKET_MS)
     ]

@@ -15,7 +15,7 @@ from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.trigger import Trigger
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_lists import fires_of
-from tickwheel_admin.services.overview import NextFire, OverviewData
+from tickwheel_admin.services.overview import NextFire, OutcomeBucket, OverviewData
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS, JOBS, OVERVIEW
 from tickwheel_admin.web.routes import Routes
@@ -63,6 +63,8 @@ async def show_overview(request: web.Request) -> web.Response:
             ),
             "totals": {kind: sum(getattr(b, kind) for b in data.buckets) for kind in KINDS},
             "succeeded_24h": succeeded,
+            # Neither a success nor a failure: what somebody cancelled or a trigger skipped.
+            "decided_24h": sum(_decided(bucket) for bucket in data.buckets),
             "trends": _trends(data),
             "lanes": await _lanes(request, data.next_fires),
             "ticks": _ticks(),
@@ -72,12 +74,16 @@ async def show_overview(request: web.Request) -> web.Response:
 
 def _trends(data: OverviewData) -> dict[str, tuple[str, str]]:
     whole = data.buckets[:-1]  # the last half hour is not over
-    shares = [bucket.succeeded / bucket.total if bucket.total else 1.0 for bucket in whole]
+    shares = [b.succeeded / _decided(b) if _decided(b) else 1.0 for b in whole]
     return {
         "all": trend([bucket.total for bucket in whole]),
         "succeeded": trend(shares, low=min([0.5, *shares])),
         "failed": trend([bucket.failed + bucket.timed_out for bucket in whole]),
     }
+
+
+def _decided(bucket: OutcomeBucket) -> int:
+    return bucket.succeeded + bucket.failed + bucket.timed_out
 
 
 async def _lanes(request: web.Request, next_fires: Sequence[NextFire]) -> list[Lane]:
