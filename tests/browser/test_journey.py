@@ -150,6 +150,26 @@ def test_from_the_first_login_to_a_retried_run(
         expect(page.locator(".page-head [data-state=succeeded]")).to_be_visible()
         expect(page.locator(".facts")).to_contain_text("Retry")
 
+        # The log goes on with the next attempt while the page stays open.
+        page.goto(f"{broken}/edit")
+        page.get_by_label("Retries").fill("1")
+        page.get_by_label("Wait before a retry").fill("2")
+        page.get_by_role("button", name="Save changes").click()
+        expect(page.locator(".facts").first).to_contain_text("1×")
+        run_with(page, broken, "{}")
+        expect(page.locator(".page-head [data-state=retrying]")).to_be_visible()
+        expect(page.locator("#L1")).to_contain_text("about to fail")
+        lines = page.locator(".log-line").count()
+        first_began = page.locator("#L1 time").get_attribute("datetime") or ""
+        expect(page.locator(".page-head [data-state=failed]")).to_be_visible()
+        attempts = page.get_by_role("region", name="Attempts").get_by_role("listitem")
+        expect(attempts).to_have_count(2)
+        expect(page.locator("#L1 time")).not_to_have_attribute("datetime", first_began)
+        expect(page.locator(".log-line")).to_have_count(lines)
+        attempts.last.get_by_role("link").click()
+        expect(page.get_by_role("link", name="Show the latest")).to_be_visible()
+        expect(page.locator("#L1 time")).to_have_attribute("datetime", first_began)
+
         # Edit and delete.
         page.goto(job)
         page.get_by_role("link", name="Edit").click()

@@ -38,7 +38,7 @@ def _heading(status: int) -> str:
     return {
         401: _("You are not logged in"),
         403: _("You may not do this"),
-        404: _("There is nothing here"),
+        404: _("Not found"),
         405: _("This cannot be done this way"),
         409: _("This changed in the meantime"),
         429: _("Too many attempts"),

@@ -52,7 +52,7 @@ async def run_now(request: web.Request) -> web.Response:
     form = await read_form(request)
     typed = form.get("parameters")
     try:
-        parameters = None if typed is None else parse_parameters(typed.strip() or "{}")
+        parameters = await _own_parameters(request, typed)
         run_id = await request.app[JOBS].run_now(
             actor_of(request),
             _job_id(request),
@@ -106,6 +106,15 @@ async def _switched(request: web.Request, code: str) -> web.Response:
     response = go_to(request, safe_next(form.get("back"), default="/jobs"))
     set_flash(response, code)
     return response
+
+
+async def _own_parameters(request: web.Request, typed: str | None) -> str | None:
+    """What was typed, or None when it is what the job has anyway."""
+    if typed is None:
+        return None
+    parameters = parse_parameters(typed.strip() or "{}")
+    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    return None if parameters == detail.item.job.config.parameters else parameters
 
 
 async def _run_form(

@@ -130,7 +130,7 @@ async def _form_page(
 ) -> web.Response:
     reader = set_reader(request)
     job_id = request.match_info.get("job_id")
-    return await render(
+    response = await render(
         request,
         "job_form.html",
         {
@@ -146,6 +146,9 @@ async def _form_page(
         status=200 if error is None else error.status,
         block="form",
     )
+    # The preview of the schedule was not in the form that came back: it fetches itself again.
+    response.headers["HX-Trigger-After-Settle"] = "form-shown"
+    return response
 
 
 def _refused(form: JobForm, error: InvalidInput | Conflict) -> JobForm:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from tickwheel_admin.console.streams import Stream
+from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.events import RUNS as RUNS_TOPIC
 from tickwheel_admin.services.events import log_topic
@@ -20,6 +21,7 @@ from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
 POLL_SECONDS = 1.0  # for lines that another admin stored
+RETRY_SECONDS = 5.0  # for the next attempt, while the run waits for it
 LINES_AT_ONCE = 1_000
 _EVENT_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,12})")
 
@@ -54,11 +56,12 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
                         json.dumps([_line(entry) for entry in page.lines], ensure_ascii=False),
                         event_id=f"{attempt}.{page.next}",
                     )
-                elif page.ended:
+                elif page.ended and (chosen is not None or await _is_final(request, run_id)):
                     await stream.send("end")
                     break
                 else:
-                    await stream.wait(woken, at_most=POLL_SECONDS)
+                    # Between two attempts nothing comes for a while, however long that is.
+                    await stream.wait(woken, at_most=RETRY_SECONDS if page.ended else POLL_SECONDS)
                     woken.clear()
                 after = page.next
                 page = await _read(request, run_id, chosen, after)
@@ -98,6 +101,11 @@ async def _read(request: web.Request, run_id: int, attempt: int | None, after: i
     return await request.app[RUNS].log(
         actor_of(request), run_id, attempt=attempt, after=after, limit=LINES_AT_ONCE
     )
+
+
+async def _is_final(request: web.Request, run_id: int) -> bool:
+    detail = await request.app[RUNS].get(actor_of(request), run_id)
+    return detail.item.run.state in FINAL
 
 
 def _resume_from(request: web.Request) -> tuple[int | None, int]:

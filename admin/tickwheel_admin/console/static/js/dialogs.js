@@ -1,5 +1,5 @@
 // Toasts, tooltips, dialogs, and small help for forms.
-import {words} from './times.js';
+import {format, words} from './times.js';
 
 const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -186,12 +186,13 @@ function row([kind, name, value]) {
 function show(element, x, y) {
   const {chart} = element.dataset;
   if (chart) {
-    const {heading, rows} = JSON.parse(chart);
+    const {heading, at, rows} = JSON.parse(chart);
     const title = document.createElement('h4');
-    title.textContent = heading;
+    title.textContent = [heading, format(at, 'short')].filter(Boolean).join(' · ');
     tip.replaceChildren(title, ...rows.map(row));
   } else {
-    tip.textContent = element.dataset.tip;
+    const {tip: text, tipAt} = element.dataset;
+    tip.textContent = tipAt ? `${text} · ${format(Number(tipAt), 'time')}` : text;
   }
   tip.classList.add('on');
   const width = tip.offsetWidth;

@@ -72,6 +72,9 @@ function correctZone() {
   for (const element of document.querySelectorAll('time[data-at]')) {
     put(element, format(Date.parse(element.dateTime), element.dataset.at));
   }
+  for (const element of document.querySelectorAll('text[data-at]')) {
+    put(element, format(Number(element.dataset.ms), element.dataset.at));
+  }
   for (const element of document.querySelectorAll('time[title]')) {
     element.title = format(Date.parse(element.dateTime), 'full');
   }
