@@ -166,8 +166,18 @@ def _admin_environment(config: Config) -> dict[str, str]:
     }
 
 
+def _command() -> str:
+    """How this command is called again: in a fresh clone it is not on the path."""
+    called = Path(sys.argv[0])
+    return "tickwheel" if shutil.which("tickwheel") else str(_from_here(called.absolute()))
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def _announce(config: Config, data: DemoData, directory: Path) -> None:
-    shown = directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory
+    shown = _from_here(directory)
     lines = ["Tickwheel is running. Open it in your browser:", "", f"    {config.public_url}", ""]
     if data.password is not None:
         lines += [
@@ -179,7 +189,7 @@ def _announce(config: Config, data: DemoData, directory: Path) -> None:
     else:
         lines += [
             f"Log in as {FIRST_ADMIN}, with the password you chose. A lost one is replaced by",
-            f"    tickwheel user reset-password {FIRST_ADMIN} --data-dir {shown}",
+            f"    {_command()} user reset-password {FIRST_ADMIN} --data-dir {shown}",
         ]
     lines += ["", f"Logs of all processes are in {shown}. Stop with Ctrl-C."]
     width = max(len(line) for line in lines)
