@@ -65,6 +65,7 @@ from .channel import Connect
 from .context import Run
 from .delivery import Key, ResultDelivery
 from .ended import EndedAttempts
+from .errors import SpoolError
 from .handlers import Handler, Handlers
 from .link import Link
 from .links import Links
@@ -184,7 +185,11 @@ class Node:
         self._end()
         await self._links.close(CLOSE_SECONDS)
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self._spool.close()
+        try:
+            await self._spool.close()
+        except SpoolError as error:
+            # What lies in it is safe and is adopted by the next process; only the tidying failed.
+            _logger.warning("the spool could not be tidied up: %s", error)
         return clean
 
     def abort(self, *, break_channels: bool = False) -> None:

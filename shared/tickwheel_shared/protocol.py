@@ -31,6 +31,7 @@ AttemptNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 LineNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+WallClock = Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)]  # may be set to 1969
 ClaimToken = Annotated[str, msgspec.Meta(max_length=64)]
 
 
@@ -150,7 +151,7 @@ class Progress(Message, frozen=True, kw_only=True, tag="progress"):
 class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One line; as an array [at, level, text] to stay small."""
 
-    at: Milliseconds  # UTC epoch ms by the node's clock, for display only
+    at: WallClock  # UTC epoch ms by the node's clock, for display only
     level: Level
     text: str
 

@@ -216,6 +216,8 @@ class MemorySpool:
 
     async def close(self) -> None:
         self.closed = True
+        if self.fails:
+            raise SpoolError(self.fails)
 
 
 def make_node(

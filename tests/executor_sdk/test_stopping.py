@@ -324,3 +324,17 @@ async def test_a_plain_handler_that_returns_a_coroutine_or_exits_fails_clearly()
     session.send(request(2, handler="leave"))
     assert (await session.expect(Result)).message == "SystemExit: no more"
     assert await node.drain(1)
+
+
+@virtual_time
+async def test_a_spool_that_cannot_be_tidied_up_does_not_spoil_the_end() -> None:
+    admin, spool = FakeAdmin(), MemorySpool()
+    node = make_node(admin, handlers={"work": sleep_long}, spool=spool)
+    await node.start()
+    session = await admin.session()
+    spool.fails = "no space left on device"
+
+    assert await node.drain(1)
+
+    assert spool.closed
+    assert session.all(Goodbye)
