@@ -56,7 +56,12 @@ def create_executor(page: Page) -> str:
     expect(page.get_by_role("heading", level=1)).to_have_text("The executor billing is ready")
     token = page.locator("#token").inner_text()
     assert len(token) >= 40
-    expect(page.get_by_text(f'token="{token}"')).to_be_visible()
+    program = page.get_by_label("node program", exact=True).inner_text()
+    copied = page.get_by_role("button", name="Copy: node program").get_attribute("data-copy")
+    assert copied is not None
+    assert copied.split() == program.split()
+    assert f'token="{token}"' in copied
+    compile(copied, "pasted.py", "exec")
     return token
 
 
@@ -153,7 +158,7 @@ def test_from_the_first_login_to_a_retried_run(
         # The log goes on with the next attempt while the page stays open.
         page.goto(f"{broken}/edit")
         page.get_by_label("Retries").fill("1")
-        page.get_by_label("Wait before a retry").fill("2")
+        page.get_by_label("Wait before a retry").fill("6")
         page.get_by_role("button", name="Save changes").click()
         expect(page.locator(".facts").first).to_contain_text("1×")
         run_with(page, broken, "{}")

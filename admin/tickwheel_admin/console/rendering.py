@@ -21,6 +21,7 @@ from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.flash import take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
+from tickwheel_admin.console.snippets import node_program
 from tickwheel_admin.domain.errors import Problem, UserError
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.errors import describe
@@ -58,6 +59,7 @@ class Renderer:
             "time_zone_cookie": reader.TIME_ZONE_COOKIE,
             "labels": labels,
             "Permission": Permission,
+            "node_program": node_program,
         }
         self._environment.filters |= {
             "number": reader.number,
