@@ -254,6 +254,11 @@ def _add_live_runs(
         ],
     )  # fmt: skip
     _add_log(conn, made["run:events-compact"], 1, _log_lines(160))
+    many = _log_lines(10_000)
+    for first in range(0, len(many), 500):
+        _add_log(
+            conn, made["run:backup-postgres"], 1, many[first : first + 500], first_seq=first + 1
+        )
     _add_log(conn, failed, 3, _log_lines(3))
     _add_log(conn, failed, 1, _log_lines(2))
     return made
@@ -280,12 +285,14 @@ def _log_lines(count: int) -> list[LogLine]:
     return [LogLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)]
 
 
-def _add_log(conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine]) -> None:
+def _add_log(
+    conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine], *, first_seq: int = 1
+) -> None:
     conn.execute(
         tables.run_log.insert().values(
             run_id=run_id,
             attempt=attempt,
-            first_seq=1,
+            first_seq=first_seq,
             line_count=len(lines),
             lines=json.dumps([[line.at, line.level.value, line.text] for line in lines]),
         )

@@ -242,6 +242,19 @@ def test_the_log_can_be_searched_filtered_and_left_alone(
     expect(admin_page.locator("#L15")).to_contain_text("<img src=x onerror=alert(1)>")
 
 
+def test_ten_thousand_lines_are_shown_soon(
+    page: Page, context: BrowserContext, console: Console
+) -> None:
+    console.open_as(context)
+    page.goto(f"{console.url}/runs/{console.ids['run:backup-postgres']}")
+    page.wait_for_function("() => document.querySelectorAll('.log-line').length === 10000")
+    took_ms = page.evaluate("() => performance.now()")
+    print(f"10,000 lines after {took_ms:.0f} ms")
+
+    expect(page.locator("#L10000")).to_be_in_viewport()
+    assert took_ms < 5_000  # measured: about 1 s when nothing else runs
+
+
 def test_the_raw_log_is_a_text_file(admin_page: Page, console: Console) -> None:
     admin_page.goto(f"{console.url}/runs/{console.ids['run:failed']}")
     with admin_page.expect_download() as download:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import PageErrors
 from tests.support.processes import ManagedProcess, free_port
 
 PASSWORD = "a wheel that ticks"
@@ -89,6 +90,29 @@ def run_with(page: Page, job: str, parameters: str) -> str:
     dialog.get_by_role("button", name="Run now").click()
     expect(page).to_have_url(re.compile(r"/runs/\d+$"))
     return page.url
+
+
+def test_a_page_notices_that_the_admin_went_and_came_back(
+    patient: Page, page_errors: PageErrors, tmp_path: Path
+) -> None:
+    page, port = patient, free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [TICKWHEEL, "serve", "--port", port, "--data-dir", tmp_path / "data"]
+    with ManagedProcess(command, tmp_path / "first.log") as process:
+        password = process.wait_for_line(r"with password +(\S+)", timeout_seconds=30)[1]
+        log_in(page, url, password)
+        page.goto(f"{url}/executors")
+        expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        assert process.stop() == 0
+    expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "off")
+    page_errors.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE", "htmx:sendError"]
+    with ManagedProcess(command, tmp_path / "second.log") as process:
+        process.wait_for_http(f"{url}/healthz", timeout_seconds=30)
+        with page.expect_response(lambda answer: "x-block" in answer.request.headers):
+            pass  # what it missed is fetched without being asked for
+        expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        page.goto("about:blank")
+        assert process.stop() == 0
 
 
 def test_from_the_first_login_to_a_retried_run(
