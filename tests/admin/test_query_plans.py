@@ -15,7 +15,7 @@ from tests.admin.world import FAR, World
 from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
 from tickwheel_admin.store import executors, jobs, overview, run_lists, run_marks, tables
 from tickwheel_admin.store import runs as store_runs
-from tickwheel_admin.store.batch import insert_rows
+from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, live_nodes
 from tickwheel_admin.store.run_lists import Position, RunFilter
@@ -77,6 +77,19 @@ QUERIES = [
     Query(
         "lock the claimed",
         lambda c, now: store_runs.lock_queued_runs(c, range(1_000_000, 1_000_100), now=now),
+        ("primary",),
+    ),
+    Query(
+        "move the locked",  # each found by its id, and not by the state it leaves
+        lambda c, now: update_rows(
+            c,
+            tables.run,
+            [{"id": run_id, "deadline_at": now} for run_id in range(1_000_000, 1_000_100)],
+            match=("id",),
+            values=("deadline_at",),
+            where="t.state = :source",
+            params={"source": RunState.QUEUED.value},
+        ),
         ("primary",),
     ),
     Query(

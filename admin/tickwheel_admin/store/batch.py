@@ -120,7 +120,10 @@ def _update_statement(
     quote = _quoter(dialect)
     source = _unpacked(dialect, table, match + values)
     condition = " AND ".join(f"t.{quote(c)} = {_BATCH}.{quote(c)}" for c in match)
-    if where:
+    if where and dialect == "sqlite":
+        # Out of an index's reach: SQLite would find the rows by it and read the array for each.
+        condition += f" AND ({where}) IS TRUE"
+    elif where:
         condition += f" AND {where}"
     name = quote(table.name)
     if dialect in ("mysql", "mariadb"):
