@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 from tests.support.processes import free_port
-from tickwheel_admin.cli import db
+from tickwheel_admin.cli import main
 from tickwheel_admin.store.ddl import DIALECTS
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    db.register(parser.add_subparsers())
-    args = parser.parse_args(["db", *arguments])
-    return int(args.run(args))
+    return main(["db", *arguments])
 
 
 def test_check_fails_until_upgrade_was_run(
@@ -55,7 +51,7 @@ def test_a_bad_url_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("TICKWHEEL_DATABASE_URL", "oracle://host/db")
 
-    assert run("check") == 1
+    assert run("check") == 2
     assert "TICKWHEEL_DATABASE_URL" in capsys.readouterr().err
 
 

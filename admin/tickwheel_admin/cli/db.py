@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from tickwheel_admin.config import Config, ConfigError, load_config
+from tickwheel_admin.cli.common import Failure, add_config_flags, config_of, make_data_directory
 from tickwheel_admin.store import migrate
 from tickwheel_admin.store.connections import create_engine
 from tickwheel_admin.store.ddl import DIALECTS, generate_ddl
@@ -25,26 +24,17 @@ def register(subparsers: Subparsers) -> None:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     command = commands.add_parser("upgrade", help="bring the schema to this program's revision")
-    _add_config(command)
+    add_config_flags(command)
     command.set_defaults(run=_upgrade)
 
     command = commands.add_parser("check", help="say what is wrong; exit code 1 if anything is")
-    _add_config(command)
+    add_config_flags(command)
     command.set_defaults(run=_check)
 
     command = commands.add_parser("ddl", help="print the schema as SQL")
     command.add_argument("dialect", nargs="?", choices=DIALECTS, help="print this one")
     command.add_argument("--write", type=Path, metavar="DIR", help="write a file for each dialect")
     command.set_defaults(run=_ddl)
-
-
-def _add_config(command: argparse.ArgumentParser) -> None:
-    # No flag for the URL: other users of the machine could read its password in the process list.
-    command.add_argument(
-        "--config",
-        metavar="FILE",
-        help="TOML file with the settings; those in the environment (TICKWHEEL_DATABASE_URL) win",
-    )
 
 
 def _upgrade(args: argparse.Namespace) -> int:
@@ -72,38 +62,22 @@ def _ddl(args: argparse.Namespace) -> int:
     elif args.dialect is not None:
         print(generate_ddl(args.dialect), end="")
     else:
-        return _failure(f"say which: {', '.join(DIALECTS)}, or all with --write DIRECTORY")
+        raise Failure(f"say which: {', '.join(DIALECTS)}, or all with --write DIRECTORY")
     return 0
 
 
 def _with_engine(args: argparse.Namespace, work: Callable[[sa.Engine], int]) -> int:
     """Open the configured database; what a person can put right ends as a sentence."""
-    try:
-        config = load_config(file=args.config)
-        _make_file(config)
-        engine = create_engine(config.database_url, connections=1)
-    except (ConfigError, OSError) as error:
-        return _failure(str(error))
+    config = config_of(args)
+    make_data_directory(config)
+    engine = create_engine(config.database_url, connections=1)
     try:
         return work(engine)
     except migrate.SchemaError as error:
-        return _failure(str(error))
+        raise Failure(str(error)) from None
     except sa.exc.DBAPIError as error:
         # The driver's own words: SQLAlchemy's would show the whole statement.
         place = engine.url.render_as_string(hide_password=True)
-        return _failure(f"{place}: {str(error.orig).strip()}")
+        raise Failure(f"{place}: {str(error.orig).strip()}") from None
     finally:
         engine.dispose()
-
-
-def _make_file(config: Config) -> None:
-    """Make the embedded database for its owner only; SQLite's other files follow it."""
-    if config.is_embedded:
-        file = Path(sa.make_url(config.database_url).database or "")
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.touch(mode=0o600)
-
-
-def _failure(text: str) -> int:
-    print(f"tickwheel db: {text}", file=sys.stderr)
-    return 1
