@@ -166,18 +166,23 @@ def say_goodbye(conn: sa.Connection, *, node_id: int) -> None:
 
 def renew_leases(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
     """Extend the leases of live nodes in one statement; returns those that are live."""
-    ids = sorted(node_ids)
-    if not ids:
-        return set()
-    conn.execute(
-        sa.update(node)
-        .where(node.c.id.in_(ids), node.c.state == NodeState.LIVE.value)
-        .values(lease_expires_at=now_ms(conn) + LEASE_MS)
+    # Locked in the order in which claims and results lock nodes: PostgreSQL updates them in the
+    # order of its pages, and takes a second to notice the deadlock.
+    live = set(
+        conn.execute(
+            sa.select(node.c.id)
+            .where(node.c.id.in_(sorted(node_ids)), node.c.state == NodeState.LIVE.value)
+            .order_by(node.c.id)
+            .with_for_update()
+        ).scalars()
     )
-    rows = conn.execute(
-        sa.select(node.c.id).where(node.c.id.in_(ids), node.c.state == NodeState.LIVE.value)
-    )
-    return set(rows.scalars())
+    if live:
+        conn.execute(
+            sa.update(node)
+            .where(node.c.id.in_(sorted(live)))
+            .values(lease_expires_at=now_ms(conn) + LEASE_MS)
+        )
+    return live
 
 
 def expire_nodes(conn: sa.Connection) -> list[int]:
