@@ -20,6 +20,7 @@ from tests.admin.engine_kit import (
     now,
     result,
 )
+from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.routing import Routing
 from tickwheel_admin.domain.run import RetryPolicy, RunState
 from tickwheel_admin.engine.claim import NO_HANDLER
@@ -356,6 +357,26 @@ async def test_round_robin_turns_and_failover_stays(database: Database, admin: A
             len([m for m in node.sent if getattr(m, "job_id", 0) == job_id]) for node in nodes
         ]
         assert counts == expected, routing
+
+
+@pytest.mark.parametrize("kind", [kind for kind in chosen_kinds() if kind != "sqlite"])
+async def test_a_job_that_is_being_edited_does_not_hold_up_claims(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    database = Database(request.getfixturevalue(f"{kind}_url"))
+    await create_schema(database)
+    admin = Admin(database)
+    nodes = [await admin.add_node(1, name=name) for name in ("a", "b")]
+    job_id = await add_job(database, routing=Routing.ROUND_ROBIN)
+    run_id = await add_run(database, job_id)
+
+    with database.engine.begin() as editor:
+        editor.execute(sa.select(tables.job).where(tables.job.c.id == job_id).with_for_update())
+        await admin.engine.dispatcher.run_once()
+
+    assert (await get_run(database, run_id)).state is RunState.DISPATCHED
+    assert sum(len(node.sent) for node in nodes) == 1
+    await database.close()
 
 
 async def test_two_admins_never_share_the_last_slot(database: Database) -> None:

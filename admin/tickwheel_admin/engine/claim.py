@@ -17,7 +17,7 @@ from tickwheel_admin.domain.run import Move, Run
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.nodes import live_nodes, take_slots
-from tickwheel_admin.store.route_cursors import read_route_cursors, write_route_cursors
+from tickwheel_admin.store.route_cursors import turn_route_cursors
 from tickwheel_admin.store.runs import DueRun, claimable_runs, lock_queued_runs, move_runs
 from tickwheel_shared.protocol import RunRequest
 
@@ -141,19 +141,13 @@ def _turn_cursors(
     configs: Mapping[tuple[int, int], JobConfig],
     router: _Router,
 ) -> None:
-    """Read the round-robin cursors of the jobs concerned and move them on.
-
-    Two admins may read the same cursor; then two runs go to the same node, and no harm is done.
-    """
+    """Give the router the round-robin cursors of the jobs concerned, and move them on."""
     turning: defaultdict[int, int] = defaultdict(int)
     for run in due:
         if configs[run.job_id, run.job_revision].routing is Routing.ROUND_ROBIN:
             turning[run.job_id] += 1
     if turning and router.size > 1:  # one node needs no turns
-        router.cursors = read_route_cursors(conn, turning)
-        write_route_cursors(
-            conn, {job_id: router.cursors.get(job_id, 0) + n for job_id, n in turning.items()}
-        )
+        router.cursors = turn_route_cursors(conn, turning)
 
 
 class _Router:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 
@@ -10,20 +10,26 @@ from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.tables import job
 
 
-def read_route_cursors(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
-    """Runs routed so far, by job."""
-    rows = conn.execute(
-        sa.select(job.c.id, job.c.route_cursor).where(job.c.id.in_(sorted(job_ids)))
-    )
-    return {row.id: row.route_cursor for row in rows}
+def turn_route_cursors(conn: sa.Connection, turns: Mapping[int, int]) -> dict[int, int]:
+    """Move the cursors of jobs on by their turns; returns where they stood.
 
-
-def write_route_cursors(conn: sa.Connection, cursors: Mapping[int, int]) -> None:
-    """Set the cursors; the rows are locked in ascending order of id."""
+    A job whose row somebody else holds is not waited for: its cursor is read and left. Then two
+    admins may choose the same node once, and no harm is done; waiting would slow every claim down
+    and could end in a deadlock.
+    """
+    wanted = job.c.id.in_(sorted(turns))
+    cursor = sa.select(job.c.id, job.c.route_cursor).where(wanted)
+    locked = {
+        row.id: row.route_cursor
+        for row in conn.execute(cursor.order_by(job.c.id).with_for_update(skip_locked=True))
+    }
     update_rows(
         conn,
         job,
-        [{"id": job_id, "route_cursor": cursors[job_id]} for job_id in sorted(cursors)],
+        [{"id": job_id, "route_cursor": at + turns[job_id]} for job_id, at in locked.items()],
         match=("id",),
         values=("route_cursor",),
     )
+    if len(locked) == len(turns):
+        return locked
+    return {row.id: row.route_cursor for row in conn.execute(cursor)} | locked
