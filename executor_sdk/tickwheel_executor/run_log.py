@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tickwheel_shared.protocol import Level, LogLine
 
 from .link import Link
 
-if TYPE_CHECKING:
-    from .log_shipper import LogShipper
+
+class Sink(Protocol):
+    """Where lines go; `log_shipper.LogShipper` is one."""
+
+    def add(self, log: RunLog, level: Level, text: str) -> None:
+        """Take text of any length, from any thread; may make the caller wait for room."""
 
 
 class RunLog:
     """The log of one attempt: `run.log`. Safe to use from any thread."""
 
     __slots__ = (
-        "_shipper",
+        "_sink",
         "attempt",
         "buffered",
         "closed",
@@ -31,9 +35,9 @@ class RunLog:
     )
 
     def __init__(
-        self, shipper: LogShipper, link: Link | None, *, run: int, attempt: int, token: str
+        self, sink: Sink, link: Link | None, *, run: int, attempt: int, token: str
     ) -> None:
-        self._shipper = shipper
+        self._sink = sink
         self.link = link  # where the run came from, and its lines go if it is still open
         self.run, self.attempt, self.token = run, attempt, token
         self.lines: list[LogLine] = []  # not yet in a chunk
@@ -66,4 +70,4 @@ class RunLog:
 
     def write(self, level: Level, text: str) -> None:
         """Write text, one line of the log for each of its lines."""
-        self._shipper.add(self, level, str(text))
+        self._sink.add(self, level, str(text))
