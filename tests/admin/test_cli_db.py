@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,15 @@ import pytest
 from tests.support.processes import free_port
 from tickwheel_admin.cli import main
 from tickwheel_admin.store.ddl import DIALECTS
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """A command keeps its files to their owner; other tests share this process."""
+    before = os.umask(0o077)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 def run(*arguments: str) -> int:
