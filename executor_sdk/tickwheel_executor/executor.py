@@ -188,7 +188,7 @@ class Executor:
         capture.begin()
         try:
             await node.start()
-        except BaseException:
+        except BaseException:  # cancelled too: the host's logging is left as it was found
             capture.end()
             raise
 

@@ -140,7 +140,9 @@ async def test_unknown_wrong_and_disabled_look_the_same(people: People, admin: N
 async def test_capitals_and_spaces_around_a_name_do_not_matter(
     people: People, admin: NewSession
 ) -> None:
-    await log_in(people, "  Admin ")
+    session = await people.session((await log_in(people, "  Admin ")).cookie)
+    assert session is not None
+    assert session.actor.name == "admin"
 
 
 async def test_what_the_database_holds_opens_nothing(
