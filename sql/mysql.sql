@@ -26,6 +26,7 @@ CREATE TABLE `admin` (
     version VARCHAR(50) NOT NULL,
     started_at BIGINT NOT NULL,
     lease_expires_at BIGINT NOT NULL,
+    status MEDIUMTEXT NOT NULL,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
@@ -36,6 +37,7 @@ CREATE TABLE executor (
     name VARCHAR(100) NOT NULL,
     description VARCHAR(1000) NOT NULL,
     token_hash VARCHAR(64) NOT NULL,
+    paused_at BIGINT,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -50,14 +52,19 @@ CREATE TABLE node (
     name VARCHAR(200) NOT NULL,
     state VARCHAR(16) NOT NULL,
     draining BOOL NOT NULL,
+    cordoned BOOL NOT NULL,
+    drain_wanted BOOL NOT NULL,
     slots INTEGER NOT NULL,
+    slots_wanted INTEGER,
     in_use INTEGER NOT NULL,
     handlers MEDIUMTEXT NOT NULL,
+    unstoppable MEDIUMTEXT NOT NULL,
     labels MEDIUMTEXT NOT NULL,
     sdk VARCHAR(50) NOT NULL,
     address VARCHAR(100) NOT NULL,
     connected_at BIGINT NOT NULL,
     lease_expires_at BIGINT NOT NULL,
+    full_lease_at BIGINT NOT NULL,
     ended_at BIGINT,
     PRIMARY KEY (id),
     CONSTRAINT uq_node_key UNIQUE (executor_id, node_key)
@@ -136,9 +143,13 @@ CREATE TABLE run (
     origin VARCHAR(16) NOT NULL,
     scheduled_at BIGINT NOT NULL,
     shard_index INTEGER NOT NULL,
+    shard_total INTEGER NOT NULL,
+    fire_id BIGINT,
+    pinned_node_id BIGINT,
     request_key VARCHAR(100),
     requested_by VARCHAR(100),
     retry_of BIGINT,
+    parent_run_id BIGINT,
     parameters MEDIUMTEXT,
     priority SMALLINT NOT NULL,
     created_at BIGINT NOT NULL,
@@ -153,6 +164,8 @@ CREATE TABLE run (
     started_at BIGINT,
     ended_at BIGINT,
     cancel_requested_at BIGINT,
+    cancel_reason VARCHAR(16),
+    blocking_key BIGINT,
     reason VARCHAR(50),
     message MEDIUMTEXT,
     result MEDIUMTEXT,
@@ -164,9 +177,13 @@ CREATE TABLE run (
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE INDEX ix_run_blocking ON run (blocking_key, scheduled_at, id);
+
 CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id);
 
 CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
+
+CREATE INDEX ix_run_of_fire ON run (fire_id, shard_index);
 
 CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
 
@@ -188,6 +205,9 @@ CREATE TABLE run_attempt (
     reason VARCHAR(50),
     message MEDIUMTEXT,
     log_lines INTEGER NOT NULL,
+    late_outcome VARCHAR(16),
+    late_message MEDIUMTEXT,
+    late_at BIGINT,
     PRIMARY KEY (run_id, attempt)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 

@@ -42,6 +42,8 @@ class Outcome(StrEnum):
     FAILED = "failed"  # the handler raised, or its result cannot be kept
     TIMED_OUT = "timed_out"  # the node stopped waiting at the timeout
     CANCELLED = "cancelled"  # stopped because an admin sent cancel
+    SKIPPED = "skipped"  # the handler found nothing to do; `message` says why
+    CUT_OFF = "cut_off"  # its node heard from no admin and stopped it; counts as lost
 
 
 class Refusal(StrEnum):
@@ -59,6 +61,7 @@ class CancelReason(StrEnum):
 
     OPERATOR = "operator"  # somebody cancelled the run
     TIMEOUT = "timeout"  # past its timeout, and the node did not end it
+    COVERED = "covered"  # a newer run of the job takes its place
     STALE = "stale"  # the attempt is no longer current; its result will not count
 
 
@@ -104,6 +107,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     sdk: str  # "python/0.1.0"
     slots: int  # attempts it runs at once, 1..10000
     handlers: list[str]
+    unstoppable: list[str] = []  # those of the handlers that nothing can stop: plain functions
     labels: dict[str, str] = {}
 
 
@@ -177,6 +181,8 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     result: msgspec.Raw = msgspec.Raw(b"null")  # JSON the handler returned
     message: str = ""  # error text when it did not succeed
     log_lines: Count = 0  # how many log lines the attempt wrote in all
+    retry_after_ms: Milliseconds | None = None  # failed: the handler asks for its next try then
+    final: bool = False  # failed: the handler says that another try would not help
 
 
 class Draining(Message, frozen=True, kw_only=True, tag="draining"):
@@ -199,6 +205,7 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     admins: list[str]  # base URLs of all live admins; the node opens a socket to each
     heartbeat_ms: int
     lease_ms: int
+    slots: int | None = None  # set by an operator; None: as many as hello said
 
 
 class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
@@ -221,9 +228,11 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     timeout_ms: int | None  # None: no limit
     try_number: int  # from 1; counts accepted and lost attempts only
     max_tries: int
-    origin: str  # schedule, manual, api, retry
+    origin: str  # schedule, misfire, manual, api, retry, child
     shard_index: int = 0
     shard_total: int = 1
+    # Nothing may run beside it: it must end when the node hears from no admin (PROTOCOL.md, 3).
+    stop_when_cut_off: bool = False
 
 
 class Query(Message, frozen=True, kw_only=True, tag="query"):
@@ -266,6 +275,12 @@ class Drain(Message, frozen=True, kw_only=True, tag="drain"):
     on: bool = True
 
 
+class SetSlots(Message, frozen=True, kw_only=True, tag="slots"):
+    """An operator changed how many attempts the node runs at once; those that run go on."""
+
+    slots: int  # 1..10000
+
+
 class Rejected(Message, frozen=True, kw_only=True, tag="rejected"):
     """The admin closes this socket. `fatal`: connecting again unchanged cannot work."""
 
@@ -295,6 +310,7 @@ FromAdmin = (
     | ResultReceipt
     | LogReceipt
     | Drain
+    | SetSlots
     | Rejected
 )
 

@@ -121,6 +121,7 @@ class Admin:
                 sdk="test/1",
                 slots=slots,
                 handlers=handlers.split(),
+                unstoppable=[],
                 labels={},
                 address="127.0.0.1",
             )

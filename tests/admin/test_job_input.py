@@ -17,8 +17,8 @@ from tickwheel_admin.domain.job_input import (
     parse_parameters,
     parse_trigger,
 )
+from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import RetryPolicy
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 
 MINIMAL = {"name": "invoices", "handler": "send-invoices"}

@@ -21,8 +21,9 @@ from tests.admin.engine_kit import (
     result,
 )
 from tests.support.databases import chosen_kinds
+from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import RetryPolicy, RunState
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.engine.claim import NO_HANDLER
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database

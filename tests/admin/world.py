@@ -89,14 +89,18 @@ class World:
             "name": f"host-{node_id}",
             "state": "live",
             "draining": False,
+            "cordoned": False,
+            "drain_wanted": False,
             "slots": 4,
             "in_use": 0,
             "handlers": msgspec.json.encode(sorted(handlers)).decode(),
+            "unstoppable": "[]",
             "labels": "{}",
             "sdk": "python/0",
             "address": "192.0.2.9",
             "connected_at": self.now,
             "lease_expires_at": FAR,
+            "full_lease_at": FAR,
         }
         self.change(sa.insert(tables.node).values(values | changes))
         return node_id
@@ -143,6 +147,7 @@ def run_row(run_id: int, changes: dict[str, Any]) -> dict[str, Any]:
         "origin": "schedule",
         "scheduled_at": 1_700_000_000_000 + run_id,
         "shard_index": 0,
+        "shard_total": 1,
         "priority": 5,
         "created_at": 1_700_000_000_000,
         "state": "succeeded",

@@ -99,6 +99,7 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                 version="0.1.0",
                 started_at=NOW - 50 * HOUR,
                 lease_expires_at=NOW + HOUR,
+                status="{}",
             )
         )
     number = 0
@@ -115,29 +116,35 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                     name=f"{executor}-{letter}1",
                     state="live",
                     draining=executor == "infra" and letter == "b",
+                    cordoned=False,
+                    drain_wanted=False,
                     slots=10,
                     in_use=number * 3 % 8,
                     handlers=json.dumps(sorted(handlers)),
+                    unstoppable="[]",
                     labels="{}",
                     sdk="python/0.1.0",
                     address=f"10.2.1.{10 + number}",
                     connected_at=NOW - number * HOUR,
                     lease_expires_at=NOW + 12_000,
+                    full_lease_at=NOW + 12_000,
                 )
             )
     conn.execute(
         tables.node.insert().values(
             id=99, executor_id=executor_ids["ml"], node_key="f" * 32, name="ml-c1", state="dead",
-            draining=False, slots=4, in_use=0, handlers="[]", labels="{}", sdk="python/0.1.0",
+            draining=False, cordoned=False, drain_wanted=False, slots=4, in_use=0,
+            handlers="[]", unstoppable="[]", labels="{}", sdk="python/0.1.0",
             address="10.2.1.31", connected_at=NOW - 30 * HOUR,
-            lease_expires_at=NOW - 372_000, ended_at=NOW - 372_000,
+            lease_expires_at=NOW - 372_000, full_lease_at=NOW - 372_000, ended_at=NOW - 372_000,
         )
     )  # fmt: skip
 
 
 def _row(**values: object) -> dict[str, object]:
     row: dict[str, object] = {
-        "job_revision": 1, "trigger_id": None, "origin": "schedule", "shard_index": 0,
+        "job_revision": 1, "trigger_id": None, "origin": "schedule",
+        "shard_index": 0, "shard_total": 1,
         "request_key": None, "requested_by": None, "retry_of": None, "parameters": None,
         "priority": 5, "attempt": 1, "tries": 1, "node_id": None, "claim_token": None,
         "deadline_at": None, "dispatched_at": None, "started_at": None, "ended_at": None,

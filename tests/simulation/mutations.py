@@ -8,8 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain import planning, reports
-from tickwheel_admin.domain import run as runs
+from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.engine import claim, recording, sweeper
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers
@@ -90,9 +92,9 @@ def unconfirmed_runs_are_queued_again() -> None:
         store_runs.move_runs(
             conn,
             [
-                runs.handed_back(run, reason="unconfirmed", now=now)
+                run_moves.handed_back(run, reason="unconfirmed", now=now)
                 for run in locked.values()
-                if run.state is runs.RunState.DISPATCHED and (run.deadline_at or now) <= now
+                if run.state is RunState.DISPATCHED and (run.deadline_at or now) <= now
             ],
         )
         return original(conn, ids, configs, connected, may_expire)
@@ -151,7 +153,7 @@ def nobody_expires_nodes() -> None:
 
 def refusals_cost_a_try() -> None:
     """G7: a refused attempt is counted."""
-    original = runs.handed_back
+    original = run_moves.handed_back
 
     def handed_back(run: Any, **rest: Any) -> Any:
         move = original(run, **rest)
@@ -159,12 +161,12 @@ def refusals_cost_a_try() -> None:
             move, after=dataclasses.replace(move.after, tries=move.after.tries + 1)
         )
 
-    runs.handed_back = handed_back
+    run_moves.handed_back = handed_back
 
 
 def backoff_is_forgotten() -> None:
     """G7: retries come at once."""
-    runs.RetryPolicy.delay_after = lambda self, tries: 0  # type: ignore[method-assign]
+    RetryPolicy.delay_after = lambda self, tries, run_id=0: 0  # type: ignore[method-assign]
 
 
 def planner_starts_from_now() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import instant, length_in_words
+from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import Origin, RetryPolicy, Run, RunState
+from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.schedule.describe import describe
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 from tickwheel_admin.services.run_waiting import Waiting
@@ -149,6 +150,8 @@ def schedule_rule(spec: TriggerSpec) -> str:
         return f"{spec.expression}" if zone == "UTC" else f"{spec.expression}  {zone}"
     if spec.kind is TriggerKind.FIXED_RATE:
         return _("fixed rate")
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        return _("fixed delay")
     return _("one-off")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import RetryPolicy
+from tickwheel_admin.domain.blocking import BlockingPolicy
+from tickwheel_admin.domain.children import ChildLink
+from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.routing import SHARDED, Routing
 from tickwheel_admin.domain.trigger import TriggerSpec
 
 
@@ -20,10 +22,24 @@ class JobConfig:
     tags: tuple[str, ...] = ()
     parameters: str = "{}"  # text of a JSON object, <= 64 KiB
     routing: Routing = Routing.ROUND_ROBIN
+    shards: int = 1  # 1..1000, with routing `shards`
+    blocking: BlockingPolicy = field(default_factory=BlockingPolicy)
     priority: int = 5  # 1..9, smaller is claimed first
     timeout_ms: int | None = None  # 1,000..604,800,000; None: no limit
+    start_within_ms: int | None = None  # 1,000..604,800,000: what starts later is skipped
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    children: tuple[ChildLink, ...] = ()  # jobs that its ends ask for; at most MAX_CHILDREN
     triggers: tuple[TriggerSpec, ...] = ()
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether a fire becomes several runs when it is claimed."""
+        return self.routing in SHARDED
+
+    @property
+    def shard_index(self) -> int:
+        """What the run of a new fire or request is written with; -1 is expanded when claimed."""
+        return -1 if self.is_sharded else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

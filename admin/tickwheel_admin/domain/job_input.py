@@ -18,8 +18,8 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, as_seconds, instant_to_iso, is_clean, raise_if_any
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
+from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import RetryPolicy
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.trigger import (
     MAX_EVERY_MS,

@@ -28,13 +28,22 @@ class Node:
     executor_id: int
     name: str
     state: NodeState
-    draining: bool  # takes no new runs
+    draining: bool  # said that it takes no new runs
+    cordoned: bool  # an operator gives it no new runs
+    drain_wanted: bool  # and has it told so
     slots: int  # attempts it runs at once
     in_use: int  # slots taken by dispatched and running attempts
     handlers: frozenset[str]
+    unstoppable: frozenset[str]  # those of the handlers that nothing can stop: plain functions
     labels: Mapping[str, str]
     sdk: str
     address: str
     connected_at: int  # first hello
     lease_expires_at: int
+    full_lease_at: int  # the same, but not shortened when its sockets close
     ended_at: int | None  # when it went or died
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether the router may choose it."""
+        return not (self.draining or self.cordoned)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.schedule import Schedule
-from tickwheel_admin.domain.trigger import MISFIRE_THRESHOLD_MS, MisfirePolicy
+from tickwheel_admin.domain.trigger import MAX_CATCH_UP, MISFIRE_THRESHOLD_MS, MisfirePolicy
 
 MAX_FIRES = 1_000  # of one trigger in one pass; the next pass goes on from there
 MAX_COUNTED = 1_000  # summarised fires are counted exactly up to here
-
-# How many missed fires are made up for: the latest ones; older ones are summarised.
-CAUGHT_UP = {
-    MisfirePolicy.FIRE_ONCE: 1,
-    MisfirePolicy.SKIP: 0,
-    MisfirePolicy.FIRE_ALL: 1_000,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +31,31 @@ class Plan:
 
 
 def plan(
-    schedule: Schedule, *, next_fire_at: int, now: int, until: int, misfire: MisfirePolicy
+    schedule: Schedule,
+    *,
+    next_fire_at: int,
+    now: int,
+    until: int,
+    misfire: MisfirePolicy,
+    threshold_ms: int = MISFIRE_THRESHOLD_MS,
+    catch_up_limit: int = MAX_CATCH_UP,
 ) -> Plan:
     """Everything from `next_fire_at` on that is due by `until`.
 
     Computed from the last planned instant, never from "now", so that it holds after any downtime.
+
+    Args:
+        threshold_ms: fires older than this are missed.
+        catch_up_limit: with `fire_all`, the latest so many missed fires are made up for.
     """
     missed: Missed | None = None
     caught_up: tuple[int, ...] = ()
     cursor: int | None = next_fire_at
-    threshold = now - MISFIRE_THRESHOLD_MS
+    threshold = now - threshold_ms
     if next_fire_at < threshold:
         latest = _last(schedule, before=threshold, first=next_fire_at)
-        caught_up = _latest(schedule, latest, first=next_fire_at, count=CAUGHT_UP[misfire])
+        count = caught_up_of(misfire, catch_up_limit)
+        caught_up = _latest(schedule, latest, first=next_fire_at, count=count)
         if not caught_up:
             missed = _missed(schedule, first=next_fire_at, last=latest)
         elif caught_up[0] > next_fire_at:
@@ -62,6 +67,17 @@ def plan(
         fires.append(cursor)
         cursor = schedule.next_after(cursor)
     return Plan(missed=missed, caught_up=caught_up, fires=tuple(fires), next_fire_at=cursor)
+
+
+def caught_up_of(misfire: MisfirePolicy, catch_up_limit: int) -> int:
+    """How many missed fires are made up for: the latest ones; older ones are summarised."""
+    match misfire:
+        case MisfirePolicy.FIRE_ONCE:
+            return 1
+        case MisfirePolicy.SKIP:
+            return 0
+        case MisfirePolicy.FIRE_ALL:
+            return catch_up_limit
 
 
 def _last(schedule: Schedule, *, before: int, first: int) -> int:

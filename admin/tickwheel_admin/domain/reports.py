@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tickwheel_admin.domain import run as runs
+from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import LIVE, Move, Run, RunState
+from tickwheel_admin.domain.run import CHECK_MS, LIVE, Move, Run, RunState
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -63,9 +63,9 @@ def on_holding(
         stop = Cancel(run=key.run, attempt=key.attempt, token=key.token, reason=CancelReason.STALE)
         return Answer(reply=stop, refused="stale_attempt")
     if run.state is RunState.DISPATCHED:
-        return Answer(move=runs.accepted(run, timeout_ms=config.timeout_ms, now=now))
+        return Answer(move=run_moves.accepted(run, timeout_ms=config.timeout_ms, now=now))
     if config.timeout_ms is None and run.cancel_requested_at is None:
-        return Answer(deadline_at=now + runs.CHECK_MS)
+        return Answer(deadline_at=now + CHECK_MS)
     return Answer()
 
 
@@ -78,9 +78,9 @@ def on_refused(
     if run.state is RunState.DISPATCHED:
         reason = f"refused_{refused.reason.value}"
         delay_ms = REFUSAL_DELAY_MS[refused.reason]
-        return Answer(move=runs.handed_back(run, reason=reason, now=now, delay_ms=delay_ms))
+        return Answer(move=run_moves.handed_back(run, reason=reason, now=now, delay_ms=delay_ms))
     # It had accepted, and knows nothing of it now: whatever it did is unknown.
-    return Answer(move=runs.lost(run, config.retry, now=now))
+    return Answer(move=run_moves.lost(run, config.retry, now=now))
 
 
 def on_result(
@@ -97,9 +97,9 @@ def on_result(
         return Answer(reply=receipt(Receipt.REFUSED, "old_attempt"), refused="old_attempt")
     if result.token != run.claim_token:
         return Answer(reply=receipt(Receipt.REFUSED, "wrong_token"), refused="wrong_token")
-    if run.state not in LIVE and not runs.may_end_late(run):
+    if run.state not in LIVE and not run_moves.may_end_late(run):
         return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
-    move = runs.ended(
+    move = run_moves.ended(
         run,
         result.outcome,
         config.retry,

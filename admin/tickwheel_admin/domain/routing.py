@@ -19,6 +19,11 @@ class Routing(StrEnum):
     RANDOM = "random"
     LEAST_BUSY = "least_busy"  # most free slots, then fewest running
     FAILOVER = "failover"  # always the first by name; the next ones only stand in
+    BROADCAST = "broadcast"  # a shard of the run for every live node
+    SHARDS = "shards"  # a chosen number of shards, each on the least busy node
+
+
+SHARDED = frozenset({Routing.BROADCAST, Routing.SHARDS})  # a fire of these is expanded when claimed
 
 
 class RandomSource(Protocol):
@@ -54,7 +59,7 @@ def choose(
             return ordered[cursor % len(ordered)]
         case Routing.RANDOM:
             return candidates[random.randrange(len(candidates))]
-        case Routing.LEAST_BUSY:
+        case Routing.LEAST_BUSY | Routing.SHARDS | Routing.BROADCAST:
             return min(candidates, key=lambda c: (-c.free, c.slots - c.free, c.name, c.node_id))
         case Routing.FAILOVER:
             return min(candidates, key=_by_name)

@@ -12,6 +12,7 @@ class TriggerKind(StrEnum):
     CRON = "cron"  # expression, dialect, timezone
     FIXED_RATE = "fixed_rate"  # every_ms, anchor_at
     ONCE = "once"  # at
+    FIXED_DELAY = "fixed_delay"  # every_ms after the end of the run before; the first when saved
 
 
 class TriggerState(StrEnum):
@@ -31,6 +32,7 @@ class MisfirePolicy(StrEnum):
 
 
 MISFIRE_THRESHOLD_MS = 5_000
+MAX_CATCH_UP = 1_000
 MIN_EVERY_MS = 100
 MAX_EVERY_MS = 366 * 86_400_000
 
@@ -43,10 +45,12 @@ class TriggerSpec:
     expression: str | None = None  # cron
     dialect: str | None = None  # cron: "unix"
     timezone: str | None = None  # cron: IANA name
-    every_ms: int | None = None  # fixed_rate
+    every_ms: int | None = None  # fixed_rate, fixed_delay
     anchor_at: int | None = None  # fixed_rate: fires at anchor + k * every; None: when saved
     at: int | None = None  # once
     misfire: MisfirePolicy = MisfirePolicy.FIRE_ONCE
+    misfire_threshold_ms: int = MISFIRE_THRESHOLD_MS  # 1,000..86,400,000
+    catch_up_limit: int = MAX_CATCH_UP  # 1..1,000, fire_all: the latest so many missed fires run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import run as runs
+from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node
 from tickwheel_admin.domain.routing import Candidate, RandomSource, Routing, choose
@@ -78,7 +78,7 @@ def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimConte
         config = configs[run.job_id, run.job_revision]
         if not router.offers(config.handler):
             until = now + NO_HANDLER_DELAY_MS
-            postponed.append(runs.postponed(run, reason=NO_HANDLER, until=until))
+            postponed.append(run_moves.postponed(run, reason=NO_HANDLER, until=until))
             continue
         node_id = router.place(run, config)
         if node_id is None:
@@ -129,7 +129,7 @@ def _take(
         chosen = placed[node_id]
         if take_slots(conn, node_id=node_id, count=len(chosen), now=now):
             moves += (
-                runs.claimed(run, node_id=node_id, token=context.new_token(), now=now)
+                run_moves.claimed(run, node_id=node_id, token=context.new_token(), now=now)
                 for run in chosen
             )
     return moves

@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain import run as runs
+from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import LIVE, Move, Run, RunState
+from tickwheel_admin.domain.run import (
+    CANCEL_REPEAT_MS,
+    CONFIRM_MS,
+    LIVE,
+    Move,
+    Run,
+    RunState,
+)
 from tickwheel_admin.engine.leases import Leases
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
@@ -147,18 +154,18 @@ def _sweep(
         config = known[run.job_id, run.job_revision]
         if _timeout_is_over(run, config, now=now):
             if may_expire:
-                moves.append(runs.timed_out(run, config.retry, now=now))
+                moves.append(run_moves.timed_out(run, config.retry, now=now))
                 swept.messages[run.node_id or 0].append(_cancel(run, CancelReason.TIMEOUT))
             continue
         if run.node_id is None or run.node_id not in connected:
             continue
         if run.cancel_requested_at is not None:
             swept.messages[run.node_id].append(_cancel(run, CancelReason.OPERATOR))
-            deadlines.append((run.id, now + runs.CANCEL_REPEAT_MS))
+            deadlines.append((run.id, now + CANCEL_REPEAT_MS))
         else:
             query = Query(run=run.id, attempt=run.attempt, token=run.claim_token or "")
             swept.messages[run.node_id].append(query)
-            deadlines.append((run.id, now + runs.CONFIRM_MS))
+            deadlines.append((run.id, now + CONFIRM_MS))
     move_runs(conn, moves)
     set_deadlines(conn, deadlines)
     swept.moved = len(moves)
@@ -170,7 +177,7 @@ def _timeout_is_over(run: Run, config: JobConfig, *, now: int) -> bool:
         run.state is RunState.RUNNING
         and config.timeout_ms is not None
         and run.started_at is not None
-        and runs.running_deadline(run.started_at, config.timeout_ms) <= now
+        and run_moves.running_deadline(run.started_at, config.timeout_ms) <= now
     )
 
 
@@ -185,7 +192,7 @@ def _lose(conn: sa.Connection, node_ids: Collection[int], configs: JobConfigs) -
     locked = lock_runs(conn, live_runs_of_nodes(conn, node_ids, limit=RUNS_PER_BATCH))
     known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
     moves = [
-        runs.lost(run, known[run.job_id, run.job_revision].retry, now=now)
+        run_moves.lost(run, known[run.job_id, run.job_revision].retry, now=now)
         for run in locked.values()
         if run.state in LIVE and run.node_id in ended
     ]

@@ -52,6 +52,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     if not 1 <= hello.slots <= MAX_SLOTS:
         raise FrameError(f"hello: slots must be 1 to {MAX_SLOTS}")
     _check_names("handlers", hello.handlers, limit=MAX_HANDLERS)
+    _check_names("unstoppable", hello.unstoppable, limit=MAX_HANDLERS)
     _check_names("labels", [*hello.labels, *hello.labels.values()], limit=2 * MAX_LABELS)
     _check_names("name", [hello.name], limit=1)
     _check_names("sdk", [hello.sdk], limit=1)
@@ -62,6 +63,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
         sdk=hello.sdk[:50],
         slots=hello.slots,
         handlers=hello.handlers,
+        unstoppable=hello.unstoppable,
         labels=hello.labels,
         address=address[:100],
     )

@@ -16,8 +16,9 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import job_to_raw
+from tickwheel_admin.domain.moves import cancelled_while_queued
 from tickwheel_admin.domain.planning import plan
-from tickwheel_admin.domain.run import Move, RunState, cancelled_while_queued
+from tickwheel_admin.domain.run import Move, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.user import Actor, Permission

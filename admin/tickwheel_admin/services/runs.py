@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import run as domain_run
+from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_parameters
@@ -177,7 +177,7 @@ class Runs:
                 raise Conflict("run.ended", "This run has already ended.")
             now = now_ms(conn)
             if run.state is RunState.QUEUED:
-                move_runs(conn, [domain_run.cancelled_while_queued(run, now=now)])
+                move_runs(conn, [moves.cancelled_while_queued(run, now=now)])
             elif run.cancel_requested_at is None:
                 request_cancel(conn, run.id, now=now)
             else:

@@ -21,6 +21,7 @@ def enter_admin(conn: sa.Connection, *, admin_id: int, name: str, url: str, vers
             version=version,
             started_at=now,
             lease_expires_at=now + ADMIN_LEASE_MS,
+            status="{}",
         )
     )
 

@@ -26,14 +26,18 @@ def node_from_row(row: Any) -> Node:
         name=row.name,
         state=NodeState(row.state),
         draining=bool(row.draining),
+        cordoned=bool(row.cordoned),
+        drain_wanted=bool(row.drain_wanted),
         slots=row.slots,
         in_use=row.in_use,
         handlers=frozenset(msgspec.json.decode(row.handlers, type=list[str])),
+        unstoppable=frozenset(msgspec.json.decode(row.unstoppable, type=list[str])),
         labels=msgspec.json.decode(row.labels, type=dict[str, str]),
         sdk=row.sdk,
         address=row.address,
         connected_at=row.connected_at,
         lease_expires_at=row.lease_expires_at,
+        full_lease_at=row.full_lease_at,
         ended_at=row.ended_at,
     )
 
@@ -68,6 +72,7 @@ class Arrival:
     sdk: str
     slots: int
     handlers: list[str]
+    unstoppable: list[str]
     labels: dict[str, str]
     address: str
 
@@ -82,10 +87,12 @@ def admit_node(
         "state": NodeState.LIVE.value,
         "slots": arrival.slots,
         "handlers": msgspec.json.encode(sorted(set(arrival.handlers))).decode(),
+        "unstoppable": msgspec.json.encode(sorted(set(arrival.unstoppable))).decode(),
         "labels": msgspec.json.encode(arrival.labels).decode(),
         "sdk": arrival.sdk,
         "address": arrival.address,
         "lease_expires_at": now + LEASE_MS,
+        "full_lease_at": now + LEASE_MS,
         "ended_at": None,
     }
     row = conn.execute(
@@ -101,6 +108,8 @@ def admit_node(
                 executor_id=arrival.executor_id,
                 node_key=arrival.node_key,
                 draining=False,
+                cordoned=False,
+                drain_wanted=False,
                 in_use=0,
                 connected_at=now,
                 **said,
@@ -180,7 +189,7 @@ def renew_leases(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
         conn.execute(
             sa.update(node)
             .where(node.c.id.in_(sorted(live)))
-            .values(lease_expires_at=now_ms(conn) + LEASE_MS)
+            .values(lease_expires_at=now_ms(conn) + LEASE_MS, full_lease_at=now_ms(conn) + LEASE_MS)
         )
     return live
 

@@ -62,6 +62,7 @@ admin = _table(
     sa.Column("version", sa.String(50), nullable=False),
     sa.Column("started_at", Instant, nullable=False),
     sa.Column("lease_expires_at", Instant, nullable=False),
+    sa.Column("status", LongText, nullable=False),  # JSON of engine.status.AdminStatus
     sa.Index("ix_admin_live", "lease_expires_at"),
 )
 
@@ -71,6 +72,7 @@ executor = _table(
     sa.Column("name", sa.String(100), nullable=False),
     sa.Column("description", sa.String(1000), nullable=False),
     sa.Column("token_hash", sa.String(64), nullable=False),  # SHA-256 in hex
+    sa.Column("paused_at", Instant),  # fires after this instant do not run; NULL: not paused
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -84,15 +86,21 @@ node = _table(
     sa.Column("node_key", sa.String(64), nullable=False),  # the process's own random name
     sa.Column("name", sa.String(200), nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("draining", sa.Boolean, nullable=False),
+    sa.Column("draining", sa.Boolean, nullable=False),  # it said that it takes no new runs
+    sa.Column("cordoned", sa.Boolean, nullable=False),  # an operator gives it no new runs
+    sa.Column("drain_wanted", sa.Boolean, nullable=False),  # and has it told so
     sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("slots_wanted", sa.Integer),  # set by an operator; NULL: as many as it said
     sa.Column("in_use", sa.Integer, nullable=False),
     sa.Column("handlers", LongText, nullable=False),  # JSON array of names
+    sa.Column("unstoppable", LongText, nullable=False),  # JSON array: those nothing can stop
     sa.Column("labels", LongText, nullable=False),  # JSON object of strings
     sa.Column("sdk", sa.String(50), nullable=False),
     sa.Column("address", sa.String(100), nullable=False),
     sa.Column("connected_at", Instant, nullable=False),
     sa.Column("lease_expires_at", Instant, nullable=False),
+    # The same, but not shortened when its sockets close: by then it has stopped what must stop.
+    sa.Column("full_lease_at", Instant, nullable=False),
     sa.Column("ended_at", Instant),
     sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
     sa.Index("ix_node_of_executor", "executor_id", "state", "name"),
@@ -164,10 +172,14 @@ run = _table(
     sa.Column("trigger_id", Id),
     sa.Column("origin", sa.String(16), nullable=False),
     sa.Column("scheduled_at", Instant, nullable=False),
-    sa.Column("shard_index", sa.Integer, nullable=False),
+    sa.Column("shard_index", sa.Integer, nullable=False),  # -1: the fire that its shards make up
+    sa.Column("shard_total", sa.Integer, nullable=False),
+    sa.Column("fire_id", Id),  # of a shard: the run of the whole fire
+    sa.Column("pinned_node_id", Id),  # runs nowhere else
     sa.Column("request_key", sa.String(100)),
     sa.Column("requested_by", sa.String(100)),
     sa.Column("retry_of", Id),
+    sa.Column("parent_run_id", Id),  # the run whose end asked for this one
     sa.Column("parameters", LongText),
     sa.Column("priority", sa.SmallInteger, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
@@ -182,6 +194,10 @@ run = _table(
     sa.Column("started_at", Instant),
     sa.Column("ended_at", Instant),
     sa.Column("cancel_requested_at", Instant),
+    sa.Column("cancel_reason", sa.String(16)),
+    # While a run of a job that is not parallel has not ended: job id * 2, and 1 more while live.
+    # NULL for all others, so that the index costs parallel runs nothing.
+    sa.Column("blocking_key", Id),
     sa.Column("reason", sa.String(50)),
     sa.Column("message", LongText),
     sa.Column("result", LongText),
@@ -196,6 +212,21 @@ run = _table(
     sa.Index("ix_run_recent", "scheduled_at", "id", "executor_id"),
     sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id"),
     sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),
+    sa.Index(
+        "ix_run_blocking",
+        "blocking_key",
+        "scheduled_at",
+        "id",
+        postgresql_where=sa.text("blocking_key IS NOT NULL"),
+        sqlite_where=sa.text("blocking_key IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_run_of_fire",
+        "fire_id",
+        "shard_index",
+        postgresql_where=sa.text("fire_id IS NOT NULL"),
+        sqlite_where=sa.text("fire_id IS NOT NULL"),
+    ),
 )
 
 run_attempt = _table(
@@ -211,6 +242,10 @@ run_attempt = _table(
     sa.Column("reason", sa.String(50)),
     sa.Column("message", LongText),
     sa.Column("log_lines", sa.Integer, nullable=False),
+    # What its node said after another attempt had begun: kept for people, and decides nothing.
+    sa.Column("late_outcome", sa.String(16)),
+    sa.Column("late_message", LongText),
+    sa.Column("late_at", Instant),
 )
 
 run_log = _table(

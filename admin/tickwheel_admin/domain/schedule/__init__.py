@@ -10,7 +10,7 @@ from functools import lru_cache
 from tickwheel_admin.domain.schedule.base import Schedule as Schedule
 from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
 from tickwheel_admin.domain.schedule.cron import UnixCron
-from tickwheel_admin.domain.schedule.fixed import FixedRate, Once
+from tickwheel_admin.domain.schedule.fixed import FixedDelay, FixedRate, Once
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 
 
@@ -29,5 +29,7 @@ def parse(spec: TriggerSpec, *, saved_at: int) -> Schedule:
             return UnixCron(spec)
         case TriggerKind.FIXED_RATE:
             return FixedRate(spec, saved_at=saved_at)
+        case TriggerKind.FIXED_DELAY:
+            return FixedDelay(spec, saved_at=saved_at)
         case TriggerKind.ONCE:
             return Once(spec)

@@ -29,6 +29,10 @@ def describe(spec: TriggerSpec, _: Translate) -> str:
             return _cron(expression, _) or expression
         case TriggerKind.FIXED_RATE:
             return _every(spec.every_ms or 0, _)
+        case TriggerKind.FIXED_DELAY:
+            return _("%(seconds)s seconds after each run ends") % {
+                "seconds": as_seconds(spec.every_ms or 0)
+            }
         case TriggerKind.ONCE:
             moment = instant_to_iso(spec.at or 0).replace("T", " ").rstrip("Z")
             return _("Once at %(moment)s UTC") % {"moment": moment}

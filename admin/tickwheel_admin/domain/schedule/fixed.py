@@ -30,6 +30,25 @@ class FixedRate:
         return self._anchor + ((instant - 1 - self._anchor) // self._every) * self._every
 
 
+class FixedDelay:
+    """Its first instant only: every further one follows from the end of the run before."""
+
+    def __init__(self, spec: TriggerSpec, *, saved_at: int) -> None:
+        every = spec.every_ms
+        if every is None or not MIN_EVERY_MS <= every <= MAX_EVERY_MS:
+            raise ScheduleError(
+                "every_seconds",
+                "A fixed delay needs a length from 0.1 seconds to 366 days.",
+            )
+        self._first = saved_at + every
+
+    def next_after(self, instant: int) -> int | None:
+        return self._first if instant < self._first else None
+
+    def last_before(self, instant: int) -> int | None:
+        return self._first if instant > self._first else None
+
+
 class Once:
     """A single instant."""
 

@@ -24,11 +24,21 @@ def create_table(
     name: str,
     *parts: sa.Column[object] | sa.Constraint,
     indexes: Mapping[str, Sequence[str]] | None = None,
+    sparse_indexes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Create what is missing of a table and its indexes (name to columns)."""
+    """Create what is missing of a table and its indexes (name to columns).
+
+    Sparse ones leave rows out whose first column is NULL, where the database can do that.
+    """
     if not sa.inspect(op.get_bind()).has_table(name):
         op.create_table(name, *parts, **_OPTIONS)
     present = {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(name)}
     for index, columns in (indexes or {}).items():
         if index not in present:
             op.create_index(index, name, list(columns))
+    for index, columns in (sparse_indexes or {}).items():
+        if index not in present:
+            filled = sa.text(f"{columns[0]} IS NOT NULL")
+            op.create_index(
+                index, name, list(columns), postgresql_where=filled, sqlite_where=filled
+            )
