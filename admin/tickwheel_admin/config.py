@@ -160,6 +160,7 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
 
 
 _NAMES = tuple(name for name in Config.__dataclass_fields__)
+_NOT_SETTINGS = ("config", "kill_point")  # read elsewhere: above, and by drills at the start
 
 
 def _from_flags(flags: Mapping[str, Any]) -> _Source:
@@ -176,6 +177,8 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> _S
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if name in _NOT_SETTINGS:
+            continue
         if name in _NAMES:
             # Kubernetes sets TICKWHEEL_PORT=tcp://10.0.0.1:8500 beside a service "tickwheel".
             if not (name == "port" and value.startswith("tcp://")):

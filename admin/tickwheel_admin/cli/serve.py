@@ -22,6 +22,7 @@ from tickwheel_admin.cli.common import (
     opened,
 )
 from tickwheel_admin.config import Config, LogFormat, LogLevel
+from tickwheel_admin.engine import kill_points
 from tickwheel_admin.log_setup import configure_logging
 from tickwheel_admin.services.people import FIRST_ADMIN
 from tickwheel_admin.store.database import Database, DatabaseUnavailable
@@ -68,6 +69,10 @@ def _serve(args: argparse.Namespace) -> int:
     config = config_of(args)
     make_data_directory(config)
     configure_logging(config.log_format, config.log_level)
+    try:
+        kill_points.arm(os.environ)
+    except kill_points.KillPointError as error:
+        raise Failure(str(error)) from None
     # Bound before anything else: a taken port must not leave traces in the database.
     sockets = listen(config)
     with contextlib.ExitStack() as stack:

@@ -10,6 +10,7 @@ import structlog
 
 from tickwheel_admin.domain.routing import RandomSource
 from tickwheel_admin.engine.claim import ClaimContext, Claims, claim_queued_runs
+from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.services.events import RUNS, Events
@@ -88,16 +89,20 @@ class Dispatcher(Loop):
             new_token=self._new_token,
             configs=self._configs,
         )
-        claims = await self._store.run(claim_queued_runs, executor_id, context)
+        claims = await self._store.run(
+            before_commit("claiming", claim_queued_runs), executor_id, context
+        )
         self._blocked = self._blocked or claims.blocked
         self._send(claims)
         return claims.claimed + claims.postponed > 0 and not claims.blocked
 
     def _send(self, claims: Claims) -> None:
         for node_id, requests in claims.requests.items():
+            reached("claimed")
             if not self._links.send(node_id, requests):
                 # The sweeper asks the node, or settles its death; nothing is simply queued again.
                 log.info("run.unsent", node_id=node_id, runs=len(requests))
+            reached("sent")
         if claims.claimed:
             log.debug("run.dispatched", runs=claims.claimed)
             self._events.publish(RUNS)

@@ -10,6 +10,7 @@ import structlog
 
 from tickwheel_admin.engine.dispatcher import Dispatcher
 from tickwheel_admin.engine.halving import halved
+from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Received, Session
 from tickwheel_admin.engine.recording import Recorded, record
@@ -77,7 +78,10 @@ class Recorder(Loop):
         return bool(self._waiting)
 
     async def _write(self, batch: Sequence[Received]) -> None:
-        self._tell(await self._store.run(record, batch, self._configs))
+        recorded = await self._store.run(before_commit("recording", record), batch, self._configs)
+        reached("recorded")
+        self._tell(recorded)
+        reached("acknowledged")
 
     def _tell(self, recorded: Recorded) -> None:
         for session, reply in recorded.replies:
