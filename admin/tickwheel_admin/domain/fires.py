@@ -1,43 +1,152 @@
-"""From a plan to the runs that are written for it."""
+"""The runs that a plan, a request or a whole fire is written as."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
+from tickwheel_admin.domain.blocking import Blocking
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.moves import skipped
 from tickwheel_admin.domain.planning import Missed, Plan
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import Trigger
 
+LAST_PRIORITY = 9
+
+
+def new_run(
+    config: JobConfig,
+    *,
+    id: int,  # noqa: A002 - the column's name
+    executor_id: int,
+    job_id: int,
+    revision: int,
+    origin: Origin,
+    scheduled_at: int,
+    now: int,
+    due_at: int | None = None,
+    trigger_id: int | None = None,
+) -> Run:
+    """A queued run of a job with this configuration.
+
+    Args:
+        scheduled_at: the nominal instant; for requests, when they shall run.
+        due_at: not claimed before this; None: `scheduled_at`.
+    """
+    due_at = scheduled_at if due_at is None else due_at
+    return Run(
+        id=id,
+        executor_id=executor_id,
+        job_id=job_id,
+        job_revision=revision,
+        trigger_id=trigger_id,
+        origin=origin,
+        scheduled_at=scheduled_at,
+        shard_index=config.shard_index,
+        blocking_key=_blocking_key(config, job_id, is_shard=False),
+        priority=config.priority,
+        created_at=now,
+        state=RunState.QUEUED,
+        due_at=due_at,
+        deadline_at=start_by(due_at, config),
+    )
+
+
+def start_by(instant: int, config: JobConfig) -> int | None:
+    """When a run that was due at `instant` is too late to start; None: never."""
+    return None if config.start_within_ms is None else instant + config.start_within_ms
+
+
+def shards_of(
+    fire: Run,
+    config: JobConfig,
+    *,
+    pinned_to: Sequence[int | None],
+    now: int,
+    ids: Iterator[int],
+    indices: Sequence[int] | None = None,
+) -> list[Run]:
+    """The shards of a whole fire, one for each place in `pinned_to` (a node id, or None: any).
+
+    Args:
+        indices: which shards to make; None: all of them.
+    """
+    wanted = range(len(pinned_to)) if indices is None else indices
+    return [
+        replace(
+            fire,
+            id=next(ids),
+            shard_index=index,
+            shard_total=len(pinned_to),
+            fire_id=fire.id,
+            pinned_node_id=pinned_to[index],
+            request_key=None,
+            blocking_key=_blocking_key(config, fire.job_id, is_shard=True),
+            created_at=now,
+            state=RunState.QUEUED,
+            due_at=now,
+            deadline_at=fire.deadline_at,
+            reason=None,
+        )
+        for index in wanted
+    ]
+
+
+def _blocking_key(config: JobConfig, job_id: int, *, is_shard: bool) -> int | None:
+    """What makes a run stand in line (store.tables.run).
+
+    Of a job that is cut into shards, each shard stands in line when the job is serial, and the
+    whole fire when a newer one would be skipped or cover it.
+    """
+    strategy = config.blocking.strategy
+    if strategy is Blocking.PARALLEL:
+        return None
+    if config.is_sharded and is_shard != (strategy is Blocking.SERIAL):
+        return None
+    return job_id * 2
+
 
 def runs_of_plan(
-    plan: Plan, trigger: Trigger, *, revision: int, priority: int, now: int, ids: Iterator[int]
+    plan: Plan,
+    trigger: Trigger,
+    config: JobConfig,
+    *,
+    revision: int,
+    now: int,
+    ids: Iterator[int],
 ) -> list[Run]:
-    """The runs of a trigger's plan, oldest first; takes `runs_needed(plan)` ids."""
+    """The runs of a trigger's plan, oldest first; takes `runs_needed(plan)` ids.
 
-    def run(at: int, origin: Origin) -> Run:
-        return Run(
+    Missed fires that are made up for are due now, one priority behind: what is on time goes first.
+    """
+
+    def run(at: int, origin: Origin, *, due_at: int | None = None) -> Run:
+        return new_run(
+            config,
             id=next(ids),
             executor_id=trigger.executor_id,
             job_id=trigger.job_id,
-            job_revision=revision,
-            trigger_id=trigger.id,
+            revision=revision,
             origin=origin,
             scheduled_at=at,
-            priority=priority,
-            created_at=now,
-            state=RunState.QUEUED,
-            due_at=at,
+            due_at=due_at,
+            trigger_id=trigger.id,
+            now=now,
         )
 
     runs = []
     if plan.missed is not None:
-        runs.append(_skipped(run(plan.missed.last_at, Origin.MISFIRE), plan.missed, now=now))
-    runs += (run(at, Origin.MISFIRE) for at in plan.caught_up)
+        runs.append(_summary(run(plan.missed.last_at, Origin.MISFIRE), plan.missed, now=now))
+    runs += (run(at, Origin.MISFIRE, due_at=now) for at in plan.caught_up)
     runs += (run(at, Origin.SCHEDULE) for at in plan.fires)
-    return runs
+    if not plan.caught_up:
+        return runs
+    # Those on time too, so that the runs of one trigger keep their order.
+    behind = min(config.priority + 1, LAST_PRIORITY)
+    return [replace(each, priority=behind) for each in runs]
 
 
 def runs_needed(plan: Plan) -> int:
@@ -45,13 +154,9 @@ def runs_needed(plan: Plan) -> int:
     return (plan.missed is not None) + len(plan.caught_up) + len(plan.fires)
 
 
-def _skipped(run: Run, missed: Missed, *, now: int) -> Run:
+def _summary(run: Run, missed: Missed, *, now: int) -> Run:
     # Data, not prose: the console says it in the reader's language and zone.
     told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
-    return replace(
-        run,
-        state=RunState.SKIPPED,
-        reason="misfire",
-        message=msgspec.json.encode(told).decode(),
-        ended_at=now,
-    )
+    message = msgspec.json.encode(told).decode()
+    done = skipped(run, reason="misfire", now=now, message=message).after
+    return replace(done, blocking_key=None)

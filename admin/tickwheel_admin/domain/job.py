@@ -8,7 +8,7 @@ from tickwheel_admin.domain.blocking import BlockingPolicy
 from tickwheel_admin.domain.children import ChildLink
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import SHARDED, Routing
-from tickwheel_admin.domain.trigger import TriggerSpec
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,11 @@ class JobConfig:
     def is_sharded(self) -> bool:
         """Whether a fire becomes several runs when it is claimed."""
         return self.routing in SHARDED
+
+    @property
+    def has_fixed_delay(self) -> bool:
+        """Whether the end of a run may arm a trigger."""
+        return any(spec.kind is TriggerKind.FIXED_DELAY for spec in self.triggers)
 
     @property
     def shard_index(self) -> int:

@@ -15,6 +15,7 @@ from tickwheel_admin.domain.routing import RandomSource
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import Trigger, TriggerState
 from tickwheel_admin.engine.halving import halved
+from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.events import QUEUED, Events
 from tickwheel_admin.store.clock import now_ms
@@ -89,8 +90,12 @@ class Planner(Loop):
 
         async def write(batch: Sequence[PlannedTrigger]) -> None:
             count = await self._store.run(
-                plan_due_triggers, bucket_id=bucket_id, admin_id=self._admin_id, planned=batch
+                before_commit("planning", plan_due_triggers),
+                bucket_id=bucket_id,
+                admin_id=self._admin_id,
+                planned=batch,
             )
+            reached("planned")
             if count:
                 self._events.publish(QUEUED)
 
@@ -109,8 +114,8 @@ class Planner(Loop):
         runs = runs_of_plan(
             found,
             trigger,
+            draft.config,
             revision=draft.revision,
-            priority=draft.config.priority,
             now=draft.now,
             ids=iter(ids),
         )

@@ -8,14 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.tables import id_block
 
+T = TypeVar("T")
+
 FIRST_BLOCK = 20  # small installations keep small numbers
 MAX_BLOCK = 5_000  # a busy admin asks for a block every few thousand runs
+
+
+class MoreIds(Exception):
+    """A transaction found that it has more rows to write than it was given ids for.
+
+    Nothing was written: its caller takes `count` ids, in a transaction of their own, and repeats.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"{count} ids are needed")
 
 
 class Ids:
@@ -45,6 +60,18 @@ class Ids:
                 taken += range(first, first + missing)
                 self._left[name] = range(first + missing, first + size)
             return taken
+
+    async def run_with_ids(self, name: str, work: Callable[[Sequence[int]], Awaitable[T]]) -> T:
+        """Do `work`, a transaction that learns only on its way how many new ids it needs.
+
+        It is given none at first, and those that it asks for when it is repeated.
+        """
+        ids: list[int] = []
+        while True:
+            try:
+                return await work(ids)
+            except MoreIds as more:
+                ids += await self.take_many(name, more.count - len(ids))
 
 
 def take_block(conn: sa.Connection, name: str, size: int) -> int:

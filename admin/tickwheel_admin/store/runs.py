@@ -9,14 +9,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, MOVES, Attempt, Move, Origin, Run, RunState
+from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, Attempt, Move, Origin, Run, RunState
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.index_hints import unindexed
 from tickwheel_admin.store.tables import executor, node, run, run_attempt
 
 RUN_COLUMNS = tuple(field.name for field in fields(Run))
-_SELECTED = [run.c[name] for name in RUN_COLUMNS]
+SELECTED_RUN = [run.c[name] for name in RUN_COLUMNS]
 _ATTEMPT_COLUMNS = tuple(field.name for field in fields(Attempt))
 # What a move may change; the rest of a row never changes.
 _MOVED = (
@@ -31,6 +31,9 @@ _MOVED = (
     "started_at",
     "ended_at",
     "cancel_requested_at",
+    "cancel_reason",
+    "blocking_key",
+    "shard_total",
     "reason",
     "message",
     "result",
@@ -44,8 +47,8 @@ def run_from_row(row: Any) -> Run:
     return _run({name: getattr(row, name) for name in RUN_COLUMNS})
 
 
-def _run_from_selected(row: sa.Row[Any]) -> Run:
-    """A run from a row of `_SELECTED`: by position, because names cost more than the decoding."""
+def run_from_selected(row: sa.Row[Any]) -> Run:
+    """A run from a row of `SELECTED_RUN`: by position, as names cost more than the decoding."""
     return _run(dict(zip(RUN_COLUMNS, row, strict=True)))
 
 
@@ -83,6 +86,17 @@ def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
             return int(standing)
     insert_rows(conn, run, [_run_row(requested)], columns=RUN_COLUMNS)
     return requested.id
+
+
+def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None:
+    """Write runs that other runs ask for; one whose request key is taken exists already."""
+    insert_rows(
+        conn,
+        run,
+        [_run_row(r) for r in requested],
+        columns=RUN_COLUMNS,
+        ignore_duplicates_of=("job_id", "request_key"),
+    )
 
 
 def due_executors(
@@ -133,7 +147,7 @@ def claimable_runs(
 def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> list[Run]:
     """Those of the runs that are still claimable and that no other admin is claiming."""
     rows = conn.execute(
-        sa.select(*_SELECTED)
+        sa.select(*SELECTED_RUN)
         .where(
             run.c.id.in_(sorted(ids)),
             unindexed(run.c.state) == RunState.QUEUED.value,
@@ -142,15 +156,18 @@ def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> li
         .order_by(run.c.id)
         .with_for_update(skip_locked=True)
     )
-    return [_run_from_selected(row) for row in rows]
+    return [run_from_selected(row) for row in rows]
 
 
 def lock_runs(conn: sa.Connection, ids: Iterable[int]) -> dict[int, Run]:
     """The runs that exist, locked in ascending order of id."""
     rows = conn.execute(
-        sa.select(*_SELECTED).where(run.c.id.in_(sorted(ids))).order_by(run.c.id).with_for_update()
+        sa.select(*SELECTED_RUN)
+        .where(run.c.id.in_(sorted(ids)))
+        .order_by(run.c.id)
+        .with_for_update()
     )
-    return {locked.id: locked for locked in map(_run_from_selected, rows)}
+    return {locked.id: locked for locked in map(run_from_selected, rows)}
 
 
 def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bool = False) -> None:
@@ -164,19 +181,20 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
     Raises:
         Repeat: a run was not where the move says it was; nothing may be committed.
     """
-    by_source: defaultdict[RunState, list[Move]] = defaultdict(list)
+    groups: defaultdict[tuple[RunState, bool], list[Move]] = defaultdict(list)
     for move in moves:
         source, target = move.before.state, move.after.state
         if source is not target and target not in MOVES.get(source, ()):
             raise AssertionError(f"run {move.before.id}: {source} to {target} is not a legal move")
-        by_source[source].append(move)
-    for source, group in by_source.items():
+        groups[source, source is target].append(move)
+    for (source, stays), group in groups.items():
         matched = update_rows(
             conn,
             run,
             [_moved_row(move) for move in group],
             match=("id",),
-            values=(*_MOVED, "progress", "progress_text"),
+            # Progress belongs to the state that is left, and becomes NULL with it.
+            values=_MOVED if stays else (*_MOVED, "progress", "progress_text"),
             where="t.state = :source",
             params={"source": source.value},
         )
@@ -289,6 +307,14 @@ def set_progress(conn: sa.Connection, reports: Sequence[tuple[int, float, str]])
     )
 
 
+def set_fire_progress(conn: sa.Connection, counts: Sequence[tuple[int, int, int]]) -> None:
+    """Keep how far whole fires are: (run id, ended shards, all shards); they must be locked."""
+    set_progress(
+        conn,
+        [(run_id, ended / total, f"{ended}/{total}") for run_id, ended, total in sorted(counts)],
+    )
+
+
 def attempt_tokens(
     conn: sa.Connection, attempts: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], str | None]:
@@ -318,4 +344,11 @@ def _moved_row(move: Move) -> dict[str, Any]:
     row = {name: getattr(after, name) for name in _MOVED}
     row["id"] = after.id
     row["state"] = after.state.value
-    return row  # without progress: it belongs to the state that was left, and becomes NULL
+    if after.blocking_key is not None:
+        row["blocking_key"] = blocking_key_of(after)
+    return row
+
+
+def blocking_key_of(after: Run) -> int | None:
+    """The column's value for a run of a job that is not parallel (store.tables.run)."""
+    return None if after.state in FINAL else after.job_id * 2 + (after.state in LIVE)

@@ -1,0 +1,294 @@
+"""What follows from moves of runs, written in the same transaction (guarantee G4).
+
+A whole fire ends with its last shard, child jobs are asked for, a fixed delay is armed again, and
+the next run in line may be claimed. Rows are locked in the order job, trigger, run, node; the runs
+that are moved are locked already, then their fires, then what follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.blocking import Blocking
+from tickwheel_admin.domain.children import follows, parameters_of_child, request_key_of
+from tickwheel_admin.domain.fires import new_run
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.run import FINAL, LIVE, Move, Origin, Run, RunState
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerState
+from tickwheel_admin.domain.trigger_json import spec_from_json
+from tickwheel_admin.store.batch import update_rows
+from tickwheel_admin.store.ids import MoreIds
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
+from tickwheel_admin.store.runs import (
+    insert_requested_runs,
+    lock_runs,
+    move_runs,
+    set_fire_progress,
+)
+from tickwheel_admin.store.tables import ALIVE, job, run, trigger
+
+
+@dataclass(slots=True, kw_only=True)
+class Followed:
+    """What a transaction set off beside the moves themselves."""
+
+    queued: int = 0  # runs that may be claimed now
+    armed: int = 0  # triggers that will fire again
+    ended_fires: list[int] = field(default_factory=list)
+
+
+def move_with_follow_ups(
+    conn: sa.Connection,
+    moves: Sequence[Move],
+    *,
+    configs: JobConfigs,
+    now: int,
+    run_ids: Sequence[int] = (),
+) -> Followed:
+    """Move locked runs, at most one move each, and do what follows from it.
+
+    Args:
+        run_ids: new ids for child runs.
+
+    Raises:
+        MoreIds: more child runs are due than there are ids.
+        Repeat: as `move_runs`.
+    """
+    followed = Followed()
+    ended = [move for move in moves if _ends(move)]
+    known = configs.get_many(conn, {_revision(move.after) for move in moves if _matters(move)})
+    fire_moves, progress = _fires_of_shards(conn, ended, now=now)
+    ended += [move for move in fire_moves if _ends(move)]
+    if fire_moves:
+        known |= configs.get_many(conn, {_revision(move.after) for move in fire_moves})
+    followed.ended_fires = [move.after.id for move in fire_moves]
+    followed.queued += _ask_children(conn, ended, known, configs, now=now, ids=run_ids)
+    move_runs(conn, [*moves, *fire_moves])
+    set_fire_progress(conn, progress)
+    followed.armed = _arm_fixed_delays(conn, ended, known, now=now)
+    followed.queued += _unpark_next(conn, [*moves, *fire_moves], known, now=now)
+    return followed
+
+
+def _ends(move: Move) -> bool:
+    return move.before.state not in FINAL and move.after.state in FINAL
+
+
+def _matters(move: Move) -> bool:
+    """Whether anything may follow, so that the job's configuration is needed."""
+    return _ends(move) or _leaves_its_place(move)
+
+
+def _revision(each: Run) -> tuple[int, int]:
+    return each.job_id, each.job_revision
+
+
+# --- fires that end with their last shard --------------------------------------------------------
+
+
+def _fires_of_shards(
+    conn: sa.Connection, ended: Iterable[Move], *, now: int
+) -> tuple[list[Move], list[tuple[int, int, int]]]:
+    """(moves of fires that are over, (fire, ended shards, all shards) of the others).
+
+    The fire's row is locked before its shards are counted, and is written in any case: of two
+    shards that end at once on two admins, the second then sees the first.
+    """
+    by_fire: defaultdict[int, list[Move]] = defaultdict(list)
+    for move in ended:
+        if move.after.fire_id is not None:
+            by_fire[move.after.fire_id].append(move)
+    if not by_fire:
+        return [], []
+    fires = lock_runs(conn, by_fire)
+    states = _states_of_shards(conn, fires)
+    moves: list[Move] = []
+    progress: list[tuple[int, int, int]] = []
+    for fire_id, fire in fires.items():
+        if fire.state in FINAL:
+            continue
+        counts = states[fire_id]
+        for move in by_fire[fire_id]:
+            counts[move.before.state] -= 1
+            counts[move.after.state] += 1
+        left = sum(count for state, count in counts.items() if state not in FINAL)
+        if left:
+            progress.append((fire_id, fire.shard_total - left, fire.shard_total))
+        else:
+            moves.append(run_moves.fire_ended(fire, counts, now=now))
+    return moves, progress
+
+
+def _states_of_shards(
+    conn: sa.Connection, fire_ids: Iterable[int]
+) -> defaultdict[int, Counter[RunState]]:
+    found: defaultdict[int, Counter[RunState]] = defaultdict(Counter)
+    rows = conn.execute(
+        sa.select(run.c.fire_id, run.c.state, sa.func.count())
+        .where(run.c.fire_id.in_(sorted(fire_ids)))
+        .group_by(run.c.fire_id, run.c.state)
+    )
+    for fire_id, state, count in rows:
+        found[fire_id][RunState(state)] = count
+    return found
+
+
+# --- children ------------------------------------------------------------------------------------
+
+
+def _ask_children(
+    conn: sa.Connection,
+    ended: Iterable[Move],
+    known: dict[tuple[int, int], JobConfig],
+    configs: JobConfigs,
+    *,
+    now: int,
+    ids: Sequence[int],
+) -> int:
+    """Write the child runs; one that exists already stays as it is. Returns how many there are."""
+    wanted: list[tuple[Run, int]] = []
+    for move in ended:
+        parent = move.after
+        if parent.fire_id is not None:
+            continue  # the whole fire is the parent
+        for link in known[_revision(parent)].children:
+            if follows(link, parent.state):
+                wanted.append((parent, link.job_id))
+    if not wanted:
+        return 0
+    if len(wanted) > len(ids):
+        raise MoreIds(len(wanted))
+    jobs = {
+        row.id: row
+        for row in conn.execute(
+            sa.select(job.c.id, job.c.executor_id, job.c.revision).where(
+                job.c.id.in_(sorted({job_id for _, job_id in wanted})), job.c.deleted_at == ALIVE
+            )
+        )
+    }
+    current = configs.get_many(conn, {(row.id, row.revision) for row in jobs.values()})
+    children = []
+    for (parent, job_id), run_id in zip(wanted, ids, strict=False):
+        row = jobs.get(job_id)
+        if row is None:
+            continue  # deleted since; the job's page says so
+        config = current[row.id, row.revision]
+        child = new_run(
+            config,
+            id=run_id,
+            executor_id=row.executor_id,
+            job_id=row.id,
+            revision=row.revision,
+            origin=Origin.CHILD,
+            scheduled_at=now,
+            now=now,
+        )
+        children.append(
+            replace(
+                child,
+                request_key=request_key_of(parent.id),
+                parent_run_id=parent.id,
+                parameters=parameters_of_child(config.parameters, parent.result),
+            )
+        )
+    insert_requested_runs(conn, children)
+    return len(children)
+
+
+# --- fixed delays --------------------------------------------------------------------------------
+
+
+def _arm_fixed_delays(
+    conn: sa.Connection,
+    ended: Iterable[Move],
+    known: dict[tuple[int, int], JobConfig],
+    *,
+    now: int,
+) -> int:
+    """Set the next fire of fixed-delay triggers whose run has ended."""
+    trigger_ids = {
+        move.after.trigger_id
+        for move in ended
+        if move.after.trigger_id is not None
+        and move.after.fire_id is None
+        and known[_revision(move.after)].has_fixed_delay
+    }
+    if not trigger_ids:
+        return 0
+    return arm_fixed_delays(conn, trigger_ids, now=now)
+
+
+def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: int) -> int:
+    """Let fixed-delay triggers that wait for the end of a run fire again; returns how many.
+
+    One that an edit has armed meanwhile, or that is paused, is left alone.
+    """
+    rows = conn.execute(
+        sa.select(trigger.c.id, trigger.c.spec)
+        .join(job, job.c.id == trigger.c.job_id)
+        .where(
+            trigger.c.id.in_(sorted(trigger_ids)),
+            trigger.c.next_fire_at.is_(None),
+            trigger.c.state == TriggerState.ACTIVE.value,
+            trigger.c.paused.is_(False),
+            job.c.paused.is_(False),
+        )
+    )
+    armed = [
+        {"id": row.id, "next_fire_at": now + (spec.every_ms or 0)}
+        for row in rows
+        if (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
+    ]
+    return update_rows(
+        conn,
+        trigger,
+        sorted(armed, key=lambda each: each["id"]),
+        match=("id",),
+        values=("next_fire_at",),
+        where="t.next_fire_at IS NULL",
+    )
+
+
+# --- who is next in line -------------------------------------------------------------------------
+
+
+def _leaves_its_place(move: Move) -> bool:
+    """Whether another run of the job may start, or must be looked at, because of this move."""
+    before, after = move.before, move.after
+    if before.blocking_key is None or before.is_parked:
+        return False
+    return after.state in FINAL or (before.state in LIVE and after.state is RunState.QUEUED)
+
+
+def _unpark_next(
+    conn: sa.Connection,
+    moves: Iterable[Move],
+    known: dict[tuple[int, int], JobConfig],
+    *,
+    now: int,
+) -> int:
+    freed: defaultdict[bool, Counter[Lane]] = defaultdict(Counter)
+    for move in moves:
+        if _leaves_its_place(move):
+            policy = known[_revision(move.before)].blocking
+            freed[policy.strategy is Blocking.COVER_EARLY][lane_of(move.before)] += 1
+    unparked = 0
+    for newest, lanes in freed.items():
+        unparked += unpark(conn, lanes, newest=newest, now=now)
+    return unparked
+
+
+def unpark(conn: sa.Connection, lanes: dict[Lane, int], *, newest: bool = False, now: int) -> int:
+    """Let the next parked runs of these lanes be claimed; returns how many.
+
+    One too many does no harm: the claim decides anew.
+    """
+    waiting = lock_parked(conn, lanes, newest=newest)
+    move_runs(conn, [run_moves.unparked(each, now=now) for each in waiting])
+    return len(waiting)

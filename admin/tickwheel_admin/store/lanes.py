@@ -1,0 +1,145 @@
+"""What stands in line: runs of jobs that are not parallel, by the index `ix_run_blocking`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import PARKED_AT, Run
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.tables import run
+
+PER_STATEMENT = 50  # jobs or lanes asked about at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What runs stand in line for: a job, or one place of a job that is cut into shards."""
+
+    job_id: int
+    shard_index: int | None = None
+    node_id: int | None = None
+
+
+def lane_of(each: Run) -> Lane:
+    """Where a run stands in line."""
+    if each.fire_id is None:
+        return Lane(job_id=each.job_id)
+    if each.pinned_node_id is not None:
+        return Lane(job_id=each.job_id, node_id=each.pinned_node_id)
+    return Lane(job_id=each.job_id, shard_index=each.shard_index)
+
+
+def live_keys(job_ids: Iterable[int]) -> list[int]:
+    """Values of `run.blocking_key` of the jobs' live runs."""
+    return sorted(job_id * 2 + 1 for job_id in job_ids)
+
+
+def count_live(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
+    """How many runs of these jobs are live, read without a lock."""
+    rows = conn.execute(
+        sa.select(run.c.blocking_key, sa.func.count())
+        .where(run.c.blocking_key.in_(live_keys(job_ids)))
+        .group_by(run.c.blocking_key)
+    )
+    return {key // 2: count for key, count in rows}
+
+
+def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:
+    """The live runs of these jobs that nobody else is about to move, oldest first."""
+    rows = conn.execute(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.blocking_key.in_(live_keys(job_ids)))
+        .order_by(run.c.scheduled_at, run.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    return [run_from_selected(row) for row in rows]
+
+
+def waiting_runs(conn: sa.Connection, limits: Mapping[int, int]) -> list[Run]:
+    """The oldest queued runs of each job, at most as many as its limit; read without a lock."""
+    return _each(conn, [_waiting(job_id).limit(limit) for job_id, limit in limits.items()])
+
+
+def lock_parked(conn: sa.Connection, lanes: Mapping[Lane, int], *, newest: bool) -> list[Run]:
+    """Parked runs of each lane, at most as many as said; those that others hold are left out.
+
+    Args:
+        newest: the newest of each lane, instead of the oldest.
+    """
+    selects = [_parked_ids(lane, newest=newest).limit(count) for lane, count in lanes.items()]
+    ids = [row.id for row in _rows_of_each(conn, selects)]
+    if not ids:
+        return []
+    rows = conn.execute(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.id.in_(ids), run.c.due_at == PARKED_AT)
+        .order_by(run.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    return [each for each in map(run_from_selected, rows) if each.is_parked]
+
+
+def idle_lines(conn: sa.Connection) -> list[int]:
+    """Jobs of which runs wait while none is live; reads the keys of `ix_run_blocking` alone."""
+    keys = set(
+        conn.execute(
+            sa.select(run.c.blocking_key).where(run.c.blocking_key.is_not(None)).distinct()
+        ).scalars()
+    )
+    return sorted(key // 2 for key in keys if key % 2 == 0 and key + 1 not in keys)
+
+
+def _waiting(job_id: int) -> sa.Select[Any]:
+    return reading(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.blocking_key == job_id * 2)
+        .order_by(run.c.scheduled_at, run.c.id),
+        run,
+        "ix_run_blocking",
+    )
+
+
+def _parked_ids(lane: Lane, *, newest: bool) -> sa.Select[Any]:
+    conditions = [run.c.blocking_key == lane.job_id * 2, run.c.due_at == PARKED_AT]
+    if lane.shard_index is not None:
+        conditions.append(run.c.shard_index == lane.shard_index)
+    if lane.node_id is not None:
+        conditions.append(run.c.pinned_node_id == lane.node_id)
+    order = (run.c.scheduled_at, run.c.id)
+    return reading(
+        sa.select(run.c.id)
+        .where(*conditions)
+        .order_by(*(column.desc() for column in order) if newest else order),
+        run,
+        "ix_run_blocking",
+    )
+
+
+def _each(conn: sa.Connection, selects: Sequence[sa.Select[Any]]) -> list[Run]:
+    return [run_from_selected(row) for row in _rows_of_each(conn, selects)]
+
+
+def _rows_of_each(conn: sa.Connection, selects: Sequence[sa.Select[Any]]) -> list[sa.Row[Any]]:
+    """The rows of many small selects, a few statements in all; each keeps its own limit."""
+    rows: list[sa.Row[Any]] = []
+    for start in range(0, len(selects), PER_STATEMENT):
+        # A limit inside of a union needs a sub-select on SQLite.
+        parts = [
+            sa.select(part.subquery(f"part_{number}"))
+            for number, part in enumerate(selects[start : start + PER_STATEMENT])
+        ]
+        rows += conn.execute(parts[0] if len(parts) == 1 else sa.union_all(*parts)).all()
+    return rows
+
+
+def by_lane(runs: Iterable[Run]) -> dict[Hashable, list[Run]]:
+    """Runs by where they stand in line, in the order given."""
+    found: dict[Hashable, list[Run]] = {}
+    for each in runs:
+        found.setdefault(lane_of(each), []).append(each)
+    return found
