@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import (
@@ -19,6 +21,7 @@ from tickwheel_admin.domain.job_input import (
 )
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 
 MINIMAL = {"name": "invoices", "handler": "send-invoices"}
@@ -30,13 +33,23 @@ FULL: dict[str, Any] = {
     "tags": ["money", "monthly"],
     "parameters": {"month": None, "big": 123456789012345678901234567890, "nested": [{"a": 1.5}]},
     "routing": "least_busy",
+    "shards": None,
+    "blocking": "serial",
+    "concurrency": 2,
+    "max_waiting": 0,
+    "when_cut_off": "continue",
+    "hold_lost_seconds": 15,
     "priority": 2,
     "timeout_seconds": 90,
+    "start_within_seconds": 3600,
     "retries": 3,
     "retry_delay_seconds": 0.25,
     "retry_backoff": "fixed",
     "retry_max_delay_seconds": 60,
+    "retry_jitter": 0.5,
+    "retry_on": ["timed_out"],
     "retry_on_lost": False,
+    "children": [{"job": 7, "on": "always"}, {"job": 8, "on": "success"}],
     "triggers": [
         {
             "kind": "cron",
@@ -44,16 +57,28 @@ FULL: dict[str, Any] = {
             "dialect": "unix",
             "timezone": "Europe/Berlin",
             "misfire": "skip",
+            "misfire_threshold_seconds": 60,
+            "catch_up_limit": None,
         },
         {
             "kind": "fixed_rate",
             "every_seconds": 0.1,
             "anchor_at": "2026-03-01T09:00:00.250Z",
-            "misfire": "fire_once",
+            "misfire": "fire_all",
+            "misfire_threshold_seconds": 5,
+            "catch_up_limit": 10,
         },
-        {"kind": "once", "at": "2030-01-02T03:04:05Z", "misfire": "fire_once"},
+        {
+            "kind": "once",
+            "at": "2030-01-02T03:04:05Z",
+            "misfire": "fire_once",
+            "misfire_threshold_seconds": 5,
+            "catch_up_limit": None,
+        },
+        {"kind": "fixed_delay", "every_seconds": 30},
     ],
 }
+SHARDED = {**MINIMAL, "routing": "shards", "shards": 16, "blocking": "discard_later"}
 
 
 def test_defaults() -> None:
@@ -65,7 +90,25 @@ def test_every_field_arrives() -> None:
     assert config.routing is Routing.LEAST_BUSY
     assert config.timeout_ms == 90_000
     assert config.retry == RetryPolicy(
-        retries=3, delay_ms=250, factor=1.0, max_delay_ms=60_000, on_lost=False
+        retries=3,
+        delay_ms=250,
+        factor=1.0,
+        max_delay_ms=60_000,
+        jitter=0.5,
+        outcomes=(RunState.TIMED_OUT,),
+        on_lost=False,
+    )
+    assert config.blocking == BlockingPolicy(
+        strategy=Blocking.SERIAL,
+        concurrency=2,
+        max_waiting=0,
+        when_cut_off=WhenCutOff.CONTINUE,
+        hold_lost_ms=15_000,
+    )
+    assert config.start_within_ms == 3_600_000
+    assert config.children == (
+        ChildLink(job_id=7, on=ChildOn.ALWAYS),
+        ChildLink(job_id=8, on=ChildOn.SUCCESS),
     )
     assert config.tags == ("money", "monthly")
     assert config.triggers == (
@@ -75,13 +118,22 @@ def test_every_field_arrives() -> None:
             dialect="unix",
             timezone="Europe/Berlin",
             misfire=MisfirePolicy.SKIP,
+            misfire_threshold_ms=60_000,
         ),
-        TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, anchor_at=1_772_355_600_250),
+        TriggerSpec(
+            kind=TriggerKind.FIXED_RATE,
+            every_ms=100,
+            anchor_at=1_772_355_600_250,
+            misfire=MisfirePolicy.FIRE_ALL,
+            catch_up_limit=10,
+        ),
         TriggerSpec(kind=TriggerKind.ONCE, at=1_893_553_445_000),
+        TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=30_000),
     )
+    assert parse_job(SHARDED).shards == 16
 
 
-@pytest.mark.parametrize("raw", [MINIMAL, FULL], ids=["minimal", "full"])
+@pytest.mark.parametrize("raw", [MINIMAL, FULL, SHARDED], ids=["minimal", "full", "sharded"])
 def test_raw_and_config_are_inverse(raw: dict[str, Any]) -> None:
     config = parse_job(raw)
     assert parse_job(job_to_raw(config)) == config
@@ -173,6 +225,23 @@ def test_every_problem_at_once() -> None:
         ("retry_delay_seconds", 86_401, "out_of_range"),
         ("retry_backoff", "linear", "not_one_of"),
         ("retry_on_lost", "yes", "wrong_type"),
+        ("retry_jitter", 1.5, "out_of_range"),
+        ("retry_jitter", float("nan"), "out_of_range"),
+        ("retry_jitter", True, "wrong_type"),
+        ("retry_on", "failed", "wrong_type"),
+        ("retry_on", ["lost"], "not_one_of"),
+        ("retry_on", [["failed"]], "not_one_of"),
+        ("start_within_seconds", 0.5, "out_of_range"),
+        ("start_within_seconds", 604_801, "out_of_range"),
+        ("blocking", "covers", "not_one_of"),
+        ("shards", 4, "does_not_apply"),
+        ("concurrency", 2, "does_not_apply"),
+        ("concurrency", 1, "does_not_apply"),
+        ("max_waiting", 2, "does_not_apply"),
+        ("when_cut_off", "stop", "does_not_apply"),
+        ("hold_lost_seconds", 60, "does_not_apply"),
+        ("children", "7", "wrong_type"),
+        ("children", [{"job": n} for n in range(1, 22)], "too_many"),
         ("triggers", {}, "wrong_type"),
         ("triggers", [{}] * 51, "too_many"),
     ],
@@ -193,9 +262,61 @@ def test_the_longest_delay_is_not_shorter_than_the_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"routing": "shards"}, [("shards", "required")]),
+        ({"routing": "shards", "shards": 1_001}, [("shards", "out_of_range")]),
+        ({"routing": "broadcast", "shards": 2}, [("shards", "does_not_apply")]),
+        ({"blocking": "serial", "concurrency": 1_001}, [("concurrency", "out_of_range")]),
+        ({"blocking": "serial", "max_waiting": 100_001}, [("max_waiting", "out_of_range")]),
+        ({"blocking": "serial", "hold_lost_seconds": 14}, [("hold_lost_seconds", "out_of_range")]),
+        ({"blocking": "cover_early", "max_waiting": 1}, [("max_waiting", "does_not_apply")]),
+        ({"blocking": "serial", "when_cut_off": "go_on"}, [("when_cut_off", "not_one_of")]),
+        ({"retries": 1, "retry_on": [], "retry_on_lost": False}, [("retry_on", "required")]),
+        (
+            {"children": [{"job": 1}, {"on": "success"}, {"job": 1, "on": "failure"}, 5]},
+            [
+                ("children[1].job", "required"),
+                ("children[2].job", "duplicate"),
+                ("children[3]", "wrong_type"),
+            ],
+        ),
+        (
+            {"children": [{"job": 1, "on": "end"}, {"job": 0, "when": "always"}]},
+            [
+                ("children[0].on", "not_one_of"),
+                ("children[1].when", "unknown_field"),
+                ("children[1].job", "out_of_range"),
+            ],
+        ),
+    ],
+)
+def test_rules_that_hang_together(changes: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert [(p.field, p.code) for p in problems({**MINIMAL, **changes})] == expected
+
+
+def test_retries_after_lost_tries_only_need_no_other_end() -> None:
+    retry = parse_job({**MINIMAL, "retries": 1, "retry_on": []}).retry
+    assert (retry.outcomes, retry.on_lost) == ((), True)
+    assert parse_job({**MINIMAL, "retry_on": ["timed_out", "failed"]}).retry == RetryPolicy()
+
+
+@pytest.mark.parametrize(
     ("raw", "field"),
     [
         ({"kind": "cron"}, "t.expression"),
+        ({"kind": "fixed_delay"}, "t.every_seconds"),
+        ({"kind": "fixed_delay", "every_seconds": 0.05}, "t.every_seconds"),
+        ({"kind": "fixed_delay", "every_seconds": 1, "misfire": "skip"}, "t.misfire"),
+        ({"kind": "fixed_rate", "every_seconds": 1, "catch_up_limit": 5}, "t.catch_up_limit"),
+        (
+            {"kind": "fixed_rate", "every_seconds": 1, "misfire": "fire_all", "catch_up_limit": 0},
+            "t.catch_up_limit",
+        ),
+        (
+            {"kind": "fixed_rate", "every_seconds": 1, "misfire_threshold_seconds": 0.5},
+            "t.misfire_threshold_seconds",
+        ),
         ({"kind": "cron", "expression": "0 0 30 2 *"}, "t.expression"),
         ({"kind": "cron", "expression": "0 9 * * *", "timezone": "Mars/Base"}, "t.timezone"),
         ({"kind": "cron", "expression": "0 9 * * *", "timezone": "../etc/passwd"}, "t.timezone"),

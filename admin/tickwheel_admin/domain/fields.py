@@ -117,6 +117,19 @@ class Fields:
             return value
         return default
 
+    def number(self, name: str, *, low: float, high: float, default: float) -> float:
+        """A number from `low` to `high`."""
+        if not self.has(name):
+            return default
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(name, "wrong_type", "This must be a number.")
+        elif not low <= value <= high:  # written so that NaN is refused, too
+            self._refuse_range(name, low, high)
+        else:
+            return float(value)
+        return default
+
     def seconds_as_ms(self, name: str, *, low_ms: int, high_ms: int) -> int | None:
         """A length given in seconds, to the millisecond; None when it was not given."""
         if not self.has(name):
