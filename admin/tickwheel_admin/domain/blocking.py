@@ -57,7 +57,8 @@ class Standing:
     lane: Hashable
     scheduled_at: int
     started: bool  # some attempt of it started already, so its turn has come
-    ready: bool  # due or parked
+    ready: bool  # due, parked, or handed back by a node
+    parked: bool = False  # waits for an earlier run to end
 
     @property
     def order(self) -> tuple[int, int]:

@@ -36,6 +36,7 @@ def claimed(run: Run, *, node_id: int, token: str, now: int) -> Move:
     after = replace(
         run,
         state=RunState.DISPATCHED,
+        due_at=min(run.due_at, now),  # it may have been parked
         attempt=run.attempt + 1,
         node_id=node_id,
         claim_token=token,

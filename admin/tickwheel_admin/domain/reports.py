@@ -89,7 +89,13 @@ def on_result(
     """The attempt ended. Every answer lets the node clear its spool."""
 
     def receipt(kind: Receipt, reason: str = "") -> ResultReceipt:
-        return ResultReceipt(run=result.run, attempt=result.attempt, receipt=kind, reason=reason)
+        return ResultReceipt(
+            run=result.run,
+            attempt=result.attempt,
+            token=result.token,
+            receipt=kind,
+            reason=reason,
+        )
 
     if run is None or run.executor_id != executor_id:
         return Answer(reply=receipt(Receipt.REFUSED, "unknown_run"), refused="unknown_run")

@@ -1,38 +1,61 @@
-"""The claim transaction: due runs are given to nodes, and slots are taken for them."""
+"""The claim transaction: due runs are given to nodes, and slots are taken for them.
+
+Locks in the order job, run, node, each by ascending id; job and run rows that others hold are left
+to them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.blocking import Blocking, Verdict
+from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node
-from tickwheel_admin.domain.routing import Candidate, RandomSource, Routing, choose
+from tickwheel_admin.domain.routing import RandomSource, Routing
 from tickwheel_admin.domain.run import Move, Run
+from tickwheel_admin.engine.router import Router
+from tickwheel_admin.engine.turns import Turns, blocks
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.nodes import live_nodes, take_slots
-from tickwheel_admin.store.route_cursors import turn_route_cursors
-from tickwheel_admin.store.runs import DueRun, claimable_runs, lock_queued_runs, move_runs
+from tickwheel_admin.store.lanes import lock_parked_runs
+from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
+from tickwheel_admin.store.route_cursors import lock_jobs_to_claim
+from tickwheel_admin.store.runs import (
+    DueRun,
+    claimable_runs,
+    insert_fires,
+    lock_queued_runs,
+    move_runs,
+)
 from tickwheel_shared.protocol import RunRequest
 
 # A run whose handler no live node offers steps aside for this long, so that it hides no others.
 NO_HANDLER_DELAY_MS = 5_000
 NO_HANDLER = "no_node_offers_handler"
+# The same for one that waits for a node of its own, when the others fill the whole batch.
+NO_SLOT_DELAY_MS = 500
+NO_SLOT = "no_free_slot"
+LOOK_PAST = 50  # runs a batch looks at beyond the free slots: some may wait for something else
+
+Configs = Mapping[tuple[int, int], JobConfig]
 
 
 @dataclass(slots=True, kw_only=True)
 class Claims:
-    """What one transaction claimed for one executor."""
+    """What one transaction did for one executor."""
 
     requests: dict[int, list[RunRequest]] = field(default_factory=dict)  # by node
     claimed: int = 0
-    postponed: int = 0
+    settled: int = 0  # runs that were expanded, skipped, parked or put off
+    stopping: bool = False  # live runs were asked to end for newer ones
     blocked: bool = False  # runs are due that no node has a slot for
 
 
@@ -47,56 +70,22 @@ class ClaimContext:
     random: RandomSource
     new_token: Callable[[], str]
     configs: JobConfigs
+    paused_at: int | None = None  # fires after this instant do not run
+    run_ids: Sequence[int] = ()  # for shards
 
 
 def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimContext) -> Claims:
     """Claim what is due and fits; committed before anything is sent.
 
-    Locks in the order job, run, node, each by ascending id.
+    Raises:
+        MoreIds: fires are to be cut into more shards than there are ids.
     """
-    now = now_ms(conn)
-    nodes = live_nodes(conn, executor_id, now=now)
-    router = _Router(nodes, context)
-    claims = Claims()
-    if not router.free_slots:
-        claims.blocked = True
-        return claims
-    due = claimable_runs(
-        conn,
-        executor_id=executor_id,
-        now=now,
-        # A few more than there are slots: some may wait for a handler that is not there.
-        limit=min(context.limit, router.free_slots + 50),
-        oldest_first=context.oldest_first,
-    )
-    configs = context.configs.get_many(conn, {(run.job_id, run.job_revision) for run in due})
-    _turn_cursors(conn, due, configs, router)
-    locked = {run.id: run for run in lock_queued_runs(conn, [run.id for run in due], now=now)}
-    placed: defaultdict[int, list[Run]] = defaultdict(list)
-    postponed: list[Move] = []
-    for run in (locked[run.id] for run in due if run.id in locked):
-        config = configs[run.job_id, run.job_revision]
-        if not router.offers(config.handler):
-            until = now + NO_HANDLER_DELAY_MS
-            postponed.append(run_moves.postponed(run, reason=NO_HANDLER, until=until))
-            continue
-        node_id = router.place(run, config)
-        if node_id is None:
-            claims.blocked = True
-        elif node_id in context.connected:  # else another admin, which hears it, claims the run
-            placed[node_id].append(run)
-    moves = _take(conn, placed, now=now, context=context)
-    move_runs(conn, moves, slots_are_taken=True)
-    move_runs(conn, postponed)
-    for move in moves:
-        run = move.after
-        config = configs[run.job_id, run.job_revision]
-        claims.requests.setdefault(run.node_id or 0, []).append(request_of(run, config))
-    claims.claimed, claims.postponed = len(moves), len(postponed)
-    return claims
+    claim = _Claim(conn, executor_id, context)
+    claim.decide()
+    return claim.write()
 
 
-def request_of(run: Run, config: JobConfig) -> RunRequest:
+def request_of(run: Run, config: JobConfig, *, stop_when_cut_off: bool = False) -> RunRequest:
     """The message that starts a dispatched run on its node."""
     parameters = config.parameters if run.parameters is None else run.parameters
     return RunRequest(
@@ -113,84 +102,221 @@ def request_of(run: Run, config: JobConfig) -> RunRequest:
         max_tries=config.retry.retries + 1,
         origin=run.origin.value,
         shard_index=run.shard_index,
+        shard_total=run.shard_total,
+        stop_when_cut_off=stop_when_cut_off,
     )
 
 
-def _take(
-    conn: sa.Connection,
-    placed: Mapping[int, list[Run]],
-    *,
-    now: int,
-    context: ClaimContext,
-) -> list[Move]:
-    """Take the slots node by node; what another admin was faster with stays queued."""
-    moves: list[Move] = []
-    for node_id in sorted(placed):
-        chosen = placed[node_id]
-        if take_slots(conn, node_id=node_id, count=len(chosen), now=now):
-            moves += (
-                run_moves.claimed(run, node_id=node_id, token=context.new_token(), now=now)
-                for run in chosen
-            )
-    return moves
+class _Claim:
+    """One batch of one executor: first every run is decided, then everything is written."""
 
-
-def _turn_cursors(
-    conn: sa.Connection,
-    due: Sequence[DueRun],
-    configs: Mapping[tuple[int, int], JobConfig],
-    router: _Router,
-) -> None:
-    """Give the router the round-robin cursors of the jobs concerned, and move them on."""
-    turning: defaultdict[int, int] = defaultdict(int)
-    for run in due:
-        if configs[run.job_id, run.job_revision].routing is Routing.ROUND_ROBIN:
-            turning[run.job_id] += 1
-    if turning and router.size > 1:  # one node needs no turns
-        router.cursors = turn_route_cursors(conn, turning)
-
-
-class _Router:
-    """The live nodes of an executor, with the slots that are left while a batch is placed."""
-
-    def __init__(self, nodes: list[Node], context: ClaimContext) -> None:
-        open_nodes = [node for node in nodes if not node.draining]
+    def __init__(self, conn: sa.Connection, executor_id: int, context: ClaimContext) -> None:
+        self._conn = conn
         self._context = context
-        self._candidates = {
-            node.id: Candidate(
-                node_id=node.id, name=node.name, slots=node.slots, free=node.slots - node.in_use
-            )
-            for node in open_nodes
+        self._now = now_ms(conn)
+        self._router = Router(
+            live_nodes(conn, executor_id, now=self._now),
+            avoided=context.avoided,
+            random=context.random,
+        )
+        self._claims = Claims()
+        self._limit = min(context.limit, self._router.free_slots + LOOK_PAST)
+        due = claimable_runs(
+            conn,
+            executor_id=executor_id,
+            now=self._now,
+            limit=self._limit,
+            oldest_first=context.oldest_first,
+        )
+        self._window_is_full = len(due) == self._limit
+        self._configs = context.configs.get_many(conn, {(r.job_id, r.job_revision) for r in due})
+        in_line = {run.job_id for run in due if blocks(self._config(run).blocking)}
+        held = self._lock_jobs(due, in_line)
+        due = [run for run in due if run.job_id not in in_line or run.job_id in held]
+        locked = {
+            run.id: run for run in lock_queued_runs(conn, [run.id for run in due], now=self._now)
         }
-        self._offering: defaultdict[str, list[Candidate]] = defaultdict(list)
-        for node in open_nodes:
-            for handler in node.handlers:
-                self._offering[handler].append(self._candidates[node.id])
-        self.cursors: dict[int, int] = {}
+        self._due = [locked[run.id] for run in due if run.id in locked]
+        self._turns = Turns(
+            conn,
+            {r.job_id: self._config(r).blocking for r in self._due if r.job_id in in_line},
+            self._due,
+            now=self._now,
+        )
+        self._add_parked_to_cover()
+        self._gone = self._pinned_to_gone_nodes()
+        self._placed: defaultdict[int, list[Run]] = defaultdict(list)
+        self._moves: list[Move] = []  # everything but claims
+        self._shards: list[Run] = []
+        self._ids = iter(context.run_ids)
 
-    @property
-    def size(self) -> int:
-        return len(self._candidates)
+    # --- reading ---------------------------------------------------------------------------------
 
-    @property
-    def free_slots(self) -> int:
-        return sum(max(0, candidate.free) for candidate in self._candidates.values())
+    def _lock_jobs(self, due: Sequence[DueRun], in_line: Collection[int]) -> set[int]:
+        """Hold the jobs whose runs stand in line, and turn the round-robin cursors."""
+        turns: defaultdict[int, int] = defaultdict(int)
+        for run in due:
+            round_robin = self._config(run).routing is Routing.ROUND_ROBIN
+            if run.job_id in in_line or (round_robin and self._router.size > 1):
+                turns[run.job_id] += 1
+        if not turns:
+            return set()
+        self._router.cursors, held = lock_jobs_to_claim(self._conn, turns)
+        return held
 
-    def offers(self, handler: str) -> bool:
-        return handler in self._offering
+    def _add_parked_to_cover(self) -> None:
+        """A newer run of a `cover_early` job covers those that are parked, so they come along."""
+        covering = {
+            run.job_id
+            for run in self._due
+            if self._config(run).blocking.strategy is Blocking.COVER_EARLY
+        }
+        parked = lock_parked_runs(self._conn, self._turns.parked(covering))
+        if parked:
+            self._configs = {
+                **self._configs,
+                **self._context.configs.get_many(
+                    self._conn, {(run.job_id, run.job_revision) for run in parked}
+                ),
+            }
+            self._due = [*sorted(parked, key=lambda run: run.scheduled_at), *self._due]
 
-    def place(self, run: Run, config: JobConfig) -> int | None:
-        """The chosen node, with one slot less; None when none is free."""
-        candidates = [
-            candidate
-            for candidate in self._offering[config.handler]
-            if candidate.free > 0
-            and (candidate.node_id, config.handler) not in self._context.avoided
-        ]
-        if not candidates:
+    def _pinned_to_gone_nodes(self) -> set[int]:
+        pinned = {
+            run.pinned_node_id
+            for run in self._due
+            if run.pinned_node_id is not None and not self._router.knows(run.pinned_node_id)
+        }
+        return ended_nodes(self._conn, pinned) if pinned else set()
+
+    def _config(self, run: Run | DueRun) -> JobConfig:
+        return self._configs[run.job_id, run.job_revision]
+
+    # --- deciding --------------------------------------------------------------------------------
+
+    def decide(self) -> None:
+        """Say for every due run what becomes of it."""
+        for run in self._due:
+            config = self._config(run)
+            in_line = run.blocking_key is not None
+            if in_line and not self._turns.decides(run):
+                self._claims.blocked = True  # somebody ends one of its earlier runs right now
+            elif (reason := self._reason_to_skip(run)) is not None:
+                self._skip(run, run_moves.skipped(run, reason=reason, now=self._now))
+            elif run.pinned_node_id in self._gone and run.pinned_node_id is not None:
+                self._skip(run, run_moves.node_gone(run, now=self._now))
+            elif not in_line or self._may_start(run, config):
+                self._start(run, config)
+
+    def _reason_to_skip(self, run: Run) -> str | None:
+        if run.tries > 0:
             return None
-        cursor = self.cursors.get(run.job_id, 0)
-        chosen = choose(config.routing, candidates, cursor=cursor, random=self._context.random)
-        self.cursors[run.job_id] = cursor + 1
-        chosen.free -= 1
-        return chosen.node_id
+        if run.deadline_at is not None and run.deadline_at < self._now:
+            return "expired"
+        paused_at = self._context.paused_at
+        if (
+            paused_at is not None
+            and run.trigger_id is not None
+            and run.scheduled_at > paused_at
+            and run.fire_id is None
+        ):
+            return "paused"
+        return None
+
+    def _may_start(self, run: Run, config: JobConfig) -> bool:
+        verdict = self._turns.verdict(run, config.blocking)
+        match verdict:
+            case Verdict.START:
+                return True
+            case Verdict.WAIT:
+                if not run.is_parked:
+                    self._moves.append(run_moves.parked(run))
+                if config.blocking.strategy is Blocking.COVER_EARLY:
+                    asked = self._turns.cover(run, config.blocking)
+                    self._claims.stopping = self._claims.stopping or bool(asked)
+                    self._moves += asked
+            case Verdict.DISCARDED | Verdict.COVERED | Verdict.TOO_MANY_WAITING:
+                self._skip(run, run_moves.skipped(run, reason=verdict.value, now=self._now))
+        return False
+
+    def _skip(self, run: Run, move: Move) -> None:
+        self._moves.append(move)
+        if run.blocking_key is not None:
+            self._turns.left(run)
+
+    def _start(self, run: Run, config: JobConfig) -> None:
+        if not self._router.offers(config.handler):
+            self._put_off(run, NO_HANDLER, NO_HANDLER_DELAY_MS)
+        elif run.is_fire:
+            self._expand(run, config)
+        else:
+            self._place(run, config)
+
+    def _place(self, run: Run, config: JobConfig) -> None:
+        node_id = self._router.place(run, config)
+        if node_id is None:
+            self._claims.blocked = True
+            if self._window_is_full and self._router.free_slots:
+                self._put_off(run, NO_SLOT, NO_SLOT_DELAY_MS)
+        elif node_id in self._context.connected:  # else another admin, which hears it, claims it
+            self._placed[node_id].append(run)
+            if run.blocking_key is not None:
+                self._turns.started(run)
+
+    def _put_off(self, run: Run, reason: str, delay_ms: int) -> None:
+        self._moves.append(run_moves.postponed(run, reason=reason, until=self._now + delay_ms))
+
+    def _expand(self, fire: Run, config: JobConfig) -> None:
+        """Cut a whole fire into its shards; they are claimed like any other run."""
+        broadcast = config.routing is Routing.BROADCAST
+        nodes = self._router.offering(config.handler)
+        pinned_to: list[int | None] = [*nodes] if broadcast else [None] * config.shards
+        needed = len(self._shards) + len(pinned_to)
+        if needed > len(self._context.run_ids):
+            raise MoreIds(needed)
+        self._shards += shards_of(fire, config, pinned_to=pinned_to, now=self._now, ids=self._ids)
+        self._moves.append(run_moves.expanded(fire, shards=len(pinned_to), now=self._now))
+        if fire.blocking_key is not None:
+            self._turns.started(fire)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def write(self) -> Claims:
+        """Write what was decided, and say what is to be sent."""
+        insert_fires(self._conn, self._shards)
+        moves = _one_each(self._moves)
+        if moves:
+            move_with_follow_ups(self._conn, moves, configs=self._context.configs, now=self._now)
+        claimed = self._take_slots()
+        move_runs(self._conn, claimed, slots_are_taken=True)
+        for move in claimed:
+            run = move.after
+            config, node_id = self._config(run), run.node_id or 0
+            stop = self._router.must_stop_when_cut_off(node_id, config)
+            request = request_of(run, config, stop_when_cut_off=stop)
+            self._claims.requests.setdefault(node_id, []).append(request)
+        self._claims.claimed, self._claims.settled = len(claimed), len(moves)
+        return self._claims
+
+    def _take_slots(self) -> list[Move]:
+        """Take the slots node by node; what another admin was faster with stays queued."""
+        moves: list[Move] = []
+        for node_id in sorted(self._placed):
+            chosen = self._placed[node_id]
+            if take_slots(self._conn, node_id=node_id, count=len(chosen), now=self._now):
+                moves += (
+                    run_moves.claimed(
+                        run, node_id=node_id, token=self._context.new_token(), now=self._now
+                    )
+                    for run in chosen
+                )
+        return moves
+
+
+def _one_each(moves: Sequence[Move]) -> list[Move]:
+    """Several moves of one run are written as one."""
+    by_run: dict[int, Move] = {}
+    for move in moves:
+        earlier = by_run.get(move.before.id)
+        by_run[move.before.id] = move if earlier is None else replace(move, before=earlier.before)
+    return list(by_run.values())

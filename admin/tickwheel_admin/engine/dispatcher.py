@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 import structlog
@@ -13,10 +14,12 @@ from tickwheel_admin.engine.claim import ClaimContext, Claims, claim_queued_runs
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.services.events import RUNS, Events
+from tickwheel_admin.services.events import CANCEL, RUNS, Events
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.pauses import Pauses, read_pauses
 from tickwheel_admin.store.runs import due_executors
 
 log = structlog.get_logger(__name__)
@@ -34,6 +37,7 @@ class Dispatcher(Loop):
     def __init__(
         self,
         store: Store,
+        ids: Ids,
         links: Links,
         events: Events,
         *,
@@ -43,6 +47,7 @@ class Dispatcher(Loop):
     ) -> None:
         super().__init__()
         self._store = store
+        self._ids = ids
         self._links = links
         self._events = events
         self._random = random
@@ -58,13 +63,13 @@ class Dispatcher(Loop):
         if self.stopped or not connected:
             return False
         asked_at = asyncio.get_running_loop().time()
-        now, due = await self._store.read(_due, set(connected.values()))
+        found = await self._store.read(_due, set(connected.values()))
         self._blocked = False
         more = False
-        for executor_id in self._turn([executor_id for executor_id, is_due, _ in due if is_due]):
-            more = await self._claim(executor_id) or more
-        later = min((at for _, _, at in due if at is not None), default=None)
-        self.aim_at(None if later is None else asked_at + (later - now) / 1000)
+        for executor_id in self._turn([each for each, is_due, _ in found.due if is_due]):
+            more = await self._claim(executor_id, found.pauses.of(executor_id)) or more
+        later = min((at for _, _, at in found.due if at is not None), default=None)
+        self.aim_at(None if later is None else asked_at + (later - found.now) / 1000)
         return more
 
     def slot_freed(self) -> None:
@@ -77,7 +82,7 @@ class Dispatcher(Loop):
         until = asyncio.get_running_loop().time() + AVOID_SECONDS
         self._avoided[node_id, handler] = until
 
-    async def _claim(self, executor_id: int) -> bool:
+    async def _claim(self, executor_id: int, paused_at: int | None) -> bool:
         connected = self._links.connected()
         self._claims += 1
         context = ClaimContext(
@@ -88,13 +93,22 @@ class Dispatcher(Loop):
             random=self._random,
             new_token=self._new_token,
             configs=self._configs,
+            paused_at=paused_at,
         )
-        claims = await self._store.run(
-            before_commit("claiming", claim_queued_runs), executor_id, context
-        )
+
+        async def claim(run_ids: Sequence[int]) -> Claims:
+            return await self._store.run(
+                before_commit("claiming", claim_queued_runs),
+                executor_id,
+                replace(context, run_ids=run_ids),
+            )
+
+        claims = await self._ids.run_with_ids("run", claim)
         self._blocked = self._blocked or claims.blocked
         self._send(claims)
-        return claims.claimed + claims.postponed > 0 and not claims.blocked
+        if claims.stopping:
+            self._events.publish(CANCEL)  # the sweeper tells their nodes
+        return claims.settled > 0 or (claims.claimed > 0 and not claims.blocked)
 
     def _send(self, claims: Claims) -> None:
         for node_id, requests in claims.requests.items():
@@ -120,8 +134,19 @@ class Dispatcher(Loop):
         return frozenset(self._avoided)
 
 
-def _due(
-    conn: sa.Connection, executor_ids: Iterable[int]
-) -> tuple[int, list[tuple[int, bool, int | None]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Due:
+    """What waits at the executors that this admin can reach."""
+
+    now: int
+    due: list[tuple[int, bool, int | None]]  # as `due_executors` says it
+    pauses: Pauses
+
+
+def _due(conn: sa.Connection, executor_ids: Collection[int]) -> _Due:
     now = now_ms(conn)
-    return now, due_executors(conn, executor_ids, now=now)
+    return _Due(
+        now=now,
+        due=due_executors(conn, executor_ids, now=now),
+        pauses=read_pauses(conn, executor_ids),
+    )

@@ -55,7 +55,7 @@ class Engine:
             store, ids, events, admin_id=admin_id, random=random, configs=configs
         )
         self.dispatcher = Dispatcher(
-            store, links, events, random=random, new_token=new_token, configs=configs
+            store, ids, links, events, random=random, new_token=new_token, configs=configs
         )
         self.recorder = Recorder(store, self.dispatcher, events, configs=configs)
         self.sweeper = Sweeper(store, links, self.leases, events, configs=configs)

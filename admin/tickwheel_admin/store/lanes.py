@@ -72,7 +72,11 @@ def lock_parked(conn: sa.Connection, lanes: Mapping[Lane, int], *, newest: bool)
         newest: the newest of each lane, instead of the oldest.
     """
     selects = [_parked_ids(lane, newest=newest).limit(count) for lane, count in lanes.items()]
-    ids = [row.id for row in _rows_of_each(conn, selects)]
+    return lock_parked_runs(conn, [row.id for row in _rows_of_each(conn, selects)])
+
+
+def lock_parked_runs(conn: sa.Connection, ids: Sequence[int]) -> list[Run]:
+    """Those of the runs that are parked and that nobody else holds, by ascending id."""
     if not ids:
         return []
     rows = conn.execute(

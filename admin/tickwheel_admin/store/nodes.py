@@ -217,6 +217,17 @@ def expire_nodes(conn: sa.Connection) -> list[int]:
     return ids
 
 
+def ended_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
+    """Those of the nodes that are dead, gone or forgotten."""
+    wanted = set(node_ids)
+    standing = conn.execute(
+        sa.select(node.c.id).where(
+            node.c.id.in_(sorted(wanted)), node.c.state == NodeState.LIVE.value
+        )
+    ).scalars()
+    return wanted - set(standing)
+
+
 def ended_nodes_with_runs(conn: sa.Connection) -> list[int]:
     """Dead or gone nodes that still hold slots: their runs are to be moved on."""
     rows = conn.execute(

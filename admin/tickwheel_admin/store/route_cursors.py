@@ -1,4 +1,4 @@
-"""How far round robin has turned, per job."""
+"""The rows of jobs that a claim holds: the lock of their blocking strategy, and round robin."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.tables import job
 
 
-def turn_route_cursors(conn: sa.Connection, turns: Mapping[int, int]) -> dict[int, int]:
-    """Move the cursors of jobs on by their turns; returns where they stood.
+def lock_jobs_to_claim(
+    conn: sa.Connection, turns: Mapping[int, int]
+) -> tuple[dict[int, int], set[int]]:
+    """Move the cursors of jobs on by their turns; returns (where they stood, jobs that are locked).
 
-    A job whose row somebody else holds is not waited for: its cursor is read and left. Then two
-    admins may choose the same node once, and no harm is done; waiting would slow every claim down
-    and could end in a deadlock.
+    The lock is a write too, so that it holds on a cluster whose row locks are local. A job whose
+    row somebody else holds is not waited for: its cursor is read and left. Then two admins may
+    choose the same node once, and no harm is done; a run that must stand in line is left to the
+    other one. Waiting would slow every claim down and could end in a deadlock.
     """
     wanted = job.c.id.in_(sorted(turns))
     cursor = sa.select(job.c.id, job.c.route_cursor).where(wanted)
@@ -31,5 +34,6 @@ def turn_route_cursors(conn: sa.Connection, turns: Mapping[int, int]) -> dict[in
         values=("route_cursor",),
     )
     if len(locked) == len(turns):
-        return locked
-    return {row.id: row.route_cursor for row in conn.execute(cursor)} | locked
+        return locked, set(locked)
+    standing = {row.id: row.route_cursor for row in conn.execute(cursor)}
+    return standing | locked, set(locked)

@@ -1,0 +1,155 @@
+"""Whose turn it is: the blocking strategies, decided in the claim transaction (guarantee G8).
+
+The rows of the jobs concerned are locked, and written, by this transaction, and so are their live
+runs: whoever ends one of them waits, and then finds what was parked behind it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.blocking import (
+    Blocking,
+    BlockingPolicy,
+    Lanes,
+    Standing,
+    Verdict,
+    decide,
+    to_cover,
+)
+from tickwheel_admin.domain.run import PARKED_AT, Move, Run
+from tickwheel_admin.store.lanes import count_live, lane_of, lock_live, waiting_runs
+
+WINDOW = 200  # waiting runs of a job that one decision looks at, beside those its policy counts
+
+
+@dataclass(slots=True)
+class _Line:
+    """The runs of one job, as they stand while a batch is decided."""
+
+    live: dict[Hashable, list[int]]
+    waiting: dict[Hashable, list[Standing]]
+    runs: dict[int, Run]  # locked ones, live or waiting
+
+
+class Turns:
+    """Decides about the runs of jobs that are not parallel."""
+
+    def __init__(
+        self,
+        conn: sa.Connection,
+        policies: Mapping[int, BlockingPolicy],
+        locked: Iterable[Run],
+        *,
+        now: int,
+    ) -> None:
+        """Read what stands in line.
+
+        Args:
+            policies: by job; the rows of these jobs are locked by this transaction.
+            locked: their due runs, locked too.
+        """
+        self._now = now
+        self._lines: dict[int, _Line] = {}
+        if not policies:
+            return
+        live: defaultdict[int, list[Run]] = defaultdict(list)
+        counted = count_live(conn, policies)
+        if counted:
+            for each in lock_live(conn, counted):
+                live[each.job_id].append(each)
+        # Somebody is moving one of the others right now: the next pass knows more.
+        self._undecided = {job_id for job_id, count in counted.items() if len(live[job_id]) < count}
+        limits = {
+            job_id: WINDOW + policy.concurrency + (policy.max_waiting or 0)
+            for job_id, policy in policies.items()
+            if job_id not in self._undecided
+        }
+        waiting: defaultdict[int, list[Run]] = defaultdict(list)
+        for each in waiting_runs(conn, limits):
+            waiting[each.job_id].append(each)
+        known = {each.id: each for each in locked}
+        for job_id in limits:
+            line = _Line(live={}, waiting={}, runs={})
+            for each in live[job_id]:
+                line.live.setdefault(lane_of(each), []).append(each.id)
+                line.runs[each.id] = each
+            for each in waiting[job_id]:
+                line.waiting.setdefault(lane_of(each), []).append(_standing(each, now=now))
+                if each.id in known:
+                    line.runs[each.id] = known[each.id]
+            self._lines[job_id] = line
+
+    def decides(self, run: Run) -> bool:
+        """Whether enough is known about the run's job."""
+        return run.job_id in self._lines
+
+    def verdict(self, run: Run, policy: BlockingPolicy) -> Verdict:
+        """What the run may do now. It keeps its place in line until it `started` or `left`."""
+        line = self._lines[run.job_id]
+        return decide(
+            policy,
+            _standing(run, now=self._now),
+            Lanes(live=line.live, waiting=line.waiting),
+        )
+
+    def started(self, run: Run) -> None:
+        """The run takes a place: those behind it see it as live."""
+        self.left(run)
+        self._lines[run.job_id].live.setdefault(lane_of(run), []).append(run.id)
+
+    def left(self, run: Run) -> None:
+        """The run will not start: nobody waits for it."""
+        line = self._lines[run.job_id]
+        lane = lane_of(run)
+        line.waiting[lane] = [s for s in line.waiting.get(lane, ()) if s.run_id != run.id]
+
+    def cover(self, run: Run, policy: BlockingPolicy) -> list[Move]:
+        """Ask the oldest live runs to end, for the newest that waits."""
+        line = self._lines[run.job_id]
+        lane = lane_of(run)
+        ready = sum(1 for standing in line.waiting.get(lane, ()) if standing.ready)
+        wanted = min(ready, policy.concurrency)
+        covered = to_cover(policy, lane, Lanes(live=line.live, waiting=line.waiting), wanted=wanted)
+        asked = []
+        for run_id in covered:
+            live = line.runs.get(run_id)
+            if live is not None and live.cancel_requested_at is None:
+                move = run_moves.stop_wanted(live, reason="covered", now=self._now)
+                line.runs[run_id] = move.after
+                asked.append(move)
+        return asked
+
+    def parked(self, job_ids: Collection[int]) -> list[int]:
+        """Ids of the parked runs of these jobs."""
+        return [
+            standing.run_id
+            for job_id in job_ids
+            if job_id in self._lines
+            for standings in self._lines[job_id].waiting.values()
+            for standing in standings
+            if standing.parked
+        ]
+
+
+def blocks(policy: BlockingPolicy) -> bool:
+    """Whether the job's runs stand in line."""
+    return policy.strategy is not Blocking.PARALLEL
+
+
+def _standing(each: Run, *, now: int) -> Standing:
+    parked = each.due_at == PARKED_AT
+    return Standing(
+        run_id=each.id,
+        lane=lane_of(each),
+        scheduled_at=each.scheduled_at,
+        started=each.tries > 0,
+        # What a node handed back stands before those that came later, however soon it is due.
+        ready=parked or each.due_at <= now or each.attempt > 0,
+        parked=parked,
+    )

@@ -1,0 +1,60 @@
+"""Pauses of whole executors, and of everything: instants after which no fire runs.
+
+A pause is one value, whatever the number of triggers: planning passes over later fires while it
+lasts, and a claim skips those that were planned already. Jobs and single triggers are paused by
+their own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.store.tables import executor, setting
+
+ALL_PAUSED = "paused_at"  # name of the setting; its value is the instant as text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pauses:
+    """Which fires do not run at present."""
+
+    everything: int | None  # instant of the pause of everything; None: not paused
+    executors: Mapping[int, int]  # instants of paused executors
+
+    def of(self, executor_id: int) -> int | None:
+        """Fires of the executor after this instant do not run; None: all run."""
+        instants = [
+            at for at in (self.everything, self.executors.get(executor_id)) if at is not None
+        ]
+        return min(instants, default=None)
+
+
+def read_pauses(conn: sa.Connection, executor_ids: Iterable[int]) -> Pauses:
+    """The pauses that concern these executors."""
+    everything = conn.execute(
+        sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED)
+    ).scalar_one_or_none()
+    rows = conn.execute(
+        sa.select(executor.c.id, executor.c.paused_at).where(
+            executor.c.id.in_(sorted(set(executor_ids))), executor.c.paused_at.is_not(None)
+        )
+    )
+    return Pauses(
+        everything=None if everything is None else int(everything),
+        executors={row.id: row.paused_at for row in rows},
+    )
+
+
+def pause_executor(conn: sa.Connection, executor_id: int, *, at: int | None) -> None:
+    """Pause an executor from an instant on, or resume it (None)."""
+    conn.execute(sa.update(executor).where(executor.c.id == executor_id).values(paused_at=at))
+
+
+def pause_everything(conn: sa.Connection, *, at: int | None) -> None:
+    """Pause all executors from an instant on, or end that pause (None)."""
+    conn.execute(sa.delete(setting).where(setting.c.name == ALL_PAUSED))
+    if at is not None:
+        conn.execute(sa.insert(setting).values(name=ALL_PAUSED, value=str(at)))
