@@ -13,7 +13,15 @@ import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
 from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
-from tickwheel_admin.store import executors, jobs, overview, run_lists, run_marks, tables
+from tickwheel_admin.store import (
+    executors,
+    job_triggers,
+    jobs,
+    overview,
+    run_lists,
+    run_marks,
+    tables,
+)
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.jobs import JobFilter
@@ -168,22 +176,22 @@ QUERIES = [
     ),
     Query(
         "triggers of jobs",
-        lambda c, now: jobs.triggers_of_jobs(c, range(9)),
+        lambda c, now: job_triggers.triggers_of_jobs(c, range(9)),
         ("ix_trigger_of_job",),
     ),
     Query(
         "triggers of a job, locked",
-        lambda c, now: jobs.lock_triggers(c, 7),
+        lambda c, now: job_triggers.lock_triggers(c, 7),
         ("ix_trigger_of_job",),
     ),
     Query(
         "fires that nobody claimed",
-        lambda c, now: jobs.delete_unclaimed_fires(c, 7, after=now),
+        lambda c, now: job_triggers.delete_unclaimed_fires(c, 7, after=now),
         ("uq_run_fires_once|ix_run_by_state|ix_run_recent",),
     ),
     Query(
         "last fire of a trigger",
-        lambda c, now: jobs.last_fire_of_trigger(c, 7),
+        lambda c, now: job_triggers.last_fire_of_trigger(c, 7),
         ("uq_run_fires_once|optimized away",),
     ),
     Query(

@@ -1,8 +1,7 @@
 """Edits of jobs, each one transaction that leaves every fire in exactly one version (G11).
 
-Locks in the order job, triggers, runs. Fires that are overdue are planned under the version that
-stood when they were due; fires planned ahead that nobody claimed are taken back; planning goes on
-with the first instant after everything that remains.
+Locks in the order child links, job, triggers, runs. Each edit first asks whether an earlier try of
+its transaction was committed although its answer never came.
 """
 
 from __future__ import annotations
@@ -12,34 +11,26 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.moves import cancelled_while_queued
-from tickwheel_admin.domain.planning import plan
 from tickwheel_admin.domain.run import Move, RunState
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.children import check_children
 from tickwheel_admin.services.handlers import check_handler
 from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs
-from tickwheel_admin.store.audit import write_audit
+from tickwheel_admin.services.settling import add_triggers, go_on, settle
+from tickwheel_admin.store import job_triggers, jobs
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.child_links import lock_child_links
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor
-from tickwheel_admin.store.jobs import StoredTrigger
-from tickwheel_admin.store.runs import insert_fires, lock_runs, move_runs
+from tickwheel_admin.store.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.runs import lock_runs
 
 CANCELLED_PER_STEP = 500
-
-
-class MoreRunIds(Exception):
-    """The edit found more overdue fires than it was given ids for; nothing was written."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        super().__init__(f"{count} run ids are needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,27 +40,23 @@ class Edit:
     actor: Actor
     audit_id: int
     trigger_ids: Sequence[int] = ()
-    run_ids: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settled:
-    """A trigger whose past is written, and where it would go on."""
-
-    stored: StoredTrigger
-    next_fire_at: int | None
-    last_fire_at: int | None
+    run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
 
 
 def create_job(
     conn: sa.Connection, edit: Edit, *, job_id: int, executor_id: int, config: JobConfig
 ) -> None:
     """Add a job and its triggers."""
+    if find_audit(conn, edit.audit_id) is not None:
+        return
+    if config.children:
+        lock_child_links(conn)
     # Locked, so that the executor is not deleted meanwhile.
     if get_executor(conn, executor_id, lock=True) is None:
         raise not_found()
     check_handler(conn, executor_id, config.handler)
     _check_name(conn, executor_id, config.name)
+    check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
     now = now_ms(conn)
     new = Job(
         id=job_id,
@@ -81,7 +68,7 @@ def create_job(
         updated_at=now,
     )
     jobs.add_job(conn, new, by=edit.actor.name)
-    _add_triggers(conn, edit, new, config.triggers, now=now)
+    add_triggers(conn, new, config.triggers, trigger_ids=edit.trigger_ids, now=now)
     _note(conn, edit, "job.created", new, {"name": config.name})
 
 
@@ -89,6 +76,10 @@ def update_job(
     conn: sa.Connection, edit: Edit, *, job_id: int, revision: int, config: JobConfig
 ) -> int:
     """Make `config` the job's next revision, unless `revision` is no longer the current one."""
+    if (done := find_audit(conn, edit.audit_id)) is not None:
+        return int(done.detail["revision"])
+    if config.children:
+        lock_child_links(conn)
     old = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
     if old.revision != revision:
         raise _changed(old)
@@ -97,65 +88,86 @@ def update_job(
     if config.handler != old.config.handler:
         check_handler(conn, old.executor_id, config.handler)
     _check_name(conn, old.executor_id, config.name, by_other_than=old.id)
-    settled, now = _settle(conn, edit, old)
+    if config.children != old.config.children:
+        check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
+    settled, now = settle(conn, old, edit.run_ids)
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
     standing = {each.stored.trigger.spec for each in settled}
-    removed = [s.stored.trigger.id for s in settled if s.stored.trigger.spec not in config.triggers]
-    jobs.delete_triggers(conn, removed)
+    removed = [each.id for each in settled if each.stored.trigger.spec not in config.triggers]
+    job_triggers.delete_triggers(conn, removed)
     for each in settled:
-        if each.stored.trigger.id not in removed:
-            _go_on(conn, each, paused=old.paused)
+        if each.id not in removed:
+            go_on(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
     new = replace(old, config=config, revision=old.revision + 1)
     added = [spec for spec in config.triggers if spec not in standing]
-    _add_triggers(conn, edit, new, added, now=now)
+    add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, now=now)
     before, after = job_to_raw(old.config), job_to_raw(config)
     changed = [name for name in after if after[name] != before[name]]
     _note(conn, edit, "job.updated", new, {"revision": new.revision, "changed": changed})
     return new.revision
 
 
-def pause_job(conn: sa.Connection, edit: Edit, *, job_id: int) -> None:
-    """Stop planning; what is due already still runs."""
-    job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
-    if job.paused:
+def set_job_paused(conn: sa.Connection, edit: Edit, *, job_id: int, paused: bool) -> None:
+    """Stop planning; or plan again, from now on: what the pause held back is skipped."""
+    if find_audit(conn, edit.audit_id) is not None:
         return
-    settled, now = _settle(conn, edit, job)
-    for each in settled:
-        _go_on(conn, each, paused=True)
-    jobs.set_paused(conn, job.id, paused=True, now=now)
-    _note(conn, edit, "job.paused", job, {})
-
-
-def resume_job(conn: sa.Connection, edit: Edit, *, job_id: int) -> None:
-    """Plan again, from now on: what the pause held back is skipped."""
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
-    if not job.paused:
+    if job.paused == paused:
         return
-    settled, now = _settle(conn, edit, job)
+    settled, now = settle(conn, job, edit.run_ids)
     for each in settled:
-        _go_on(conn, each, paused=False)
-    jobs.set_paused(conn, job.id, paused=False, now=now)
-    _note(conn, edit, "job.resumed", job, {})
+        go_on(conn, each, job_paused=paused, paused=each.stored.trigger.paused)
+    jobs.set_paused(conn, job.id, paused=paused, now=now)
+    _note(conn, edit, "job.paused" if paused else "job.resumed", job, {"name": job.config.name})
 
 
-def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int) -> bool:
+def set_trigger_paused(
+    conn: sa.Connection, edit: Edit, *, job_id: int, trigger_id: int, paused: bool
+) -> None:
+    """The same for one trigger of a job; the others go on as if nothing had happened."""
+    if find_audit(conn, edit.audit_id) is not None:
+        return
+    job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
+    settled, now = settle(conn, job, edit.run_ids, only=trigger_id)
+    if not settled:
+        _refuse_trigger(conn, job, trigger_id)
+    (trigger,) = settled
+    if trigger.stored.trigger.paused == paused:
+        return
+    go_on(conn, trigger, job_paused=job.paused, paused=paused)
+    jobs.touch_job(conn, job.id, now=now)
+    action = "trigger.paused" if paused else "trigger.resumed"
+    _note(conn, edit, action, job, {"name": job.config.name, "trigger": trigger_id})
+
+
+def _refuse_trigger(conn: sa.Connection, job: Job, trigger_id: int) -> None:
+    triggers = job_triggers.triggers_of_jobs(conn, [job.id]).get(job.id, [])
+    if all(stored.trigger.id != trigger_id for stored in triggers):
+        raise not_found()
+    raise Conflict(
+        "trigger.in_error", "The schedule of this trigger cannot be computed; edit it instead."
+    )
+
+
+def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConfigs) -> bool:
     """Cancel runs that were never claimed, then mark the job deleted; live runs go on.
 
     False: more runs wait than one transaction should move. The job is paused without triggers
     until the call that finishes; should that never come, it can be deleted again.
     """
+    if find_audit(conn, edit.audit_id) is not None:
+        return True
     job = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
-    triggers = jobs.lock_triggers(conn, job.id)
-    jobs.delete_triggers(conn, [stored.trigger.id for stored in triggers])
+    triggers = job_triggers.lock_triggers(conn, job.id)
+    job_triggers.delete_triggers(conn, [stored.trigger.id for stored in triggers])
     now = now_ms(conn)
     waiting = jobs.unclaimed_runs_of_job(conn, job, limit=CANCELLED_PER_STEP)
     moves: list[Move] = []
     for run in lock_runs(conn, waiting).values():
         if run.state is RunState.QUEUED and run.attempt == 0:
-            move = cancelled_while_queued(run, now=now)
-            moves.append(replace(move, after=replace(move.after, reason="job_deleted")))
-    move_runs(conn, moves)
+            moves.append(cancelled_while_queued(run, now=now, reason="job_deleted"))
+    move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=edit.run_ids)
     if len(waiting) == CANCELLED_PER_STEP:
         jobs.set_paused(conn, job.id, paused=True, now=now)
         return False
@@ -174,88 +186,6 @@ def lock_job_for(conn: sa.Connection, actor: Actor, job_id: int, permission: Per
     if job is None:
         raise not_found()
     return job
-
-
-def _settle(conn: sa.Connection, edit: Edit, job: Job) -> tuple[list[_Settled], int]:
-    """Write what is overdue, take back what is ahead; returns the triggers and the time."""
-    triggers = jobs.lock_triggers(conn, job.id)
-    now = now_ms(conn)  # after the locks, so that no fire lies between
-    ids = iter(edit.run_ids)
-    needed = 0
-    settled = []
-    for stored in triggers:
-        trigger = stored.trigger
-        try:
-            schedule = parse(trigger.spec, saved_at=stored.saved_at)
-        except ScheduleError:
-            continue  # in error, and left so; only a removal or another spec changes that
-        jobs.delete_unclaimed_fires(conn, trigger.id, after=now)
-        if trigger.next_fire_at is not None and trigger.next_fire_at <= now:
-            overdue = plan(
-                schedule,
-                next_fire_at=trigger.next_fire_at,
-                now=now,
-                until=now,
-                misfire=trigger.spec.misfire,
-            )
-            needed += runs_needed(overdue)
-            if needed <= len(edit.run_ids):
-                insert_fires(
-                    conn,
-                    runs_of_plan(
-                        overdue,
-                        trigger,
-                        job.config,
-                        revision=job.revision,
-                        now=now,
-                        ids=ids,
-                    ),
-                )
-        last_at = jobs.last_fire_of_trigger(conn, trigger.id)
-        settled.append(
-            _Settled(
-                stored=stored,
-                next_fire_at=schedule.next_after(max(now, last_at or 0)),
-                last_fire_at=last_at,
-            )
-        )
-    if needed > len(edit.run_ids):
-        raise MoreRunIds(needed)
-    return settled, now
-
-
-def _go_on(conn: sa.Connection, settled: _Settled, *, paused: bool) -> None:
-    """Plan the trigger from where its past ends; nothing while it or its job is paused."""
-    over = settled.next_fire_at is None
-    held = paused or settled.stored.trigger.paused
-    jobs.reset_trigger(
-        conn,
-        settled.stored.trigger,
-        state=TriggerState.COMPLETE if over else TriggerState.ACTIVE,
-        next_fire_at=None if held else settled.next_fire_at,
-        last_fire_at=settled.last_fire_at,
-    )
-
-
-def _add_triggers(
-    conn: sa.Connection, edit: Edit, job: Job, specs: Sequence[TriggerSpec], *, now: int
-) -> None:
-    for trigger_id, spec in zip(edit.trigger_ids, specs, strict=False):
-        first_at = parse(spec, saved_at=now).next_after(now)
-        if first_at is None:
-            raise InvalidInput.one(
-                f"triggers[{job.config.triggers.index(spec)}]",
-                "trigger.never_fires",
-                "This lies in the past and would never fire.",
-            )
-        jobs.add_trigger(
-            conn,
-            spec,
-            trigger_id=trigger_id,
-            of=job,
-            next_fire_at=None if job.paused else first_at,
-            now=now,
-        )
 
 
 def _check_name(

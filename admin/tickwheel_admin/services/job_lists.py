@@ -19,7 +19,8 @@ from tickwheel_admin.services.paging import Number
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor, offered_handlers
-from tickwheel_admin.store.jobs import JobFilter, ListedJob, StoredTrigger
+from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
+from tickwheel_admin.store.jobs import JobFilter, ListedJob
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
 MARKS = 24  # of each job's runs, in its strip
@@ -128,7 +129,7 @@ def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
 def _items(conn: sa.Connection, listed: Sequence[ListedJob]) -> list[JobItem]:
     now = now_ms(conn)
     ids = [each.job.id for each in listed]
-    triggers = store_jobs.triggers_of_jobs(conn, ids)
+    triggers = triggers_of_jobs(conn, ids)
     marks = recent_marks(conn, ids, until=now, per_job=MARKS)
     return [
         _item(each, triggers.get(each.job.id, []), marks.get(each.job.id, []), now=now)
@@ -152,7 +153,7 @@ def _item(
 def read_detail(conn: sa.Connection, job: Job) -> JobDetail:
     executor = get_executor(conn, job.executor_id)
     listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
-    triggers = store_jobs.triggers_of_jobs(conn, [job.id]).get(job.id, [])
+    triggers = triggers_of_jobs(conn, [job.id]).get(job.id, [])
     offered = offered_handlers(conn, [job.executor_id]).get(job.executor_id, frozenset())
     return JobDetail(
         item=_items(conn, [listed])[0],

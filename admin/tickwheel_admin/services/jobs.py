@@ -18,7 +18,7 @@ from tickwheel_admin.domain.trigger import TriggerSpec
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services import job_edits
 from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.services.job_edits import Edit, MoreRunIds
+from tickwheel_admin.services.job_edits import Edit
 from tickwheel_admin.services.job_lists import (
     NEXT_FIRES,
     JobKey,
@@ -41,9 +41,11 @@ from tickwheel_admin.services.paging import (
 from tickwheel_admin.services.requests import check_request_key, request_run
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.audit import find_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.run_marks import RunMark as RunMark
 
@@ -69,6 +71,7 @@ class Jobs:
         self._store = store
         self._ids = ids
         self._events = events
+        self._configs = JobConfigs(keep=1_000)
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -139,9 +142,11 @@ class Jobs:
         config = parse_job(raw)
         job_id = await self._ids.take("job")
         edit = await self._begin(actor, triggers=len(config.triggers))
-        await self._store.run(
-            job_edits.create_job, edit, job_id=job_id, executor_id=executor_id, config=config
-        )
+
+        def create(conn: sa.Connection, edit: Edit) -> None:
+            job_edits.create_job(conn, edit, job_id=job_id, executor_id=executor_id, config=config)
+
+        await self._edited(create, edit)
         self._announce()
         return job_id
 
@@ -170,26 +175,32 @@ class Jobs:
 
     async def pause(self, actor: Actor, job_id: int) -> None:
         """Stop its triggers; runs that are due or live go on. Pausing twice changes nothing."""
-
-        def pause(conn: sa.Connection, edit: Edit) -> None:
-            job_edits.pause_job(conn, edit, job_id=job_id)
-
-        await self._edited(pause, await self._begin(actor))
-        self._announce()
+        await self._set_paused(actor, job_id, paused=True)
 
     async def resume(self, actor: Actor, job_id: int) -> None:
-        """Let its triggers fire again, from now on."""
+        """Let its triggers fire again, from now on; those that are paused themselves do not."""
+        await self._set_paused(actor, job_id, paused=False)
 
-        def resume(conn: sa.Connection, edit: Edit) -> None:
-            job_edits.resume_job(conn, edit, job_id=job_id)
+    async def pause_trigger(self, actor: Actor, job_id: int, trigger_id: int) -> None:
+        """Stop one trigger of a job. Pausing twice changes nothing.
 
-        await self._edited(resume, await self._begin(actor))
-        self._announce()
+        Raises:
+            Conflict: trigger.in_error.
+        """
+        await self._set_trigger_paused(actor, job_id, trigger_id, paused=True)
+
+    async def resume_trigger(self, actor: Actor, job_id: int, trigger_id: int) -> None:
+        """Let one trigger fire again, from now on, unless its job is paused; raises likewise."""
+        await self._set_trigger_paused(actor, job_id, trigger_id, paused=False)
 
     async def delete(self, actor: Actor, job_id: int) -> None:
         """Remove the job: runs that wait are cancelled, live ones go on, the ledger stays."""
+
+        def delete(conn: sa.Connection, edit: Edit) -> bool:
+            return job_edits.delete_job(conn, edit, job_id=job_id, configs=self._configs)
+
         edit = await self._begin(actor)
-        while not await self._store.run(job_edits.delete_job, edit, job_id=job_id):
+        while not await self._edited(delete, edit):
             pass
         self._announce()
 
@@ -218,6 +229,8 @@ class Jobs:
         audit_id = await self._ids.take("audit")
 
         def run_now(conn: sa.Connection) -> int:
+            if find_audit(conn, audit_id) is not None:
+                return run_id
             job = job_edits.lock_job_for(conn, actor, job_id, Permission.OPERATE)
             return request_run(
                 conn,
@@ -249,14 +262,29 @@ class Jobs:
             trigger_ids=await self._ids.take_many("trigger", triggers),
         )
 
+    async def _set_paused(self, actor: Actor, job_id: int, *, paused: bool) -> None:
+        def change(conn: sa.Connection, edit: Edit) -> None:
+            job_edits.set_job_paused(conn, edit, job_id=job_id, paused=paused)
+
+        await self._edited(change, await self._begin(actor))
+        self._announce()
+
+    async def _set_trigger_paused(
+        self, actor: Actor, job_id: int, trigger_id: int, *, paused: bool
+    ) -> None:
+        def change(conn: sa.Connection, edit: Edit) -> None:
+            job_edits.set_trigger_paused(
+                conn, edit, job_id=job_id, trigger_id=trigger_id, paused=paused
+            )
+
+        await self._edited(change, await self._begin(actor))
+        self._announce()
+
     async def _edited(self, work: Callable[[sa.Connection, Edit], T], edit: Edit) -> T:
-        """Do the edit, with ids for the overdue fires that it meets."""
-        while True:
-            try:
-                return await self._store.run(work, edit)
-            except MoreRunIds as more:
-                run_ids = await self._ids.take_many("run", more.count - len(edit.run_ids))
-                edit = replace(edit, run_ids=[*edit.run_ids, *run_ids])
+        """Do the edit, with ids for the runs that it has to write."""
+        return await self._ids.run_with_ids(
+            "run", lambda run_ids: self._store.run(work, replace(edit, run_ids=run_ids))
+        )
 
     def _announce(self) -> None:
         for topic in (JOBS, TRIGGERS, RUNS, QUEUED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +13,29 @@ from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import audit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A change that was made."""
+
+    action: str
+    object_id: int | None
+    detail: Mapping[str, Any]
+
+
+def find_audit(conn: sa.Connection, audit_id: int) -> Noted | None:
+    """The change that an earlier try of this transaction made, if it made one.
+
+    Its answer was lost on the way: the caller answers as it would have then, instead of meeting its
+    own change as somebody else's. So every edit takes its audit id first and asks for it first.
+    """
+    row = conn.execute(
+        sa.select(audit.c.action, audit.c.object_id, audit.c.detail).where(audit.c.id == audit_id)
+    ).one_or_none()
+    if row is None:
+        return None
+    return Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
 
 
 def write_audit(

@@ -1,9 +1,8 @@
-"""Jobs, their revisions and their triggers: reading them for people, and changing them."""
+"""Jobs and their revisions: reading them for people, and changing them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import config_from_json, config_to_json
 from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run, trigger
-from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
+from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run
 
 _JOB_COLUMNS = (
     job.c.id,
@@ -36,14 +32,6 @@ class ListedJob:
 
     job: Job
     executor_name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTrigger:
-    """A trigger with the instant that anchors a fixed rate without an anchor of its own."""
-
-    trigger: Trigger
-    saved_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +137,6 @@ def _escaped(text: str) -> str:
     return text
 
 
-def triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> dict[int, list[StoredTrigger]]:
-    """Triggers by job, in the order in which they were added."""
-    found: defaultdict[int, list[StoredTrigger]] = defaultdict(list)
-    rows = conn.execute(
-        sa.select(trigger).where(trigger.c.job_id.in_(job_ids)).order_by(trigger.c.id)
-    )
-    for row in rows:
-        found[row.job_id].append(_stored(row))
-    return found
-
-
 # --- changing --------------------------------------------------------------------------------
 
 
@@ -211,90 +188,14 @@ def set_paused(conn: sa.Connection, job_id: int, *, paused: bool, now: int) -> N
     conn.execute(sa.update(job).where(job.c.id == job_id).values(paused=paused, updated_at=now))
 
 
+def touch_job(conn: sa.Connection, job_id: int, *, now: int) -> None:
+    """Note that something of the job changed: its lock is then also a write to its row."""
+    conn.execute(sa.update(job).where(job.c.id == job_id).values(updated_at=now))
+
+
 def delete_job(conn: sa.Connection, job_id: int, *, now: int) -> None:
     """Mark it deleted; its name is free again, its runs and revisions stay."""
     conn.execute(sa.update(job).where(job.c.id == job_id).values(deleted_at=now, updated_at=now))
-
-
-def lock_triggers(conn: sa.Connection, job_id: int) -> list[StoredTrigger]:
-    """The job's triggers, locked in ascending order of id; planning them waits."""
-    rows = conn.execute(
-        sa.select(trigger)
-        .where(trigger.c.job_id == job_id)
-        .order_by(trigger.c.id)
-        .with_for_update()
-    )
-    return [_stored(row) for row in rows]
-
-
-def add_trigger(
-    conn: sa.Connection,
-    spec: TriggerSpec,
-    *,
-    trigger_id: int,
-    of: Job,
-    next_fire_at: int | None,
-    now: int,
-) -> None:
-    """Insert a trigger that is planned from `next_fire_at` on."""
-    conn.execute(
-        sa.insert(trigger).values(
-            id=trigger_id,
-            job_id=of.id,
-            executor_id=of.executor_id,
-            bucket=bucket_of(trigger_id),
-            spec=spec_to_json(spec),
-            paused=False,
-            state=TriggerState.ACTIVE.value,
-            next_fire_at=next_fire_at,
-            version=1,
-            created_at=now,
-        )
-    )
-
-
-def reset_trigger(
-    conn: sa.Connection,
-    old: Trigger,
-    *,
-    state: TriggerState,
-    next_fire_at: int | None,
-    last_fire_at: int | None,
-) -> None:
-    """Set where planning goes on; plans made from the old version become void."""
-    conn.execute(
-        sa.update(trigger)
-        .where(trigger.c.id == old.id)
-        .values(
-            state=state.value,
-            reason=None,
-            next_fire_at=next_fire_at,
-            last_fire_at=last_fire_at,
-            version=old.version + 1,
-        )
-    )
-
-
-def delete_triggers(conn: sa.Connection, trigger_ids: Sequence[int]) -> None:
-    """Remove triggers; they must be locked."""
-    if trigger_ids:
-        conn.execute(sa.delete(trigger).where(trigger.c.id.in_(sorted(trigger_ids))))
-
-
-def delete_unclaimed_fires(conn: sa.Connection, trigger_id: int, *, after: int) -> int:
-    """Take back fires that were planned ahead for instants after `after`; returns how many."""
-    return conn.execute(
-        sa.delete(run).where(
-            run.c.trigger_id == trigger_id, run.c.scheduled_at > after, _NEVER_CLAIMED
-        )
-    ).rowcount
-
-
-def last_fire_of_trigger(conn: sa.Connection, trigger_id: int) -> int | None:
-    """Nominal instant of the newest run of a trigger."""
-    return conn.execute(
-        sa.select(sa.func.max(run.c.scheduled_at)).where(run.c.trigger_id == trigger_id)
-    ).scalar_one_or_none()
 
 
 def unclaimed_runs_of_job(conn: sa.Connection, of: Job, *, limit: int) -> list[int]:
@@ -328,10 +229,6 @@ def _job_from_row(row: Any) -> Job:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
-
-
-def _stored(row: Any) -> StoredTrigger:
-    return StoredTrigger(trigger=trigger_from_row(row), saved_at=row.created_at)
 
 
 def _searched(config: JobConfig) -> dict[str, str]:

@@ -1,0 +1,138 @@
+"""The triggers of jobs: reading them for people, and changing them with their jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.job import Job
+from tickwheel_admin.domain.run import Run, RunState
+from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
+from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.tables import run, trigger
+from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
+
+_NEVER_CLAIMED = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrigger:
+    """A trigger with the instant that anchors a fixed rate without an anchor of its own."""
+
+    trigger: Trigger
+    saved_at: int
+
+
+def triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> dict[int, list[StoredTrigger]]:
+    """Triggers by job, in the order in which they were added."""
+    found: defaultdict[int, list[StoredTrigger]] = defaultdict(list)
+    rows = conn.execute(
+        sa.select(trigger).where(trigger.c.job_id.in_(job_ids)).order_by(trigger.c.id)
+    )
+    for row in rows:
+        found[row.job_id].append(_stored(row))
+    return found
+
+
+def lock_triggers(conn: sa.Connection, job_id: int) -> list[StoredTrigger]:
+    """The job's triggers, locked in ascending order of id; planning them waits."""
+    rows = conn.execute(
+        sa.select(trigger)
+        .where(trigger.c.job_id == job_id)
+        .order_by(trigger.c.id)
+        .with_for_update()
+    )
+    return [_stored(row) for row in rows]
+
+
+def add_trigger(
+    conn: sa.Connection,
+    spec: TriggerSpec,
+    *,
+    trigger_id: int,
+    of: Job,
+    next_fire_at: int | None,
+    now: int,
+) -> None:
+    """Insert a trigger that is planned from `next_fire_at` on."""
+    conn.execute(
+        sa.insert(trigger).values(
+            id=trigger_id,
+            job_id=of.id,
+            executor_id=of.executor_id,
+            bucket=bucket_of(trigger_id),
+            spec=spec_to_json(spec),
+            paused=False,
+            state=TriggerState.ACTIVE.value,
+            next_fire_at=next_fire_at,
+            version=1,
+            created_at=now,
+        )
+    )
+
+
+def reset_trigger(
+    conn: sa.Connection,
+    old: Trigger,
+    *,
+    paused: bool,
+    state: TriggerState,
+    next_fire_at: int | None,
+    last_fire_at: int | None,
+) -> None:
+    """Set where planning goes on; plans made from the old version become void."""
+    conn.execute(
+        sa.update(trigger)
+        .where(trigger.c.id == old.id)
+        .values(
+            paused=paused,
+            state=state.value,
+            reason=None,
+            next_fire_at=next_fire_at,
+            last_fire_at=last_fire_at,
+            version=old.version + 1,
+        )
+    )
+
+
+def delete_triggers(conn: sa.Connection, trigger_ids: Sequence[int]) -> None:
+    """Remove triggers; they must be locked."""
+    if trigger_ids:
+        conn.execute(sa.delete(trigger).where(trigger.c.id.in_(sorted(trigger_ids))))
+
+
+def delete_unclaimed_fires(conn: sa.Connection, trigger_id: int, *, after: int) -> int:
+    """Take back fires that were planned ahead for instants after `after`; returns how many."""
+    return conn.execute(
+        sa.delete(run).where(
+            run.c.trigger_id == trigger_id, run.c.scheduled_at > after, _NEVER_CLAIMED
+        )
+    ).rowcount
+
+
+def last_fire_of_trigger(conn: sa.Connection, trigger_id: int) -> int | None:
+    """Nominal instant of the newest run of a trigger."""
+    return conn.execute(
+        sa.select(sa.func.max(run.c.scheduled_at)).where(run.c.trigger_id == trigger_id)
+    ).scalar_one_or_none()
+
+
+def lock_last_run_of_trigger(conn: sa.Connection, trigger_id: int) -> Run | None:
+    """The newest run of a trigger, locked; of one that is cut into shards, the whole fire."""
+    row = conn.execute(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.trigger_id == trigger_id, run.c.fire_id.is_(None))
+        .order_by(run.c.scheduled_at.desc())
+        .limit(1)
+        .with_for_update()
+    ).one_or_none()
+    return None if row is None else run_from_selected(row)
+
+
+def _stored(row: Any) -> StoredTrigger:
+    return StoredTrigger(trigger=trigger_from_row(row), saved_at=row.created_at)
