@@ -3,9 +3,12 @@
 from .context import Run, current_run
 from .errors import (
     ConfigurationError,
+    Fail,
     HandlerError,
     OutsideRunError,
+    Retry,
     RunCancelledError,
+    Skip,
     SpoolError,
     TickwheelExecutorError,
 )
@@ -15,11 +18,14 @@ from .run_log import RunLog
 __all__ = [
     "ConfigurationError",
     "Executor",
+    "Fail",
     "HandlerError",
     "OutsideRunError",
+    "Retry",
     "Run",
     "RunCancelledError",
     "RunLog",
+    "Skip",
     "SpoolError",
     "TickwheelExecutorError",
     "current_run",

@@ -1,38 +1,175 @@
-"""What a node says about an attempt when an admin sends, asks for or cancels it."""
+"""What a node says when an admin sends it an attempt, asks for one or cancels it.
+
+An attempt starts at most once, whatever comes late, twice or in another order: it is looked for
+among those held here, those whose result waits for its receipt, and those that have ended. Only
+what is found nowhere may start, and what is refused may not start later.
+"""
 
 from __future__ import annotations
+
+import asyncio
+import logging
 
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
     CancelReason,
+    Drain,
     Outcome,
     Query,
     Refusal,
     Refused,
     Result,
     RunRequest,
+    SetSlots,
 )
 
 from .attempt import Stop
+from .delivery import ResultDelivery
+from .ended import EndedAttempts
+from .handlers import Handler, Handlers
+from .held import HeldAttempts
+from .keys import claim_of, key_of
+from .link import Link
+from .links import Links
+from .slots import Slots
+
+_logger = logging.getLogger("tickwheel.node")
 
 Asked = RunRequest | Query | Cancel
 
 STOPS = {
     CancelReason.OPERATOR: Stop(outcome=Outcome.CANCELLED, message="cancelled by an operator"),
     CancelReason.TIMEOUT: Stop(outcome=Outcome.TIMED_OUT, message="past its timeout"),
+    CancelReason.COVERED: Stop(
+        outcome=Outcome.CANCELLED, message="cancelled: a newer run takes its place"
+    ),
     CancelReason.STALE: Stop(
         outcome=Outcome.CANCELLED, message="cancelled: this attempt is no longer current"
     ),
 }
 
 
-def accepted(message: Asked) -> Accepted:
+class Answers:
+    """Decides what starts here. Made on the running loop."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Handlers,
+        held: HeldAttempts,
+        delivery: ResultDelivery,
+        links: Links,
+        slots: Slots,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._handlers = handlers
+        self._held = held
+        self._delivery = delivery
+        self._links = links
+        self._slots = slots
+        self._ended = EndedAttempts()
+        self._asked_to_drain = False  # an operator wants no new runs here
+        self.leaving = False  # this process is going away
+
+    def on_run(self, link: Link, message: RunRequest) -> None:
+        """Start it, unless it is known or cannot be started here."""
+        if self.answer_known(link, message):
+            return
+        now = self._loop.time()
+        if self._links.lease_is_over(now):
+            # This process was frozen, and the frame lay in its buffer: the attempt may be lost.
+            self._links.check(now)
+            return
+        handler = self._handlers.get(message.handler)
+        if (
+            message.stop_when_cut_off
+            and handler is not None
+            and handler.is_async
+            and now >= self._links.cut_off_at
+        ):
+            return  # it would have to end at once; the admin asks for it when it hears us again
+        refusal, text = self._refusal(message, handler)
+        if refusal is not None or handler is None:
+            self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
+            return
+        link.send(_accepted(message))
+        self._held.begin(link, message, handler)
+
+    def on_query(self, link: Link, message: Query | Cancel) -> None:
+        """Say what became of it; what was never seen is never started."""
+        if not self.answer_known(link, message):
+            self._refuse(link, message, Refusal.NEVER_SEEN)
+
+    def on_cancel(self, link: Link, message: Cancel) -> None:
+        """Stop it, or say what became of it."""
+        attempt = self._held.find(key_of(message))
+        if attempt is None or attempt.request.token != message.token:
+            self.on_query(link, message)
+        elif attempt.stop is None and not attempt.finished:
+            self._held.stop(attempt, STOPS[message.reason])
+        elif message.reason is not CancelReason.STALE:
+            link.send(_accepted(message))
+        # A stale one is sent in answer to "accepted": saying that again would go on for ever.
+
+    def on_drain(self, link: Link, message: Drain) -> None:
+        """An operator lets the node drain, or work again; what runs goes on."""
+        if message.on != self._asked_to_drain:
+            self._asked_to_drain = message.on
+            _logger.info("an operator lets this node %s", "drain" if message.on else "work again")
+
+    def on_slots(self, link: Link, message: SetSlots) -> None:
+        """An operator changed how many attempts may run here; those that run go on."""
+        self._slots.resize(message.slots)
+
+    def receipted(self, result: Result) -> None:
+        """An admin has this result: from now on only how it ended is remembered."""
+        self._ended.add(claim_of(result), result.outcome, self._loop.time())
+
+    def answer_known(self, link: Link, message: Asked) -> bool:
+        """Answer for an attempt that this node has met before; False when it has not."""
+        key, claim, now = key_of(message), claim_of(message), self._loop.time()
+        attempt = self._held.find(key)
+        if attempt is not None and attempt.request.token == message.token:
+            link.send(_accepted(message))
+        elif self._delivery.has(claim):
+            self._delivery.send_again(claim, link)
+        elif (ending := self._ended.find(claim, now)) is not None:
+            link.send(
+                _refused(message, ending)
+                if isinstance(ending, Refusal)
+                else _ended_before(message, ending)
+            )
+        elif attempt is not None or self._delivery.has_any(key) or self._ended.renew(key, now):
+            # Two claims with one number: the database went back in time. What became of the other
+            # is no answer for this one, which nobody has executed: it is to be claimed again.
+            link.send(_refused(message, Refusal.NEVER_SEEN, "known here by another claim"))
+        else:
+            return False
+        return True
+
+    def _refusal(self, message: RunRequest, handler: Handler | None) -> tuple[Refusal | None, str]:
+        if self.leaving or self._asked_to_drain:
+            return Refusal.DRAINING, ""
+        if handler is None:
+            return Refusal.UNKNOWN_HANDLER, self._handlers.explain_unknown(message.handler)
+        if self._delivery.trouble:
+            return Refusal.SPOOL_FAILED, self._delivery.trouble
+        if not self._slots.take():
+            return Refusal.FULL, ""
+        return None, ""
+
+    def _refuse(self, link: Link, message: Asked, reason: Refusal, text: str = "") -> None:
+        self._ended.add(claim_of(message), reason, self._loop.time())
+        link.send(_refused(message, reason, text))
+
+
+def _accepted(message: Asked) -> Accepted:
     """It is held here."""
     return Accepted(run=message.run, attempt=message.attempt, token=message.token)
 
 
-def refused(message: Asked, reason: Refusal, text: str = "") -> Refused:
+def _refused(message: Asked, reason: Refusal, text: str = "") -> Refused:
     """It was not started here and never will be."""
     return Refused(
         run=message.run,
@@ -43,7 +180,7 @@ def refused(message: Asked, reason: Refusal, text: str = "") -> Refused:
     )
 
 
-def ended_before(message: Asked, outcome: Outcome) -> Result:
+def _ended_before(message: Asked, outcome: Outcome) -> Result:
     """It ended, and its result had its receipt: how it ended is all that is kept."""
     return Result(
         run=message.run,

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-
-import msgspec
 
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
-    MAX_RESULT_BYTES,
     Level,
     Outcome,
     Result,
@@ -20,15 +14,16 @@ from tickwheel_shared.protocol import (
 )
 
 from .context import Run, mark_cancelled
-from .errors import RunCancelledError
+from .errors import Fail, Retry, RunCancelledError, Skip
+from .keys import key_of
 from .link import Link
+from .raised import describe, text_of, traceback_of
+from .returned import encode
 from .runner import End, Execution
 from .text import clean, cut
 
-_PACKAGE = str(Path(__file__).parent)
-_encoder = msgspec.json.Encoder()
-_NULL = msgspec.Raw(b"null")
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler did as it was told
+_WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +32,17 @@ class Stop:
 
     outcome: Outcome
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """What the end of a handler means."""
+
+    outcome: Outcome
+    value: object = None
+    message: str = ""
+    retry_after_ms: int | None = None
+    final: bool = False
 
 
 class Attempt:
@@ -56,18 +62,18 @@ class Attempt:
 
     def __init__(self, request: RunRequest, link: Link, run: Run) -> None:
         self.request = request
-        self.key = (request.run, request.attempt)
+        self.key = key_of(request)
         self.link = link  # where it came from
         self.run = run
         self.started = asyncio.get_running_loop().time()
         self.execution: Execution | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.stop: Stop | None = None  # set once, by timeout, cancel or shutdown
+        self.stop: Stop | None = None  # set once, by timeout, cancel, cut-off or shutdown
         self.finished = False  # the handler has ended; the result is on its way to the disk
 
     def tell_to_stop(self, stop: Stop) -> None:
         """Make the handler end; the first reason given is the one that is reported."""
-        if self.stop is not None or self.finished:
+        if self.stop is not None or self._is_through:
             return
         self.stop = stop
         mark_cancelled(self.run)
@@ -76,10 +82,20 @@ class Attempt:
         if remark:
             self.run.log.warning("%s", remark)
 
+    def insist(self) -> None:
+        """It was told to stop and has not ended: do not wait until it is told again anyway."""
+        if self.execution is not None and not self._is_through:
+            self.execution.stop()
+
+    @property
+    def _is_through(self) -> bool:
+        return self.finished or (self.execution is not None and self.execution.has_ended)
+
     def conclude(self, end: End) -> Result:
         """The result of an attempt whose handler has ended; writes tracebacks to its log."""
-        outcome, value, message = self._judge(end)
-        raw, problem = _encode(value)
+        verdict = self._judge(end)
+        outcome, message = verdict.outcome, verdict.message
+        raw, problem = encode(verdict.value)
         if problem:
             self.run.log.error("%s", problem)
             if outcome is Outcome.SUCCEEDED:
@@ -91,59 +107,36 @@ class Attempt:
             outcome=outcome,
             duration_ms=round((asyncio.get_running_loop().time() - self.started) * 1000),
             result=raw,
-            message=cut(clean(message), MAX_MESSAGE_CHARS),
+            message=clean(cut(message, MAX_MESSAGE_CHARS)),
+            retry_after_ms=verdict.retry_after_ms,
+            final=verdict.final,
         )
 
-    def _judge(self, end: End) -> tuple[Outcome, object, str]:
+    def _judge(self, end: End) -> _Verdict:
         error = end.error
         if self.stop is not None:
             # Whatever the handler did after that, it was told to end; what it returned is kept.
             if error is not None and not isinstance(error, _STOP_ERRORS):
-                self.run.log.write(Level.ERROR, _traceback(error))
-            return self.stop.outcome, end.value, self.stop.message
+                self._write(error)
+            return _Verdict(outcome=self.stop.outcome, value=end.value, message=self.stop.message)
         if error is None:
-            return Outcome.SUCCEEDED, end.value, ""
-        self.run.log.write(Level.ERROR, _traceback(error))
-        return Outcome.FAILED, None, describe(error)
+            return _Verdict(outcome=Outcome.SUCCEEDED, value=end.value)
+        self._write(error)
+        if isinstance(error, Retry):
+            return _Verdict(
+                outcome=Outcome.FAILED, message=text_of(error), retry_after_ms=error.after_ms
+            )
+        if isinstance(error, Fail):
+            return _Verdict(outcome=Outcome.FAILED, message=text_of(error), final=True)
+        if isinstance(error, Skip):
+            return _Verdict(outcome=Outcome.SKIPPED, message=text_of(error))
+        return _Verdict(outcome=Outcome.FAILED, message=describe(error))
 
-
-def describe(error: BaseException) -> str:
-    """`Type: message`, as the last line of a traceback."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 (an exception whose __str__ fails is only a failed run)
-        text = "(its text cannot be shown)"
-    name = type(error).__qualname__
-    return f"{name}: {text}" if text else name
-
-
-def _traceback(error: BaseException) -> str:
-    try:
-        lines = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
-    except Exception:  # noqa: BLE001 (the same: this calls the exception's own code)
-        return describe(error)
-    return "".join(lines)
-
-
-def _own_frames(frames: TracebackType | None) -> TracebackType | None:
-    """Without the frames of the SDK that called the handler."""
-    first = frames
-    while first is not None and first.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        first = first.tb_next
-    return first or frames
-
-
-def _encode(value: object) -> tuple[msgspec.Raw, str]:
-    """JSON text of a handler's return value, or null and what is wrong with it."""
-    if value is None:
-        return _NULL, ""
-    try:
-        text = _encoder.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        return _NULL, f"the handler's return value cannot be written as JSON: {error}"
-    if len(text) > MAX_RESULT_BYTES:
-        return _NULL, (
-            f"the handler's return value is {len(text):,} bytes of JSON; "
-            f"the limit is {MAX_RESULT_BYTES:,}"
-        )
-    return msgspec.Raw(text), ""
+    def _write(self, error: BaseException) -> None:
+        """What a handler raised, in its log: a traceback, unless it said in words what it means."""
+        if not isinstance(error, _WORDS):
+            self.run.log.write(Level.ERROR, traceback_of(error))
+            return
+        level = Level.INFO if isinstance(error, Skip) else Level.ERROR
+        cause = f" ({describe(error.__cause__)})" if error.__cause__ is not None else ""
+        self.run.log.write(level, f"{describe(error)}{cause}")

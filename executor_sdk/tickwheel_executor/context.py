@@ -87,7 +87,7 @@ class Run:
 
     @property
     def origin(self) -> str:
-        """What started the run: schedule, manual, api or retry."""
+        """What started the run: schedule, misfire, manual, api, retry or child."""
         return self._request.origin
 
     @property
@@ -115,14 +115,14 @@ class Run:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run was cancelled or timed out. A plain `def` handler polls this."""
+        """Whether the run is to end: cancelled, timed out or cut off. For plain `def` handlers."""
         return self._cancelled
 
     def raise_if_cancelled(self) -> None:
-        """Leave the handler when the run was cancelled or timed out.
+        """Leave the handler when the run is to end: cancelled, timed out or cut off.
 
         Raises:
-            RunCancelledError: it was; let it pass through.
+            RunCancelledError: it is; let it pass through.
         """
         if self._cancelled:
             raise RunCancelledError(f"run {self.id} was cancelled")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
 
 from .errors import SpoolError
+from .keys import Claim, Key, claim_of, key_of
 from .link import Link
 from .links import Links
 from .spool import Spool
@@ -18,8 +20,6 @@ _logger = logging.getLogger("tickwheel.spool")
 
 RESEND_SECONDS = 5.0
 _RETRY_WRITE_SECONDS = 5.0
-
-Key = tuple[int, int]  # run, attempt
 
 
 @dataclass(slots=True)
@@ -47,7 +47,8 @@ class ResultDelivery:
         self._on_receipt = on_receipt
         self._unwritten: list[_Pending] = []  # since the last write began
         self._writing = False
-        self._pending: dict[Key, _Pending] = {}  # may be sent; least recently sent first
+        self._pending: dict[Claim, _Pending] = {}  # may be sent; least recently sent first
+        self._keys: Counter[Key] = Counter()  # claims in `_pending` of each attempt
         self._wake = asyncio.Event()
         self._retry_at = 0.0
         self.trouble = ""  # why the spool does not work; empty while it does
@@ -70,10 +71,13 @@ class ResultDelivery:
         self._unwritten.append(_Pending(result, link))
         self._wake.set()
 
-    def find(self, key: Key) -> Result | None:
-        """A result that waits for its receipt."""
-        pending = self._pending.get(key)
-        return None if pending is None else pending.result
+    def has(self, claim: Claim) -> bool:
+        """Whether the result of this claim waits for its receipt."""
+        return claim in self._pending
+
+    def has_any(self, key: Key) -> bool:
+        """Whether a result of any claim of this attempt waits for its receipt."""
+        return key in self._keys
 
     async def adopt(self) -> None:
         """Take over what dead processes left in the spool."""
@@ -86,8 +90,23 @@ class ResultDelivery:
             _logger.info("delivering %d results of ended processes", len(results))
         for result in results:
             pending = _Pending(result, None, written=True)
-            self._pending[result.run, result.attempt] = pending
+            self._add(pending)
             self._send(pending, self._links.pick())
+
+    def _add(self, pending: _Pending) -> None:
+        claim = claim_of(pending.result)
+        if claim not in self._pending:
+            self._keys[key_of(pending.result)] += 1
+        self._pending[claim] = pending
+
+    def _take(self, claim: Claim) -> _Pending | None:
+        pending = self._pending.pop(claim, None)
+        if pending is not None:
+            key = key_of(pending.result)
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
+        return pending
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -125,16 +144,14 @@ class ResultDelivery:
             self.trouble = ""
         for pending in batch:
             pending.written = True
-            key = (pending.result.run, pending.result.attempt)
-            if pending.sent_at > float("-inf") and key not in self._pending:
-                self._spool.remove(*key)  # its receipt came while it was written, at last
+            if pending.sent_at > float("-inf") and claim_of(pending.result) not in self._pending:
+                self._spool.remove(pending.result)  # its receipt came while it was written, at last
 
     def _release(self, pending: _Pending) -> None:
         # Also when it could not be written: in memory it is no safer than on the wire, and a full
         # disk would otherwise hold up runs that are long over. It is written as soon as it can be.
-        key = (pending.result.run, pending.result.attempt)
-        self._pending[key] = pending
-        self._on_handled(key)
+        self._add(pending)
+        self._on_handled(key_of(pending.result))
         self._send(pending, self._links.pick(pending.link))
 
     # --- sending ---------------------------------------------------------------------------------
@@ -143,13 +160,13 @@ class ResultDelivery:
         if link is None:
             return  # `opening` sends it on the next socket
         pending.link, pending.sent_at = link, asyncio.get_running_loop().time()
-        key = (pending.result.run, pending.result.attempt)
-        self._pending[key] = self._pending.pop(key)  # now the most recently sent
+        claim = claim_of(pending.result)
+        self._pending[claim] = self._pending.pop(claim)  # now the most recently sent
         link.send(pending.result)
 
-    def send_again(self, key: Key, link: Link) -> None:
+    def send_again(self, claim: Claim, link: Link) -> None:
         """Somebody asked for it."""
-        self._send(self._pending[key], link)
+        self._send(self._pending[claim], link)
 
     def opening(self, link: Link) -> Iterable[Result]:
         """Everything without receipt, for a new socket."""
@@ -172,7 +189,7 @@ class ResultDelivery:
 
     def receipt(self, message: ResultReceipt) -> None:
         """An admin has committed the fate of a result."""
-        pending = self._pending.pop((message.run, message.attempt), None)
+        pending = self._take(claim_of(message))
         if pending is None:
             return
         if message.receipt is Receipt.REFUSED:
@@ -183,5 +200,5 @@ class ResultDelivery:
                 message.reason,
             )
         # Also when it was not written: a write of it may be going on right now.
-        self._spool.remove(message.run, message.attempt)
+        self._spool.remove(pending.result)
         self._on_receipt(pending.result)

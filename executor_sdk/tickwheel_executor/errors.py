@@ -1,6 +1,9 @@
-"""Everything the SDK raises, on one page.
+"""Everything the SDK raises or lets handlers raise, on one page.
 
 TickwheelExecutorError
+├── Retry                   raised by a handler: this try failed, try again (after so long)
+├── Fail                    raised by a handler: it failed, and another try would not help
+├── Skip                    raised by a handler: there was nothing to do
 ├── ConfigurationError      settings that cannot work; lists every problem at once
 ├── HandlerError            a handler that cannot be registered
 ├── OutsideRunError         current_run() where no run is going on
@@ -12,11 +15,57 @@ TickwheelExecutorError
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import timedelta
+
+from tickwheel_shared.protocol import MAX_RETRY_AFTER_MS
 
 
 class TickwheelExecutorError(Exception):
     """Base of every error of this package."""
+
+
+class Retry(TickwheelExecutorError):
+    """Raise it in a handler: this try failed for a reason that will pass.
+
+    The run fails, without a traceback, and is tried again if it has tries left, even where its job
+    does not retry after failures.
+
+    Args:
+        message: What went wrong, for people.
+        after: When the next try may start, in seconds or as a timedelta, counted from the end of
+            this one; less than 0 is 0, more than 7 days is 7 days. When omitted, whether and when
+            it is tried again is the job's retry policy's business.
+
+    Raises:
+        ValueError: `after` is not a number.
+    """
+
+    def __init__(self, message: str = "", *, after: float | timedelta | None = None) -> None:
+        super().__init__(message or "the handler asks for another try")
+        self.after_ms = None if after is None else _milliseconds(after)
+
+
+class Fail(TickwheelExecutorError):
+    """Raise it in a handler: the run fails for good, without a traceback and without a retry."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Skip(TickwheelExecutorError):
+    """Raise it in a handler: there was nothing to do. The run is skipped, which is no failure."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+def _milliseconds(after: float | timedelta) -> int:
+    seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+    if math.isnan(seconds):
+        raise ValueError("after is not a number of seconds")
+    return math.ceil(min(max(seconds * 1000, 0.0), MAX_RETRY_AFTER_MS))
 
 
 class ConfigurationError(TickwheelExecutorError):

@@ -13,7 +13,6 @@ is skipped. All disk work happens on one thread, so it is in order and the event
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import logging
 import os
@@ -30,8 +29,9 @@ import msgspec
 
 from tickwheel_shared.protocol import Result
 
-from . import spool_record
+from . import disk, spool_record
 from .errors import SpoolError
+from .keys import Claim, claim_of
 
 _logger = logging.getLogger("tickwheel.spool")
 
@@ -43,14 +43,12 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Result)
 _T = TypeVar("_T")
 
-Key = tuple[int, int]  # run, attempt
-
 
 @dataclass(slots=True, eq=False)
 class _Segment:
     path: Path
     home: _Home
-    keys: set[Key] = field(default_factory=set)  # results in it that have no receipt yet
+    claims: set[Claim] = field(default_factory=set)  # results in it that have no receipt yet
     unreadable: bool = False  # it holds records that this version cannot read: keep the file
 
     def remove(self) -> None:
@@ -87,17 +85,18 @@ class FileSpool:
     ) -> None:
         self._directory = directory
         self._process = process
-        self._fsync = fsync or _full_fsync
+        self._fsync = fsync or disk.full_fsync
         self._segment_bytes = segment_bytes
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickwheel-spool")
         self._homes: dict[str, _Home] = {}
-        self._by_key: dict[Key, _Segment] = {}
+        self._by_claim: dict[Claim, _Segment] = {}
         self._active: _Segment | None = None
         self._active_file = -1
         self._active_size = 0
         self._numbers = 0
-        self._removed: deque[Key] = deque()
+        self._removed: deque[Claim] = deque()
         self._tidying = False
+        self._unreadable: set[Path] = set()  # what was complained about
 
     # --- what the node calls ---------------------------------------------------------------------
 
@@ -111,12 +110,12 @@ class FileSpool:
 
     async def write(self, results: Sequence[Result]) -> None:
         """Append and fsync; when this fails the segment is left behind, for its end is unsure."""
-        payloads = [((result.run, result.attempt), _encoder.encode(result)) for result in results]
+        payloads = [(claim_of(result), _encoder.encode(result)) for result in results]
         await self._on_disk(lambda: self._write(payloads))
 
-    def remove(self, run: int, attempt: int) -> None:
+    def remove(self, result: Result) -> None:
         """Note that it is not needed; the disk thread sees to it soon."""
-        self._removed.append((run, attempt))
+        self._removed.append(claim_of(result))
         if not self._tidying:
             self._tidying = True
             with suppress(RuntimeError):  # closed: the next process sends it once more, harmlessly
@@ -140,7 +139,7 @@ class FileSpool:
         with self._looking_around():
             path = self._directory / self._process
             path.mkdir(mode=0o700, exist_ok=True)
-            lock = _lock(path / "lock")
+            lock = disk.lock(path / "lock")
             if lock is None:
                 raise SpoolError(f"{path} is in use by another process")
             self._homes[self._process] = _Home(path, lock)
@@ -157,13 +156,13 @@ class FileSpool:
         finally:
             os.close(file)
 
-    def _write(self, payloads: Sequence[tuple[Key, bytes]]) -> None:
+    def _write(self, payloads: Sequence[tuple[Claim, bytes]]) -> None:
         try:
             segment = self._active
             if segment is None or self._active_size >= self._segment_bytes:
                 segment = self._begin_segment()
             data = b"".join(spool_record.pack(payload) for _, payload in payloads)
-            _write_all(self._active_file, data)
+            disk.write_all(self._active_file, data)
             self._fsync(self._active_file)
         except OSError:
             # After a failed write or fsync nobody knows what the file holds: the same results are
@@ -171,9 +170,9 @@ class FileSpool:
             self._end_segment()
             raise
         self._active_size += len(data)
-        for key, _ in payloads:
-            self._by_key[key] = segment
-            segment.keys.add(key)
+        for claim, _ in payloads:
+            self._by_claim[claim] = segment
+            segment.claims.add(claim)
 
     def _begin_segment(self) -> _Segment:
         self._end_segment()
@@ -194,7 +193,7 @@ class FileSpool:
             return
         os.close(self._active_file)
         self._active_file = -1
-        if not segment.keys:
+        if not segment.claims:
             self._drop(segment)
 
     def _sync_directory(self, path: Path) -> None:
@@ -214,12 +213,12 @@ class FileSpool:
     def _tidy(self) -> None:
         self._tidying = False
         while self._removed:
-            key = self._removed.popleft()
-            segment = self._by_key.pop(key, None)
+            claim = self._removed.popleft()
+            segment = self._by_claim.pop(claim, None)
             if segment is None:
                 continue
-            segment.keys.discard(key)
-            if not segment.keys:
+            segment.claims.discard(claim)
+            if not segment.claims:
                 if segment is self._active:
                     os.ftruncate(self._active_file, 0)
                     self._active_size = 0
@@ -248,34 +247,53 @@ class FileSpool:
                 # Only what looks like ours: spool_dir may hold other things too.
                 if path.name in self._homes or not _PROCESS.fullmatch(path.name):
                     continue
-                lock = _lock(path / "lock")
-                if lock is None:
-                    continue  # its process lives
-                home = _Home(path, lock)
-                self._homes[path.name] = home
-                for file in sorted(path.glob(f"*{_SUFFIX}")):
-                    results += self._adopt_segment(file, home)
-                if not home.segments:
-                    self._leave(home)
+                try:
+                    results += self._adopt_home(path)
+                except OSError as error:
+                    self._passed_over(path, error)
         return results
 
-    def _adopt_segment(self, path: Path, home: _Home) -> list[Result]:
+    def _adopt_home(self, path: Path) -> list[Result]:
+        lock = disk.lock(path / "lock")
+        if lock is None:
+            return []  # its process lives
+        home = _Home(path, lock)
+        self._homes[path.name] = home
+        results: list[Result] = []
+        for file in sorted(path.glob(f"*{_SUFFIX}")):
+            try:
+                data = file.read_bytes()
+            except OSError as error:
+                self._passed_over(file, error)
+            else:
+                results += self._adopt_segment(file, data, home)
+        if not home.segments:
+            self._leave(home)
+        return results
+
+    def _passed_over(self, path: Path, error: OSError) -> None:
+        """What cannot be read must not keep the rest from being delivered; said once."""
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            _logger.error("results in %s cannot be read and stay there: %s", path, error)
+
+    def _adopt_segment(self, path: Path, data: bytes, home: _Home) -> list[Result]:
         segment = _Segment(path, home)
         home.segments.add(segment)
         results: list[Result] = []
-        for payload in spool_record.unpack(path.read_bytes()):
+        for payload in spool_record.unpack(data):
             try:
                 result = _decoder.decode(payload)
             except msgspec.DecodeError as error:
                 segment.unreadable = True
                 _logger.error("a result in %s cannot be read: %s; the file is kept", path, error)
                 continue
-            key = (result.run, result.attempt)
-            if key not in self._by_key:
-                self._by_key[key] = segment
-                segment.keys.add(key)
+            claim = claim_of(result)
+            if claim not in self._by_claim:
+                self._by_claim[claim] = segment
+                segment.claims.add(claim)
                 results.append(result)
-        if not segment.keys:
+        if not segment.claims:
             home.segments.discard(segment)
             segment.remove()
         return results
@@ -289,31 +307,3 @@ class FileSpool:
             else:
                 self._leave(home)
         self._homes.clear()
-
-
-def _lock(path: Path) -> int | None:
-    """Lock a file without waiting; None when another process holds it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(file)
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return None
-        raise
-    return file
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
-def _full_fsync(file: int) -> None:
-    """Down to the medium; on macOS plain fsync stops at the drive's cache."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is None:
-        os.fsync(file)
-    else:
-        fcntl.fcntl(file, full)

@@ -66,6 +66,11 @@ class Handlers:
         """The handler of that name."""
         return self._by_name.get(name)
 
+    @property
+    def unstoppable(self) -> list[str]:
+        """Names of the plain functions: once one runs, nothing but itself can end it."""
+        return [handler.name for handler in self._by_name.values() if not handler.is_async]
+
     def explain_unknown(self, name: str) -> str:
         """One sentence for a run whose handler is not here."""
         close = get_close_matches(name, self._by_name, n=1)

@@ -17,6 +17,7 @@ _logger = logging.getLogger("tickwheel.link")
 
 FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
 SUCCESSION_SECONDS = 5.0  # an admin closes the older of two sockets of a node at once
+CUT_OFF_AFTER = 0.8  # of the lease: what remains is for ending what must not outlive it
 MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
 
 
@@ -108,6 +109,16 @@ class Links:
     def lease_is_over(self, now: float) -> bool:
         """Whether admins may have taken this node for dead by now."""
         return now - self._acknowledged_at >= self._lease_seconds
+
+    @property
+    def cut_off_seconds(self) -> float:
+        """After so long without acknowledgement this node is cut off."""
+        return CUT_OFF_AFTER * self._lease_seconds
+
+    @property
+    def cut_off_at(self) -> float:
+        """Loop time from which on nothing may run here beside which nothing else may run."""
+        return self._acknowledged_at + self.cut_off_seconds
 
     def check(self, now: float) -> None:
         """Drop all sockets when the lease is over; give up admins that nobody names any more."""

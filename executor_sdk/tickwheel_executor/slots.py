@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import logging
+
+_logger = logging.getLogger("tickwheel.node")
+
 
 class Slots:
-    """A counter with a ceiling; the node refuses what finds no free slot."""
+    """A counter with a ceiling; the node refuses what finds no free slot.
 
-    __slots__ = ("capacity", "in_use")
+    `configured` is what the service was started with; an operator may set another ceiling.
+    """
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+    __slots__ = ("_configured", "capacity", "in_use")
+
+    def __init__(self, configured: int) -> None:
+        self._configured = configured
+        self.capacity = configured
         self.in_use = 0
+
+    def resize(self, capacity: int | None) -> None:
+        """Change the ceiling, None: as configured. Attempts above a lower one go on."""
+        capacity = self._configured if capacity is None else capacity
+        if capacity != self.capacity:
+            _logger.info(
+                "this node has %d slots now, as an operator wants; it had %d",
+                capacity,
+                self.capacity,
+            )
+        self.capacity = capacity
 
     def take(self) -> bool:
         """Take one; False when all are taken."""

@@ -30,8 +30,11 @@ class Spool(Protocol):
             SpoolError: they are not safe.
         """
 
-    def remove(self, run: int, attempt: int) -> None:
-        """An admin has this result. May be done later, and again after a crash; unknown is fine."""
+    def remove(self, result: Result) -> None:
+        """An admin has this result, known by its run, attempt and token.
+
+        May be done later, and again after a crash; unknown is fine.
+        """
 
     async def close(self) -> None:
         """End in good order; what has no receipt stays for the next process."""

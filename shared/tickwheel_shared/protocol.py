@@ -23,6 +23,8 @@ MAX_RESULT_BYTES = 64 * 1024  # JSON text of a run's result
 MAX_MESSAGE_CHARS = 4_000  # an error message or a progress text
 MAX_LINE_CHARS = 16_000  # one log line; longer ones are cut with a mark
 MAX_LINES_PER_CHUNK = 500
+MAX_RETRY_AFTER_MS = 604_800_000  # the longest wait for its next try that a handler can ask for
+MAX_SLOTS = 10_000
 
 
 # Bounds that every store and JavaScript keep exactly.
@@ -33,6 +35,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 WallClock = Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)]  # may be set to 1969
 ClaimToken = Annotated[str, msgspec.Meta(max_length=64)]
+SlotCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_SLOTS)]
 
 
 class Outcome(StrEnum):
@@ -181,7 +184,8 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     result: msgspec.Raw = msgspec.Raw(b"null")  # JSON the handler returned
     message: str = ""  # error text when it did not succeed
     log_lines: Count = 0  # how many log lines the attempt wrote in all
-    retry_after_ms: Milliseconds | None = None  # failed: the handler asks for its next try then
+    # failed: the handler asks for its next try so long after this one; MAX_RETRY_AFTER_MS at most
+    retry_after_ms: Milliseconds | None = None
     final: bool = False  # failed: the handler says that another try would not help
 
 
@@ -205,7 +209,7 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     admins: list[str]  # base URLs of all live admins; the node opens a socket to each
     heartbeat_ms: int
     lease_ms: int
-    slots: int | None = None  # set by an operator; None: as many as hello said
+    slots: SlotCount | None = None  # set by an operator; None: as many as hello said
 
 
 class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
@@ -257,6 +261,7 @@ class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
 
     run: RunId
     attempt: AttemptNumber
+    token: ClaimToken  # that of the result
     receipt: Receipt
     reason: str = ""
 
@@ -278,7 +283,7 @@ class Drain(Message, frozen=True, kw_only=True, tag="drain"):
 class SetSlots(Message, frozen=True, kw_only=True, tag="slots"):
     """An operator changed how many attempts the node runs at once; those that run go on."""
 
-    slots: int  # 1..10000
+    slots: SlotCount
 
 
 class Rejected(Message, frozen=True, kw_only=True, tag="rejected"):

@@ -11,6 +11,7 @@ import msgspec
 
 from tickwheel_executor.errors import ConnectError, SpoolError, UnauthorizedError
 from tickwheel_executor.handlers import Handlers
+from tickwheel_executor.keys import Claim, claim_of
 from tickwheel_executor.node import Node
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_shared.protocol import (
@@ -110,9 +111,7 @@ class Session:
         elif isinstance(message, Heartbeat) and admin.acknowledges:
             self.send(HeartbeatAck(seq=message.seq))
         elif isinstance(message, Result) and admin.receipts:
-            self.send(
-                ResultReceipt(run=message.run, attempt=message.attempt, receipt=Receipt.RECORDED)
-            )
+            self.send(receipt(message))
         elif isinstance(message, LogChunk) and admin.log_receipts:
             self.send(
                 LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
@@ -149,6 +148,7 @@ class FakeAdmin:
         self.receipts = True
         self.log_receipts = True
         self.lease_ms = 15_000
+        self.slots: int | None = None
         self.same_as: list[FakeAdmin] = []  # other URLs of this very process, itself included
         self.sessions: list[Session] = []
         self.attempts: list[float] = []  # when it was tried to connect
@@ -173,6 +173,7 @@ class FakeAdmin:
             admins=self.admins,
             heartbeat_ms=3_000,
             lease_ms=self.lease_ms,
+            slots=self.slots,
         )
 
     async def session(self, number: int = 0, *, within: float = 60.0) -> Session:
@@ -188,7 +189,7 @@ class MemorySpool:
     """A disk that outlives nodes."""
 
     def __init__(self) -> None:
-        self.disk: dict[tuple[int, int], Result] = {}
+        self.disk: dict[Claim, Result] = {}
         self.left_over: list[Result] = []  # of a process that died
         self.fails = ""
         self.write_seconds = 0.0
@@ -201,7 +202,7 @@ class MemorySpool:
 
     async def adopt(self) -> list[Result]:
         found, self.left_over = self.left_over, []
-        self.disk.update({(result.run, result.attempt): result for result in found})
+        self.disk.update({claim_of(result): result for result in found})
         return found
 
     async def write(self, results: Sequence[Result]) -> None:
@@ -209,10 +210,10 @@ class MemorySpool:
         if self.fails:
             raise SpoolError(self.fails)
         self.writes.append([(result.run, result.attempt) for result in results])
-        self.disk.update({(result.run, result.attempt): result for result in results})
+        self.disk.update({claim_of(result): result for result in results})
 
-    def remove(self, run: int, attempt: int) -> None:
-        self.disk.pop((run, attempt), None)
+    def remove(self, result: Result) -> None:
+        self.disk.pop(claim_of(result), None)
 
     async def close(self) -> None:
         self.closed = True
@@ -269,6 +270,13 @@ def request(run: int = 1, attempt: int = 1, *, handler: str = "work", **changes:
         "origin": "schedule",
     }
     return RunRequest(run=run, attempt=attempt, handler=handler, **{**fields, **changes})
+
+
+def receipt(result: Result, kind: Receipt = Receipt.RECORDED, *, reason: str = "") -> ResultReceipt:
+    """What an admin answers to a result."""
+    return ResultReceipt(
+        run=result.run, attempt=result.attempt, token=result.token, receipt=kind, reason=reason
+    )
 
 
 def value(result: Result) -> Any:

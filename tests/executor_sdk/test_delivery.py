@@ -12,10 +12,9 @@ from tickwheel_shared.protocol import (
     Refusal,
     Refused,
     Result,
-    ResultReceipt,
 )
 
-from .fake_admin import FakeAdmin, MemorySpool, make_node, request
+from .fake_admin import FakeAdmin, MemorySpool, make_node, receipt, request
 from .virtual_time import virtual_time
 
 
@@ -35,10 +34,10 @@ async def test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt(
     await asyncio.sleep(1.9)
     assert session.all(Result) == []
     assert node.in_use == 1  # and its slot is taken until then
-    await session.expect(Result)
-    assert list(spool.disk) == [(1, 1)]
+    result = await session.expect(Result)
+    assert list(spool.disk) == [(1, 1, "token-1-1")]
     assert node.in_use == 0
-    session.send(ResultReceipt(run=1, attempt=1, receipt=Receipt.RECORDED))
+    session.send(receipt(result))
     await asyncio.sleep(0.1)
     assert spool.disk == {}
     assert await node.drain(1)
@@ -72,7 +71,7 @@ async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_
     session.close()
     second = await admin.session(1)
     assert isinstance(second.received[1], Result)
-    second.send(ResultReceipt(run=1, attempt=1, receipt=Receipt.REFUSED, reason="old attempt"))
+    second.send(receipt(second.received[1], Receipt.REFUSED, reason="old attempt"))
     await asyncio.sleep(30)
     assert len(second.all(Result)) == 1
     assert await node.drain(1)
@@ -108,7 +107,7 @@ async def test_a_full_disk_refuses_new_runs_says_so_and_recovers() -> None:
     assert (refused.reason, refused.message) == (Refusal.SPOOL_FAILED, spool.fails)
     spool.fails = ""
     await asyncio.sleep(12)
-    assert list(spool.disk) == [(1, 1)]  # made safe at last
+    assert list(spool.disk) == [(1, 1, "token-1-1")]  # made safe at last
     session.send(request(3))
     assert (await session.expect(Accepted)).run == 3
     admin.receipts = True

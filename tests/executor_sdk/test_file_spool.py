@@ -64,7 +64,7 @@ async def test_a_successor_adopts_what_a_dead_process_left(tmp_path: Path) -> No
     assert same(adopted, [result(1), result(2), result(3)])
     assert await second.adopt() == []  # each once
     for run in (1, 2, 3):
-        second.remove(run, 1)
+        second.remove(result(run))
     await wait_until_async(lambda: not (tmp_path / A).exists())
     await second.close()
     assert os.listdir(tmp_path) == [".lock"]
@@ -168,8 +168,8 @@ async def test_receipts_empty_the_disk(tmp_path: Path) -> None:
         await spool.write([result(run)])
     assert len(segments(tmp_path, A)) > 2
     for run in range(10):
-        spool.remove(run, 1)
-        spool.remove(run, 1)  # twice is fine
+        spool.remove(result(run))
+        spool.remove(result(run))  # twice is fine
     await wait_until_async(lambda: len(segments(tmp_path, A)) == 1)
     await wait_until_async(lambda: segments(tmp_path, A)[0].stat().st_size == 0)
     await spool.write([result(99)])

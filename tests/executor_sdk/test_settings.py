@@ -33,11 +33,14 @@ def test_the_public_names() -> None:
     assert tickwheel_executor.__all__ == [
         "ConfigurationError",
         "Executor",
+        "Fail",
         "HandlerError",
         "OutsideRunError",
+        "Retry",
         "Run",
         "RunCancelledError",
         "RunLog",
+        "Skip",
         "SpoolError",
         "TickwheelExecutorError",
         "current_run",
@@ -221,28 +224,44 @@ def test_current_run_outside_of_a_run() -> None:
 
 def test_ended_attempts_are_found_and_forgotten_after_a_quarter_of_an_hour() -> None:
     ended = EndedAttempts()
-    ended.add(64, 1, Outcome.FAILED, 10_000.0)
-    ended.add(65, 1, Refusal.FULL, 10_000.0)
-    ended.add(64, 2, Outcome.SUCCEEDED, 10_000.0)
-    ended.add(10**15, 1, Refusal.NEVER_SEEN, 10_000.0)
+    ended.add((64, 1, "a"), Outcome.FAILED, 10_000.0)
+    ended.add((65, 1, "b"), Refusal.FULL, 10_000.0)
+    ended.add((64, 2, "c"), Outcome.SUCCEEDED, 10_000.0)
+    ended.add((10**15, 1, "d"), Refusal.NEVER_SEEN, 10_000.0)
     for now in (10_000.0, 10_000.0 + 15 * 60):
-        assert ended.find(64, 1, now) is Outcome.FAILED
-        assert ended.find(65, 1, now) is Refusal.FULL
-        assert ended.find(64, 2, now) is Outcome.SUCCEEDED
-        assert ended.find(10**15, 1, now) is Refusal.NEVER_SEEN
-        assert ended.find(66, 1, now) is None
-    ended.add(65, 1, Outcome.CANCELLED, 10_900.0)
-    assert ended.find(65, 1, 10_900.0) is Outcome.CANCELLED  # the newest word counts
-    assert ended.find(64, 1, 10_000.0 + 20 * 60) is None
+        assert ended.find((64, 1, "a"), now) is Outcome.FAILED
+        assert ended.find((65, 1, "b"), now) is Refusal.FULL
+        assert ended.find((64, 2, "c"), now) is Outcome.SUCCEEDED
+        assert ended.find((10**15, 1, "d"), now) is Refusal.NEVER_SEEN
+        assert ended.find((66, 1, "a"), now) is None
+    ended.add((65, 1, "b"), Outcome.CANCELLED, 10_900.0)
+    assert ended.find((65, 1, "b"), 10_900.0) is Outcome.CANCELLED  # the newest word counts
+    assert ended.find((64, 1, "a"), 10_000.0 + 20 * 60) is None
+    assert not ended.renew((64, 1), 10_000.0 + 20 * 60)
+
+
+def test_another_claim_of_an_ended_attempt_is_not_that_attempt() -> None:
+    ended = EndedAttempts()
+    ended.add((64, 1, "of the old timeline"), Outcome.SUCCEEDED, 0.0)
+    assert ended.find((64, 1, "of the new one"), 0.0) is None
+    assert not ended.renew((65, 1), 0.0)
+    assert ended.renew((64, 1), 14 * 60.0)  # but known it is, and for as long again
+    assert ended.renew((64, 1), 28 * 60.0)
+    assert ended.find((64, 1, "of the old timeline"), 28 * 60.0) is Outcome.SUCCEEDED
+    tokens = [f"token {number}" for number in range(20_000)]
+    mistaken = sum(ended.find((64, 1, token), 28 * 60.0) is not None for token in tokens)
+    assert 0 < mistaken < 20  # 1 in 4,096
 
 
 def test_ended_neighbours_share_a_page() -> None:
     ended = EndedAttempts()
     for run in range(200_000):
-        ended.add(run, 1, Outcome.SUCCEEDED, 1.0)
+        ended.add((run, 1, f"t{run}"), Outcome.SUCCEEDED, 1.0)
     pages = ended._generations[-1]
     assert len(pages) == 200_000 // 64
-    assert all(ended.find(run, 1, 1.0) is Outcome.SUCCEEDED for run in range(0, 200_000, 997))
+    assert all(
+        ended.find((run, 1, f"t{run}"), 1.0) is Outcome.SUCCEEDED for run in range(0, 200_000, 997)
+    )
 
 
 def test_text_is_made_fit_to_store() -> None:

@@ -182,7 +182,7 @@ async def test_draining_without_admin_leaves_results_in_the_spool() -> None:
     admin.up = False
     session.close()
     assert await node.drain(10)
-    assert list(spool.disk) == [(1, 1)]
+    assert list(spool.disk) == [(1, 1, "token-1-1")]
     assert asyncio.get_running_loop().time() < 20
 
 
@@ -200,7 +200,7 @@ async def test_a_node_without_receipt_does_not_say_goodbye() -> None:
     await session.expect(Result)
     assert await node.drain(1)  # clean: the result is safe on disk
     assert session.all(Goodbye) == []
-    assert list(spool.disk) == [(1, 1)]
+    assert list(spool.disk) == [(1, 1, "token-1-1")]
 
 
 @virtual_time

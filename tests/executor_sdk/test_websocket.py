@@ -57,7 +57,7 @@ class Server:
         elif entry["type"] == "heartbeat":
             await socket.send_json([{"type": "heartbeat_ack", "seq": entry["seq"]}])
         elif entry["type"] == "result":
-            key = {"run": entry["run"], "attempt": entry["attempt"]}
+            key = {name: entry[name] for name in ("run", "attempt", "token")}
             await socket.send_json([{"type": "receipt", **key, "receipt": "recorded"}])
         elif entry["type"] == "log":
             key = {name: entry[name] for name in ("run", "attempt", "first_seq")}

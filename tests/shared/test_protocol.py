@@ -63,9 +63,22 @@ def test_every_message_has_an_example(side: str) -> None:
     assert {entry["type"] for entry in load(f"from_{side}")} == tags
 
 
+def test_every_word_of_a_list_has_an_example() -> None:
+    node, admin = load("from_node"), load("from_admin")
+    assert {entry["outcome"] for entry in node if "outcome" in entry} == set(protocol.Outcome)
+    reasons = {entry["reason"] for entry in admin if entry["type"] == "cancel"}
+    assert reasons == set(protocol.CancelReason)
+
+
+def test_what_a_spool_of_an_older_sdk_holds_is_read() -> None:
+    (message,) = decode_from_node(b"[{" + ENDED + b"}]")
+    assert isinstance(message, Result)
+    assert (message.retry_after_ms, message.final) == (None, False)
+
+
 def test_a_whole_fixture_is_one_frame() -> None:
     messages = decode_from_node((FIXTURES / "from_node.json").read_bytes())
-    assert len(messages) == len(get_args(protocol.FromNode))
+    assert len(messages) == len(load("from_node"))
     assert len(list(encode_frames(messages))) == 1
 
 

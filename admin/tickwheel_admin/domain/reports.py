@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.fires import start_by
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import CHECK_MS, LIVE, Move, Run, RunState
+from tickwheel_admin.domain.run import CHECK_MS, CUT_OFF, LIVE, Move, Run, RunState
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
     CancelReason,
     Message,
+    Outcome,
     Progress,
     Receipt,
     Refusal,
@@ -24,6 +26,8 @@ from tickwheel_shared.protocol import (
     ResultReceipt,
     RunKey,
 )
+
+OLD_ATTEMPT = "old_attempt"  # another attempt began: the result is kept beside it, and shown
 
 # How long a run waits after a refusal. A full or broken node must not be asked in a busy loop.
 REFUSAL_DELAY_MS = {
@@ -64,6 +68,8 @@ def on_holding(
         return Answer(reply=stop, refused="stale_attempt")
     if run.state is RunState.DISPATCHED:
         return Answer(move=run_moves.accepted(run, timeout_ms=config.timeout_ms, now=now))
+    if run.reason == CUT_OFF:
+        return Answer(move=run_moves.back_again(run, timeout_ms=config.timeout_ms, now=now))
     if config.timeout_ms is None and run.cancel_requested_at is None:
         return Answer(deadline_at=now + CHECK_MS)
     return Answer()
@@ -77,8 +83,14 @@ def on_refused(
         return Answer(refused="stale_attempt")
     if run.state is RunState.DISPATCHED:
         reason = f"refused_{refused.reason.value}"
-        delay_ms = REFUSAL_DELAY_MS[refused.reason]
-        return Answer(move=run_moves.handed_back(run, reason=reason, now=now, delay_ms=delay_ms))
+        move = run_moves.handed_back(
+            run,
+            reason=reason,
+            now=now,
+            delay_ms=REFUSAL_DELAY_MS[refused.reason],
+            start_by=start_by(run.scheduled_at, config) if run.tries == 0 else None,
+        )
+        return Answer(move=move)
     # It had accepted, and knows nothing of it now: whatever it did is unknown.
     return Answer(move=run_moves.lost(run, config.retry, now=now))
 
@@ -100,11 +112,13 @@ def on_result(
     if run is None or run.executor_id != executor_id:
         return Answer(reply=receipt(Receipt.REFUSED, "unknown_run"), refused="unknown_run")
     if result.attempt != run.attempt:
-        return Answer(reply=receipt(Receipt.REFUSED, "old_attempt"), refused="old_attempt")
+        return Answer(reply=receipt(Receipt.REFUSED, OLD_ATTEMPT), refused=OLD_ATTEMPT)
     if result.token != run.claim_token:
         return Answer(reply=receipt(Receipt.REFUSED, "wrong_token"), refused="wrong_token")
     if run.state not in LIVE and not run_moves.may_end_late(run):
         return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
+    if run.state not in LIVE and result.outcome is Outcome.CUT_OFF:
+        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))  # lost it is already
     move = run_moves.ended(
         run,
         result.outcome,
@@ -114,5 +128,7 @@ def on_result(
         message=result.message or None,
         log_lines=result.log_lines,
         now=now,
+        retry_after_ms=result.retry_after_ms,
+        final=result.final,
     )
     return Answer(move=move, reply=receipt(Receipt.RECORDED))

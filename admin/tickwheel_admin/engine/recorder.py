@@ -14,8 +14,9 @@ from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Received, Session
 from tickwheel_admin.engine.recording import Recorded, record
-from tickwheel_admin.services.events import RUNS, Events, log_topic
+from tickwheel_admin.services.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_shared.protocol import (
     FromNode,
@@ -40,10 +41,17 @@ class Recorder(Loop):
     interval_seconds = 1.0
 
     def __init__(
-        self, store: Store, dispatcher: Dispatcher, events: Events, *, configs: JobConfigs
+        self,
+        store: Store,
+        ids: Ids,
+        dispatcher: Dispatcher,
+        events: Events,
+        *,
+        configs: JobConfigs,
     ) -> None:
         super().__init__()
         self._store = store
+        self._ids = ids
         self._dispatcher = dispatcher
         self._events = events
         self._configs = configs
@@ -57,6 +65,11 @@ class Recorder(Loop):
         if len(self._waiting) >= MAX_WAITING:
             self._room.clear()
         self.wake()
+
+    @property
+    def backlog(self) -> int:
+        """Messages that wait to be recorded."""
+        return len(self._waiting)
 
     async def room(self) -> None:
         """Wait until there is room for more; sockets are read only then."""
@@ -78,7 +91,12 @@ class Recorder(Loop):
         return bool(self._waiting)
 
     async def _write(self, batch: Sequence[Received]) -> None:
-        recorded = await self._store.run(before_commit("recording", record), batch, self._configs)
+        async def write(run_ids: Sequence[int]) -> Recorded:
+            return await self._store.run(
+                before_commit("recording", record), batch, self._configs, run_ids
+            )
+
+        recorded = await self._ids.run_with_ids("run", write)
         reached("recorded")
         self._tell(recorded)
         reached("acknowledged")
@@ -96,6 +114,10 @@ class Recorder(Loop):
             self._events.publish(RUNS)
         if recorded.freed:
             self._dispatcher.slot_freed()
+        if recorded.queued:
+            self._events.publish(QUEUED)
+        if recorded.armed:
+            self._events.publish(TRIGGERS)
         for run_id in recorded.logged_runs:
             self._events.publish(log_topic(run_id))
 
@@ -125,7 +147,11 @@ _UNSTORABLE = "The result could not be stored; the admin's log says why."
 def _receipt_for_nothing(message: FromNode) -> Message | None:
     if isinstance(message, Result):
         return ResultReceipt(
-            run=message.run, attempt=message.attempt, receipt=Receipt.REFUSED, reason="unstorable"
+            run=message.run,
+            attempt=message.attempt,
+            token=message.token,
+            receipt=Receipt.REFUSED,
+            reason="unstorable",
         )
     if isinstance(message, LogChunk):
         return LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)

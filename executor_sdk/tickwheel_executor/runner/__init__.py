@@ -18,6 +18,10 @@ class End:
 class Execution(Protocol):
     """A handler that was started. Its runner reports the End exactly once, on the loop."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the handler is through, even if its End was not reported yet."""
+
     def stop(self) -> str:
         """Ask it to end, as strongly as is possible; returns a line for the run's log, or ""."""
 
@@ -27,3 +31,5 @@ class Execution(Protocol):
 
 # Called on the event loop when a handler has ended.
 OnEnd = Callable[[End], None]
+# Called before each step of an async handler; True: it was told to end by this very call.
+MustStop = Callable[[], bool]

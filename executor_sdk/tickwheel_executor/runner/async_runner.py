@@ -12,7 +12,7 @@ from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
 from tickwheel_executor.log_shipper import LogShipper
 
-from . import End, OnEnd
+from . import End, MustStop, OnEnd
 
 RECANCEL_SECONDS = 10.0
 
@@ -28,28 +28,37 @@ class AsyncRunner:
         self._shipper = shipper
         self._loop = asyncio.get_running_loop()
 
-    def start(self, handler: Handler, run: Run, on_end: OnEnd) -> AsyncExecution:
+    def start(
+        self, handler: Handler, run: Run, on_end: OnEnd, *, must_stop: MustStop | None = None
+    ) -> AsyncExecution:
         """Start the handler; it executes from the next turn of the loop on."""
         context = copy_context()
         context.run(running.set, run)
         task = self._loop.create_task(
-            self._execute(handler, run), context=context, name=f"tickwheel run {run.id}"
+            self._execute(handler, run, must_stop), context=context, name=f"tickwheel run {run.id}"
         )
         return AsyncExecution(task, run, on_end)
 
-    async def _execute(self, handler: Handler, run: Run) -> Any:
+    async def _execute(self, handler: Handler, run: Run, must_stop: MustStop | None) -> Any:
         try:
-            return await self._paced(handler.call(run), run)
+            return await self._paced(handler.call(run), run, must_stop)
         except SystemExit as error:
             raise HandlerExitError(f"the handler called sys.exit({error.code!r})") from error
 
     @types.coroutine
-    def _paced(self, coroutine: Coroutine[Any, Any, Any], run: Run) -> Generator[Any, Any, Any]:
+    def _paced(
+        self, coroutine: Coroutine[Any, Any, Any], run: Run, must_stop: MustStop | None
+    ) -> Generator[Any, Any, Any]:
         """Drive the handler; before it goes on after an `await`, wait until its log has room."""
         log, shipper = run.log, self._shipper
         resume: Callable[[Any], Any] = coroutine.send
         value: Any = None
         while True:
+            if must_stop is not None and must_stop():
+                try:
+                    yield  # here the cancellation arrives
+                except BaseException as error:  # noqa: BLE001 (the handler's to deal with)
+                    value, resume = error, coroutine.throw
             try:
                 awaited = resume(value)
             except StopIteration as stop:
@@ -73,9 +82,16 @@ class AsyncExecution:
         self._timer: asyncio.TimerHandle | None = None
         task.add_done_callback(self._ended)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the task is done."""
+        return self._task.done()
+
     def stop(self) -> str:
         """Cancel the task, and again every 10 s for as long as the handler swallows it."""
         self._task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._task.get_loop().call_later(RECANCEL_SECONDS, self._stop_again)
         return ""
 

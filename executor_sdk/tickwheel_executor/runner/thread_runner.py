@@ -65,6 +65,7 @@ class ThreadRunner:
             end = End(context.run(_call, handler, run))
         except BaseException as error:  # noqa: BLE001 (sys.exit() too ends the run only)
             end = End(error=error)
+        execution.has_ended = True
         with self._lock:
             self._idle += 1  # before the report: what it sets off may start the next handler
         with suppress(RuntimeError):  # the loop has ended, and with it the node
@@ -84,6 +85,7 @@ class ThreadExecution:
 
     def __init__(self, on_end: OnEnd) -> None:
         self._on_end: OnEnd | None = on_end
+        self.has_ended = False  # set by the thread
 
     def stop(self) -> str:
         """Nothing can stop a thread; the handler itself must look at `run.cancelled`."""

@@ -1,0 +1,73 @@
+"""Attempts beside which nothing may run end by themselves when their node is cut off.
+
+Admins may give the work of a node to another one once the lease is over. So four fifths into the
+lease, counted from the sending of the newest heartbeat that an admin acknowledged, the node stops
+what must not run twice, and what remains of the lease is for the handler's cleaning up.
+
+A timer is aimed at that very instant. After a freeze of the process it is too late, and what the
+freeze found ready to run may come before the timer: so each step of such a handler asks first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from .attempt import Attempt
+from .keys import Key
+from .links import Links
+
+
+class CutOff:
+    """Watches over those attempts. `stop` is called once for each, when it must end."""
+
+    def __init__(self, links: Links, stop: Callable[[Attempt], None]) -> None:
+        self._links = links
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+        self._watched: dict[Key, Attempt] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, attempt: Attempt) -> None:
+        """Stop this attempt when the node is cut off."""
+        self._watched[attempt.key] = attempt
+        self.aim()
+
+    def forget(self, attempt: Attempt) -> None:
+        """It has ended."""
+        self._watched.pop(attempt.key, None)
+
+    def must_stop(self, attempt: Attempt) -> bool:
+        """Asked before each step of its handler; True when it was stopped by this very call."""
+        if self._loop.time() < self._links.cut_off_at or attempt.key not in self._watched:
+            return False
+        self._stop_all()
+        return True
+
+    def aim(self) -> None:
+        """Set the timer. Also needed when the instant may have come nearer: by a new welcome."""
+        at = self._links.cut_off_at
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return  # aimed anew when it fires
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._fire, at) if self._watched else None
+
+    def close(self) -> None:
+        """The node ends."""
+        self._watched.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _fire(self, aimed_at: float) -> None:
+        self._timer = None
+        # A loop may be a hair early: what it was aimed at counts, not the clock.
+        if self._links.cut_off_at <= max(aimed_at, self._loop.time()):
+            self._stop_all()
+        else:
+            self.aim()
+
+    def _stop_all(self) -> None:
+        watched, self._watched = list(self._watched.values()), {}
+        for attempt in watched:
+            self._stop(attempt)

@@ -1,0 +1,179 @@
+"""The attempts a node holds: each from the start of its handler until its result is safe.
+
+`begin` takes what `Answers` has let in and starts the handler; `stop`, a timeout or the cut-off
+makes it end sooner; `_ended` makes the result and hands it to ResultDelivery, which says `release`
+when it is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextvars import Context
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
+
+from .attempt import Attempt, Stop
+from .context import Run
+from .cut_off import CutOff
+from .delivery import ResultDelivery
+from .handlers import Handler
+from .keys import Key
+from .link import Link
+from .links import Links
+from .log_shipper import LogShipper
+from .progress import ProgressReporter
+from .run_log import RunLog
+from .runner import End, Execution
+from .runner.async_runner import AsyncRunner
+from .runner.thread_runner import ThreadRunner
+from .slots import Slots
+
+_parameters = msgspec.json.Decoder(dict[str, Any])
+
+
+class HeldAttempts:
+    """Starts attempts, ends them and gives their slots back. Made on the running loop."""
+
+    def __init__(
+        self,
+        *,
+        links: Links,
+        delivery: ResultDelivery,
+        shipper: LogShipper,
+        slots: Slots,
+        context: Context,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._delivery = delivery
+        self._shipper = shipper
+        self._slots = slots
+        self._on_change = on_change  # one less is held
+        self._progress = ProgressReporter(links, context=context)
+        self._async_runner = AsyncRunner(shipper)
+        self._thread_runner = ThreadRunner(self._loop)
+        self._cut_off = CutOff(links, self._stop_cut_off)
+        self._links = links
+        self._by_key: dict[Key, Attempt] = {}
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(list(self._by_key.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def find(self, key: Key) -> Attempt | None:
+        """The attempt of that name, whatever its claim."""
+        return self._by_key.get(key)
+
+    def names(self) -> list[RunKey]:
+        """What is held, for an admin."""
+        return [
+            RunKey(run=run, attempt=number, token=attempt.request.token)
+            for (run, number), attempt in self._by_key.items()
+        ]
+
+    def welcomed(self) -> None:
+        """An admin has said how long a lease is."""
+        self._cut_off.aim()
+
+    # --- beginning -------------------------------------------------------------------------------
+
+    def begin(self, link: Link, request: RunRequest, handler: Handler) -> None:
+        """Start the handler of an attempt that has a slot and came on this link."""
+        log = RunLog(
+            self._shipper, link, run=request.run, attempt=request.attempt, token=request.token
+        )
+        report = partial(self._on_progress, link, request)
+        problem = ""
+        parameters: dict[str, Any] = {}
+        try:
+            parameters = _parameters.decode(request.parameters)
+        except msgspec.DecodeError as error:
+            problem = f"the parameters are not a JSON object: {error}"
+        run = Run(request, parameters, log=log, report=report)
+        attempt = Attempt(request, link, run)
+        self._by_key[attempt.key] = attempt
+        if problem:
+            self._ended(attempt, End(error=ValueError(problem)))
+            return
+        attempt.execution = self._execute(attempt, handler)
+        if request.timeout_ms is not None:
+            attempt.timer = self._loop.call_later(
+                request.timeout_ms / 1000, self._timed_out, attempt
+            )
+
+    def _execute(self, attempt: Attempt, handler: Handler) -> Execution:
+        on_end = partial(self._ended, attempt)
+        if not handler.is_async:
+            return self._thread_runner.start(handler, attempt.run, on_end)
+        if not attempt.request.stop_when_cut_off:
+            return self._async_runner.start(handler, attempt.run, on_end)
+        self._cut_off.watch(attempt)
+        must_stop = partial(self._cut_off.must_stop, attempt)
+        return self._async_runner.start(handler, attempt.run, on_end, must_stop=must_stop)
+
+    def _on_progress(self, link: Link, request: RunRequest, fraction: float, text: str) -> None:
+        progress = Progress(
+            run=request.run,
+            attempt=request.attempt,
+            token=request.token,
+            fraction=fraction,
+            text=text,
+        )
+        self._progress.report(progress, link)
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def stop(self, attempt: Attempt, stop: Stop) -> None:
+        """Make the handler end, unless it was told before."""
+        attempt.tell_to_stop(stop)
+        self._shipper.hurry(attempt.run.log)
+
+    def _timed_out(self, attempt: Attempt) -> None:
+        seconds = (attempt.request.timeout_ms or 0) / 1000
+        self.stop(
+            attempt, Stop(outcome=Outcome.TIMED_OUT, message=f"timed out after {seconds:g} s")
+        )
+
+    def _stop_cut_off(self, attempt: Attempt) -> None:
+        if attempt.stop is not None:
+            attempt.insist()  # it cleans up, and there is no time left for that
+            return
+        text = (
+            f"cut off: no admin has answered for {self._links.cut_off_seconds:g} s, and nothing "
+            "may run beside this run, so it was stopped before it can be started elsewhere"
+        )
+        self.stop(attempt, Stop(outcome=Outcome.CUT_OFF, message=text))
+
+    def _ended(self, attempt: Attempt, end: End) -> None:
+        if attempt.timer is not None:
+            attempt.timer.cancel()
+        self._cut_off.forget(attempt)
+        result = attempt.conclude(end)
+        attempt.finished = True
+        self._progress.close(attempt.key)
+        lines = self._shipper.close(attempt.run.log)
+        if lines:
+            result = msgspec.structs.replace(result, log_lines=lines)
+        self._delivery.submit(result, attempt.link)
+
+    def release(self, key: Key) -> None:
+        """The result is safe."""
+        if self._by_key.pop(key, None) is not None:
+            self._slots.give_back()
+            self._on_change()
+
+    def abandon(self) -> None:
+        """The node is gone: cancel what can be cancelled, report nothing."""
+        self._cut_off.close()
+        for attempt in self._by_key.values():
+            if attempt.timer is not None:
+                attempt.timer.cancel()
+            if attempt.execution is not None:
+                attempt.execution.abandon()

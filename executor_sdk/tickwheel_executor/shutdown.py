@@ -1,0 +1,86 @@
+"""Going away in good order: finish what is held, deliver it, say goodbye."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from tickwheel_shared.protocol import Draining, Goodbye, Outcome
+
+from .attempt import Stop
+from .delivery import ResultDelivery
+from .held import HeldAttempts
+from .links import Links
+from .log_shipper import LogShipper
+
+_logger = logging.getLogger("tickwheel.node")
+
+STOP_SECONDS = 5.0  # what is cancelled may take this long to end
+RECEIPT_SECONDS = 5.0  # what is sent may take this long to be receipted
+
+
+class Shutdown:
+    """Waits for the parts of a node to have nothing left; they say `changed` when they have less.
+
+    The order: first no admin sends more runs; then handlers end, by themselves or cancelled; then
+    what they left behind reaches an admin; only then the lease may end at once, by `goodbye`.
+    """
+
+    def __init__(self, links: Links, delivery: ResultDelivery, shipper: LogShipper) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._links = links
+        self._delivery = delivery
+        self._shipper = shipper
+        self._changed = asyncio.Event()
+
+    def changed(self) -> None:
+        """Something has ended or was delivered."""
+        self._changed.set()
+
+    async def finish(self, held: HeldAttempts, grace_seconds: float) -> bool:
+        """Let all that is held end and be delivered; nothing new may begin meanwhile.
+
+        What still runs after `grace_seconds` is cancelled and reported as failed. Returns whether
+        nothing was left behind: no handler that would not end, no result only in memory.
+        """
+        deadline = self._loop.time() + grace_seconds
+        self._links.broadcast(Draining())
+        await self._until(lambda: not len(held), deadline)
+        for attempt in held:
+            text = f"the node was shut down, and the run did not end within {grace_seconds:g} s"
+            held.stop(attempt, Stop(outcome=Outcome.FAILED, message=text))
+        await self._until(lambda: not len(held), self._loop.time() + STOP_SECONDS)
+        await self._until(
+            lambda: self._delivery.idle and self._shipper.idle,
+            max(self._loop.time() + RECEIPT_SECONDS, deadline if self._links.any_open else 0),
+        )
+        if not len(held) and self._delivery.idle:
+            self._links.broadcast(Goodbye())
+        self._report_left_behind(held)
+        return not len(held) and not self._delivery.unsafe
+
+    async def _until(self, done: Callable[[], bool], deadline: float) -> None:
+        while not done():
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._changed.wait()
+            except TimeoutError:
+                return
+
+    def _report_left_behind(self, held: HeldAttempts) -> None:
+        if len(held):
+            _logger.warning(
+                "%d runs did not end and are left behind: %s",
+                len(held),
+                ", ".join(str(attempt.request.run) for attempt in list(held)[:10]),
+            )
+        if not self._delivery.idle:
+            _logger.warning(
+                "%d results have no receipt; the next process with this spool delivers those that "
+                "are on disk",
+                len(self._delivery),
+            )
+        if not self._shipper.idle:
+            _logger.warning("%d log lines have no receipt", self._shipper.unconfirmed_lines)
