@@ -17,6 +17,7 @@ import contextlib
 import random
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -163,6 +164,7 @@ class Admin:
             random=random.Random(),
             new_token=lambda: secrets.token_hex(16),
             retention_days=self._config.retention_days,
+            wall_clock=lambda: time.time_ns() // 1_000_000,
         )
 
     def _create_app(self, engine: Engine) -> web.Application:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import config_to_json
+from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
@@ -71,6 +73,9 @@ class FakeLinks:
             session.send(messages)
         return session is not None
 
+    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
+        self.wishes = dict(wishes)
+
     def tokens(self) -> Mapping[int, str]:
         return {s.node_id: f"hash-{s.executor_id}" for s in self.sessions.values()}
 
@@ -107,6 +112,7 @@ class Admin:
             random=random.Random(admin_id),
             new_token=lambda: f"token-{admin_id}-{next(token)}",
             retention_days=30,
+            wall_clock=lambda: time.time_ns() // 1_000_000,
         )
 
     async def add_node(

@@ -60,7 +60,9 @@ QUERIES = [
     ),
     Query(
         "due triggers of a bucket",
-        lambda c, now: due_triggers(c, bucket_id=3, until=now, limit=500),
+        lambda c, now: due_triggers(
+            c, bucket_id=3, after=now - 5_000, until=now, limit=500, paused=[7], now=now
+        ),
         ("ix_trigger_to_plan|ix_trigger_next",),
     ),
     Query(

@@ -11,6 +11,7 @@ from tests.simulation.history import History
 from tests.simulation.network import Network, Pipe
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.store import FaultShares, SimStore
+from tests.simulation.troubles import Troubles
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
@@ -38,6 +39,7 @@ class AdminHost:
         random: Random,
         history: History,
         shares: FaultShares,
+        troubles: Troubles,
     ) -> None:
         self.name = name
         self.url = f"http://{name}:8500"
@@ -50,6 +52,7 @@ class AdminHost:
         self._random = random
         self._history = history
         self._shares = shares
+        self._troubles = troubles
         self._starts = 0
 
     @property
@@ -73,6 +76,7 @@ class AdminHost:
         if self.process.is_dead:
             return
         self._history.note(self.process.name, "vanishes" if vanished else "is killed")
+        self._troubles.begin(admin=self.name)
         self._network.unlisten(self.url)
         self.process.kill()
         self.is_serving = False
@@ -81,6 +85,7 @@ class AdminHost:
     def stop(self) -> None:
         """As SIGTERM."""
         if self.is_up:
+            self._troubles.begin(admin=self.name)
             self._history.note(self.process.name, "is asked to stop")
             self.is_serving = False
             self.process.spawn(self._stop(self.process), name="stop")
@@ -88,17 +93,24 @@ class AdminHost:
     def freeze(self) -> None:
         if not self.process.is_dead:
             self._history.note(self.process.name, "freezes")
+            self._troubles.begin(admin=self.name)
             self.process.freeze()
             self._network.froze(self.process)
 
     def thaw(self) -> None:
         if not self.process.is_dead:
             self._history.note(self.process.name, "thaws")
+            self._troubles.end_of(admin=self.name)
             self.process.thaw()
+
+    def freeze_for(self, longest: float) -> None:
+        """Freeze, and go on after at most this many seconds."""
+        self.freeze()
+        self._loop.world_later(self._random.uniform(0.1, longest), self.thaw)
 
     async def _main(self, process: Process) -> None:
         self.store = SimStore(
-            self._database, process, self._random, self._history, self._shares, crash=self.kill
+            self._database, process, self._random, self._history, self._shares, host=self
         )
         self.ids = Ids(self.store)
         self.events = Events()
@@ -111,6 +123,7 @@ class AdminHost:
         ]
         self._network.listen(self.url, self)
         self.is_serving = True
+        self._troubles.end_of(admin=self.name)
 
     async def _until_database_answers(self) -> Engine:
         while True:
@@ -128,6 +141,7 @@ class AdminHost:
                     random=self._random,
                     new_token=lambda: f"{self._random.getrandbits(128):032x}",
                     retention_days=RETENTION_DAYS,
+                    wall_clock=self._database.now,
                 )
                 await engine.membership.enter()
                 return engine

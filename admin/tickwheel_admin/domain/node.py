@@ -21,6 +21,14 @@ class NodeState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWish:
+    """What operators want of a node, or what it was told over one of its sockets."""
+
+    slots: int | None = None  # attempts at once; None: as many as it said itself
+    drain: bool = False  # to take no new runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One running process of an executor; a new process start is a new node."""
 

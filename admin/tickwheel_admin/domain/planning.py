@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tickwheel_admin.domain.schedule import Schedule
-from tickwheel_admin.domain.trigger import MAX_CATCH_UP, MISFIRE_THRESHOLD_MS, MisfirePolicy
+from tickwheel_admin.domain.trigger import (
+    MAX_CATCH_UP,
+    MISFIRE_THRESHOLD_MS,
+    MisfirePolicy,
+    TriggerSpec,
+)
 
 MAX_FIRES = 1_000  # of one trigger in one pass; the next pass goes on from there
 MAX_COUNTED = 1_000  # summarised fires are counted exactly up to here
@@ -39,6 +44,7 @@ def plan(
     misfire: MisfirePolicy,
     threshold_ms: int = MISFIRE_THRESHOLD_MS,
     catch_up_limit: int = MAX_CATCH_UP,
+    paused_at: int | None = None,
 ) -> Plan:
     """Everything from `next_fire_at` on that is due by `until`.
 
@@ -47,11 +53,14 @@ def plan(
     Args:
         threshold_ms: fires older than this are missed.
         catch_up_limit: with `fire_all`, the latest so many missed fires are made up for.
+        paused_at: fires after this instant are passed over, as far as their time has come.
     """
     missed: Missed | None = None
     caught_up: tuple[int, ...] = ()
     cursor: int | None = next_fire_at
     threshold = now - threshold_ms
+    if paused_at is not None:
+        threshold, until = min(threshold, paused_at + 1), min(until, paused_at)
     if next_fire_at < threshold:
         latest = _last(schedule, before=threshold, first=next_fire_at)
         count = caught_up_of(misfire, catch_up_limit)
@@ -66,7 +75,24 @@ def plan(
     while cursor is not None and cursor <= until and len(fires) < MAX_FIRES:
         fires.append(cursor)
         cursor = schedule.next_after(cursor)
+    if paused_at is not None and cursor is not None and paused_at < cursor <= now:
+        cursor = schedule.next_after(now)
     return Plan(missed=missed, caught_up=caught_up, fires=tuple(fires), next_fire_at=cursor)
+
+
+def plan_fixed_delay(
+    spec: TriggerSpec, *, next_fire_at: int, now: int, paused_at: int | None
+) -> Plan:
+    """The one fire of a fixed delay that can be due; the end of its run brings the next one.
+
+    It never misses a fire: what could not be planned in time runs late.
+    """
+    nothing = Plan(missed=None, caught_up=(), fires=(), next_fire_at=now + (spec.every_ms or 0))
+    if paused_at is not None and next_fire_at > paused_at:
+        return nothing
+    if next_fire_at < now - MISFIRE_THRESHOLD_MS:
+        return replace(nothing, caught_up=(next_fire_at,), next_fire_at=None)
+    return replace(nothing, fires=(next_fire_at,), next_fire_at=None)
 
 
 def caught_up_of(misfire: MisfirePolicy, catch_up_limit: int) -> int:

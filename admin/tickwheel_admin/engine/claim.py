@@ -286,7 +286,7 @@ class _Claim:
         insert_fires(self._conn, self._shards)
         moves = _one_each(self._moves)
         if moves:
-            move_with_follow_ups(self._conn, moves, configs=self._context.configs, now=self._now)
+            self._move(moves)
         claimed = self._take_slots()
         move_runs(self._conn, claimed, slots_are_taken=True)
         for move in claimed:
@@ -297,6 +297,19 @@ class _Claim:
             self._claims.requests.setdefault(node_id, []).append(request)
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
         return self._claims
+
+    def _move(self, moves: Sequence[Move]) -> None:
+        taken = len(self._shards)
+        try:
+            move_with_follow_ups(
+                self._conn,
+                moves,
+                configs=self._context.configs,
+                now=self._now,
+                run_ids=self._context.run_ids[taken:],
+            )
+        except MoreIds as more:  # a skipped shard may be the last of its fire, which has children
+            raise MoreIds(taken + more.count) from more
 
     def _take_slots(self) -> list[Move]:
         """Take the slots node by node; what another admin was faster with stays queued."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from tickwheel_admin.domain.routing import RandomSource
@@ -13,6 +14,7 @@ from tickwheel_admin.engine.membership import Membership
 from tickwheel_admin.engine.planner import Planner
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.engine.status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.engine.sweeper import Sweeper
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
@@ -38,6 +40,7 @@ class Engine:
         random: RandomSource,
         new_token: Callable[[], str],
         retention_days: int,
+        wall_clock: Callable[[], int],
     ) -> None:
         """Wire the loops; nothing runs yet.
 
@@ -45,20 +48,29 @@ class Engine:
             url: where nodes reach this admin.
             new_token: an unguessable claim token of at most 32 characters.
             retention_days: how long ended runs are kept.
+            wall_clock: this machine's own, in UTC epoch ms; it decides nothing.
         """
         configs = JobConfigs()
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )
-        self.leases = Leases(store, links, admin_id=admin_id, enter=self.membership.enter)
+        self._links = links
+        self.leases = Leases(
+            store,
+            links,
+            admin_id=admin_id,
+            enter=self.membership.enter,
+            wall_clock=wall_clock,
+            status=self.status,
+        )
         self.planner = Planner(
             store, ids, events, admin_id=admin_id, random=random, configs=configs
         )
         self.dispatcher = Dispatcher(
             store, ids, links, events, random=random, new_token=new_token, configs=configs
         )
-        self.recorder = Recorder(store, self.dispatcher, events, configs=configs)
-        self.sweeper = Sweeper(store, links, self.leases, events, configs=configs)
+        self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)
+        self.sweeper = Sweeper(store, ids, links, self.leases, events, configs=configs)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         events.listen(topics.TRIGGERS, self.planner.wake)
         events.listen(topics.QUEUED, self.dispatcher.wake)
@@ -75,6 +87,26 @@ class Engine:
             self.planner,
             self.cleaner,
         )
+
+    def status(self) -> str:
+        """How this admin does, as JSON of AdminStatus."""
+        now = asyncio.get_running_loop().time()
+        loops = {
+            type(each).__name__.lower(): LoopStatus(
+                last_pass_ms_ago=None
+                if each.last_pass_at is None
+                else int((now - each.last_pass_at) * 1000),
+                failing=each.failing,
+            )
+            for each in self.loops
+        }
+        status = AdminStatus(
+            clock_offset_ms=self.leases.clock_offset_ms,
+            sessions=len(self._links.connected()),
+            waiting=self.recorder.backlog,
+            loops=loops,
+        )
+        return status_to_json(status)
 
     async def settle(self) -> None:
         """After the loops were stopped: record what nodes have said already."""

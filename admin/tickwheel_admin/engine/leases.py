@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.store.admins import renew_admin
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.nodes import renew_leases, valid_tokens
+from tickwheel_admin.store.nodes import renew_leases, valid_tokens, wishes_for_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -29,18 +30,30 @@ class Leases(Loop):
     interval_seconds = 2.0
 
     def __init__(
-        self, store: Store, links: Links, *, admin_id: int, enter: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        links: Links,
+        *,
+        admin_id: int,
+        enter: Callable[[], Awaitable[None]],
+        wall_clock: Callable[[], int],
+        status: Callable[[], str],
     ) -> None:
         """Start without trust in our own view.
 
         Args:
             enter: announces this admin anew, when others took it for dead.
+            wall_clock: this machine's own, in UTC epoch ms; only shown beside the database's.
+            status: JSON that tells people how this admin does.
         """
         super().__init__()
         self._store = store
         self._links = links
         self._admin_id = admin_id
         self._enter = enter
+        self._wall_clock = wall_clock
+        self._status = status
+        self.clock_offset_ms: int | None = None  # the database's clock less our own
         self._steady_since: float | None = None
         self._renewed_at = 0.0
         self._database_at = 0
@@ -50,7 +63,9 @@ class Leases(Loop):
         tokens = dict(self._links.tokens())
         asked_at = asyncio.get_running_loop().time()
         try:
-            renewed = await self._store.run(_renew, self._admin_id, heard, set(tokens.values()))
+            renewed = await self._store.run(
+                _renew, self._admin_id, heard, set(tokens.values()), self._status()
+            )
         except DatabaseUnavailable:
             self._steady_since = None
             raise
@@ -64,6 +79,7 @@ class Leases(Loop):
         for node_id in sorted(heard.keys() - live):
             # Declared dead meanwhile: only a new hello brings it back.
             self._links.disconnect(node_id, "lease over")
+        self._links.wish(renewed.wishes)  # every admin over its own sockets, so it arrives
         for node_id, token_hash in tokens.items():
             if token_hash not in renewed.valid_tokens:
                 log.warning("node.token_revoked", node_id=node_id)
@@ -90,6 +106,7 @@ class Leases(Loop):
         if self._steady_since is None:
             self._steady_since = asked_at
         self._renewed_at, self._database_at = asked_at, database_at
+        self.clock_offset_ms = database_at - self._wall_clock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +115,24 @@ class _Renewed:
 
     known: bool  # this admin's own row was there
     live_nodes: set[int]
+    wishes: dict[int, NodeWish]
     valid_tokens: set[str]
     database_at: int
 
 
 def _renew(
-    conn: sa.Connection, admin_id: int, node_ids: Iterable[int], token_hashes: Iterable[str]
+    conn: sa.Connection,
+    admin_id: int,
+    node_ids: Iterable[int],
+    token_hashes: Iterable[str],
+    status: str,
 ) -> _Renewed:
+    known = renew_admin(conn, admin_id=admin_id, status=status)
+    live = renew_leases(conn, node_ids)
     return _Renewed(
-        known=renew_admin(conn, admin_id=admin_id),
-        live_nodes=renew_leases(conn, node_ids),
+        known=known,
+        live_nodes=live,
+        wishes=wishes_for_nodes(conn, live),
         valid_tokens=valid_tokens(conn, token_hashes),
         database_at=now_ms(conn),
     )

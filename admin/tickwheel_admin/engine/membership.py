@@ -31,6 +31,7 @@ class Admitted:
 
     node_id: int
     session_id: int
+    slots: int | None  # set by an operator; None: as many as it said
     admins: list[str]  # base URLs of all live admins
 
 
@@ -87,13 +88,13 @@ class Membership:
         try:
             new_id = await self._ids.take("node")
             session_id = await self._ids.take("node_session")
-            node_id, admins = await self._store.run(
+            node_id, slots, admins = await self._store.run(
                 _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
             )
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         self._events.publish(NODES)
-        return Admitted(node_id=node_id, session_id=session_id, admins=admins)
+        return Admitted(node_id=node_id, session_id=session_id, slots=slots, admins=admins)
 
     def opened(self) -> None:
         """A node may be given runs here: some may be waiting for it."""
@@ -139,6 +140,8 @@ def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: 
 
 def _admit(
     conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> tuple[int, list[str]]:
-    node_id = admit_node(conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id)
-    return node_id, live_admin_urls(conn)
+) -> tuple[int, int | None, list[str]]:
+    node_id, slots = admit_node(
+        conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id
+    )
+    return node_id, slots, live_admin_urls(conn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,10 +11,15 @@ import structlog
 
 from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.planning import Plan, plan
+from tickwheel_admin.domain.planning import Plan, plan, plan_fixed_delay
 from tickwheel_admin.domain.routing import RandomSource
 from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import Trigger, TriggerState
+from tickwheel_admin.domain.trigger import (
+    MISFIRE_THRESHOLD_MS,
+    Trigger,
+    TriggerKind,
+    TriggerState,
+)
 from tickwheel_admin.engine.halving import halved
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
@@ -22,6 +28,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.triggers import (
     PlannedTrigger,
     due_buckets,
@@ -33,6 +40,7 @@ log = structlog.get_logger(__name__)
 
 AHEAD_MS = 2_000  # the heavy work is done before the instant
 TRIGGERS_PER_BATCH = 500
+OVERDUE_SLICE_SECONDS = 0.3  # of overdue triggers between two looks at those on time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +85,22 @@ class Planner(Loop):
             return False
         # Every admin starts elsewhere, so that they seldom meet at the same bucket.
         start = self._random.randrange(len(buckets))
+        turned = buckets[start:] + buckets[:start]
         more = False
-        for bucket_id in buckets[start:] + buckets[:start]:
-            more = await self._plan_bucket(bucket_id) or more
+        for bucket_id, _ in turned:
+            more = await self._plan_bucket(bucket_id, overdue=False) or more
+        # What is overdue anyway is planned in slices, so that what is on time stays so.
+        until = asyncio.get_running_loop().time() + OVERDUE_SLICE_SECONDS
+        for bucket_id, late_ms in turned:
+            if late_ms < MISFIRE_THRESHOLD_MS:
+                continue
+            if asyncio.get_running_loop().time() >= until:
+                return True
+            more = await self._plan_bucket(bucket_id, overdue=True) or more
         return more
 
-    async def _plan_bucket(self, bucket_id: int) -> bool:
-        drafts = await self._store.read(_draft, bucket_id, self._configs)
+    async def _plan_bucket(self, bucket_id: int, *, overdue: bool) -> bool:
+        drafts = await self._store.read(_draft, bucket_id, self._configs, overdue=overdue)
         if not drafts:
             return False
         planned = [await self._planned(draft) for draft in drafts]
@@ -119,7 +136,8 @@ class Planner(Loop):
             now=draft.now,
             ids=iter(ids),
         )
-        complete = found.next_fire_at is None
+        # The end of the run that was just planned arms a fixed delay again.
+        complete = found.next_fire_at is None and trigger.spec.kind is not TriggerKind.FIXED_DELAY
         return replace(
             _unplanned(draft),
             runs=runs,
@@ -129,10 +147,24 @@ class Planner(Loop):
         )
 
 
-def _draft(conn: sa.Connection, bucket_id: int, configs: JobConfigs) -> list[_Draft]:
+def _draft(
+    conn: sa.Connection, bucket_id: int, configs: JobConfigs, *, overdue: bool
+) -> list[_Draft]:
     """Read due triggers and compute their fires, outside any lock and off the event loop."""
     now = now_ms(conn)
-    due = due_triggers(conn, bucket_id=bucket_id, until=now + AHEAD_MS, limit=TRIGGERS_PER_BATCH)
+    pauses = read_pauses(conn)
+    late = now - MISFIRE_THRESHOLD_MS
+    # While everything is paused nothing is planned ahead, so that resuming takes effect at once.
+    ahead = now if pauses.everything is not None else now + AHEAD_MS
+    due = due_triggers(
+        conn,
+        bucket_id=bucket_id,
+        after=0 if overdue else late,
+        until=late if overdue else ahead,
+        limit=TRIGGERS_PER_BATCH,
+        paused=pauses.executors,
+        now=now,
+    )
     known = configs.get_many(conn, {(t.job_id, revision) for t, _, revision in due})
     drafts = []
     for trigger, saved_at, revision in due:
@@ -144,18 +176,28 @@ def _draft(conn: sa.Connection, bucket_id: int, configs: JobConfigs) -> list[_Dr
             now=now,
         )
         try:
-            found = plan(
-                parse(trigger.spec, saved_at=saved_at),
-                next_fire_at=draft.next_fire_at,
-                now=now,
-                until=now + AHEAD_MS,
-                misfire=trigger.spec.misfire,
-            )
+            found = _plan(draft, saved_at=saved_at, paused_at=pauses.of(trigger.executor_id))
             drafts.append(replace(draft, plan=found))
         except ScheduleError as error:
             log.error("trigger.schedule_error", trigger_id=trigger.id, reason=str(error))
             drafts.append(replace(draft, reason=str(error)))
     return drafts
+
+
+def _plan(draft: _Draft, *, saved_at: int, paused_at: int | None) -> Plan:
+    spec, now = draft.trigger.spec, draft.now
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        return plan_fixed_delay(spec, next_fire_at=draft.next_fire_at, now=now, paused_at=paused_at)
+    return plan(
+        parse(spec, saved_at=saved_at),
+        next_fire_at=draft.next_fire_at,
+        now=now,
+        until=now + AHEAD_MS,
+        misfire=spec.misfire,
+        threshold_ms=spec.misfire_threshold_ms,
+        catch_up_limit=spec.catch_up_limit,
+        paused_at=paused_at,
+    )
 
 
 def _unplanned(draft: _Draft) -> PlannedTrigger:

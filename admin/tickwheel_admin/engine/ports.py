@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.store.nodes import Arrival as Arrival
 from tickwheel_shared.protocol import FromNode, Message
 
@@ -34,6 +35,10 @@ class Links(Protocol):
 
     def heard(self) -> Mapping[int, int]:
         """Node id → sequence of its latest heartbeat, for nodes heard from recently."""
+        ...
+
+    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
+        """Tell nodes what operators want of them, if their socket here was not told so yet."""
         ...
 
     def tokens(self) -> Mapping[int, str]:

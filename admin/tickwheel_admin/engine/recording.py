@@ -13,12 +13,13 @@ from tickwheel_admin.domain.reports import Answer
 from tickwheel_admin.domain.run import LIVE, Move, RunState
 from tickwheel_admin.engine.ports import Received, Session
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.run_logs import append_log_chunks
 from tickwheel_admin.store.runs import (
     attempt_tokens,
+    keep_late_results,
     lock_runs,
-    move_runs,
     set_deadlines,
     set_progress,
 )
@@ -51,15 +52,26 @@ class Recorded:
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
     freed: bool = False  # some slot is free again
+    queued: bool = False  # runs may be claimed that could not before
+    armed: bool = False  # triggers will fire that waited for the end of a run
 
 
-def record(conn: sa.Connection, batch: Sequence[Received], configs: JobConfigs) -> Recorded:
-    """Apply the messages in their order; the same messages again change nothing."""
+def record(
+    conn: sa.Connection,
+    batch: Sequence[Received],
+    configs: JobConfigs,
+    run_ids: Sequence[int] = (),
+) -> Recorded:
+    """Apply the messages in their order; the same messages again change nothing.
+
+    Raises:
+        MoreIds: runs ended whose children need more ids than there are.
+    """
     now = now_ms(conn)
     book = _Book(conn, batch, configs, now=now)
     for received in batch:
         book.apply(received)
-    book.write()
+    book.write(run_ids)
     return book.recorded
 
 
@@ -72,6 +84,7 @@ class _Book:
         self._conn = conn
         self._now = now
         self._runs = lock_runs(conn, _run_ids(batch))
+        self._all_configs = configs
         self._configs = configs.get_many(
             conn, {(run.job_id, run.job_revision) for run in self._runs.values()}
         )
@@ -80,6 +93,7 @@ class _Book:
         self._deadlines: dict[int, int] = {}
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
+        self._late: dict[tuple[int, int], Result] = {}
         self.recorded = Recorded()
 
     def apply(self, received: Received) -> None:
@@ -94,25 +108,27 @@ class _Book:
             case Refused():
                 self._refuse(session, message)
             case Result():
-                self._answer(
-                    session,
-                    message.run,
-                    reports.on_result(
-                        self._runs.get(message.run),
-                        message,
-                        self._config(message.run),
-                        executor_id=session.executor_id,
-                        now=self._now,
-                    ),
-                )
+                self._take_result(session, message)
             case Progress():
                 self._note_progress(session, message)
             case LogChunk():
                 self._keep_lines(session, message)
 
-    def write(self) -> None:
+    def write(self, run_ids: Sequence[int]) -> None:
         moves = list(self._moves.values())
-        move_runs(self._conn, moves)
+        followed = move_with_follow_ups(
+            self._conn, moves, configs=self._all_configs, now=self._now, run_ids=run_ids
+        )
+        self.recorded.queued, self.recorded.armed = followed.queued > 0, followed.armed > 0
+        keep_late_results(
+            self._conn,
+            [
+                (run_id, attempt, result.outcome.value, result.message)
+                for (run_id, attempt), result in sorted(self._late.items())
+                if self._old_tokens.get((run_id, attempt)) == result.token
+            ],
+            now=self._now,
+        )
         set_deadlines(
             self._conn,
             [(run_id, at) for run_id, at in self._deadlines.items() if run_id not in self._moves],
@@ -139,6 +155,18 @@ class _Book:
             executor_id=session.executor_id,
             now=self._now,
         )
+
+    def _take_result(self, session: Session, result: Result) -> None:
+        answer = reports.on_result(
+            self._runs.get(result.run),
+            result,
+            self._config(result.run),
+            executor_id=session.executor_id,
+            now=self._now,
+        )
+        if answer.refused == reports.OLD_ATTEMPT:
+            self._late[result.run, result.attempt] = result
+        self._answer(session, result.run, answer)
 
     def _refuse(self, session: Session, refused: Refused) -> None:
         config = self._config(refused.run)
@@ -189,11 +217,11 @@ class _Book:
 
     def _older_attempts(self, batch: Sequence[Received]) -> set[tuple[int, int]]:
         return {
-            (chunk.run, chunk.attempt)
-            for chunk in (received.message for received in batch)
-            if isinstance(chunk, LogChunk)
-            and chunk.run in self._runs
-            and chunk.attempt < self._runs[chunk.run].attempt
+            (message.run, message.attempt)
+            for message in (received.message for received in batch)
+            if isinstance(message, LogChunk | Result)
+            and message.run in self._runs
+            and message.attempt < self._runs[message.run].attempt
         }
 
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import (
-    CANCEL_REPEAT_MS,
-    CONFIRM_MS,
-    LIVE,
-    Move,
-    Run,
-    RunState,
-)
 from tickwheel_admin.engine.leases import Leases
 from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.losing import lose_runs
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.services.events import NODES, QUEUED, RUNS, Events
+from tickwheel_admin.engine.stalls import mend_stalls
+from tickwheel_admin.engine.sweeping import (
+    RUNS_PER_BATCH,
+    Swept,
+    expire_queued,
+    sweep_fires,
+    sweep_live,
+)
+from tickwheel_admin.services.events import NODES, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.store.admins import remove_dead_admins
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.follow_ups import Followed
+from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.nodes import (
     ended_nodes_with_runs,
@@ -34,69 +34,90 @@ from tickwheel_admin.store.nodes import (
     miscounted_nodes,
     recount_slots,
 )
-from tickwheel_admin.store.runs import (
-    PastDeadline,
-    live_runs_of_nodes,
-    lock_runs,
-    move_runs,
-    runs_past_deadline,
-    set_deadlines,
-)
-from tickwheel_shared.protocol import Cancel, CancelReason, Message, Query
+from tickwheel_admin.store.runs import PastDeadline, queued_past_deadline, runs_past_deadline
 
 log = structlog.get_logger(__name__)
 
-RUNS_PER_BATCH = 500
+T = TypeVar("T")
+
 RECOUNT_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class _Swept:
-    """What one transaction decided about runs past their deadline."""
-
-    messages: defaultdict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
-    moved: int = 0
+MEND_SECONDS = 5.0
 
 
 class Sweeper(Loop):
-    """Runs past their deadline, nodes and admins whose lease is over, and miscounted slots."""
+    """Runs past their deadline, nodes and admins whose lease is over, and what has stalled."""
 
     interval_seconds = 1.0
 
     def __init__(
-        self, store: Store, links: Links, leases: Leases, events: Events, *, configs: JobConfigs
+        self,
+        store: Store,
+        ids: Ids,
+        links: Links,
+        leases: Leases,
+        events: Events,
+        *,
+        configs: JobConfigs,
     ) -> None:
         super().__init__()
         self._store = store
+        self._ids = ids
         self._links = links
         self._leases = leases
         self._events = events
         self._configs = configs
         self._recounted_at = 0.0
+        self._mended_at = 0.0
+        self._mended_to = 0  # trigger id up to which stalled ones were looked for
 
     async def run_once(self) -> bool:
         more = await self._sweep_deadlines()
         if self._leases.may_expire():
             await self._expire()
         more = await self._lose_runs() or more
+        await self._mend()
         await self._recount()
         return more
 
     async def _sweep_deadlines(self) -> bool:
-        past = await self._store.read(_past_deadline)
-        connected = self._links.connected()
+        live, is_late = await self._store.read(_past_deadline)
+        connected = frozenset(self._links.connected())
         may_expire = self._leases.may_expire()
+        moved = 0
+        if is_late:
+            swept = await self._with_ids(
+                lambda ids: self._store.run(expire_queued, self._configs, ids)
+            )
+            moved += self._tell(swept)
+        fires = [past.run_id for past in live if past.node_id is None]
+        if fires:
+            swept = await self._with_ids(
+                lambda ids: self._store.run(sweep_fires, fires, self._configs, ids)
+            )
+            moved += self._tell(swept)
         # A node's own admins ask it; a timeout can be ended by anyone who trusts its own view.
-        ids = [p.run_id for p in past if may_expire or p.node_id in connected]
-        if not ids:
-            return False
-        swept = await self._store.run(_sweep, ids, self._configs, frozenset(connected), may_expire)
+        runs = [
+            past.run_id
+            for past in live
+            if past.node_id is not None and (may_expire or past.node_id in connected)
+        ]
+        if runs:
+            swept = await self._with_ids(
+                lambda ids: self._store.run(
+                    sweep_live, runs, self._configs, connected, may_expire, ids
+                )
+            )
+            moved += self._tell(swept)
+        return len(live) == RUNS_PER_BATCH and moved > 0
+
+    def _tell(self, swept: Swept) -> int:
         for node_id, messages in swept.messages.items():
             self._links.send(node_id, messages)
+        if swept.timed_out:
+            log.info("sweeper.timed_out", runs=swept.timed_out)
         if swept.moved:
-            log.info("sweeper.timed_out", runs=swept.moved)
-            self._announce()
-        return len(past) == RUNS_PER_BATCH and swept.moved > 0
+            self._announce(swept.followed)
+        return swept.moved
 
     async def _expire(self) -> None:
         for node_id in await self._store.run(expire_nodes):
@@ -106,17 +127,29 @@ class Sweeper(Loop):
             log.warning("admin.expired", admin_id=admin_id)
 
     async def _lose_runs(self) -> bool:
-        node_ids = await self._store.read(ended_nodes_with_runs)
-        if not node_ids:
+        nodes = await self._store.read(ended_nodes_with_runs)
+        if not nodes:
             return False
-        lost = await self._store.run(_lose, node_ids, self._configs)
-        if lost:
-            log.warning("run.lost", runs=lost)
-            self._announce()
-        else:
-            for node_id in node_ids:  # slots taken by nothing
-                await self._store.run(recount_slots, node_id)
-        return lost == RUNS_PER_BATCH
+        result = await self._with_ids(
+            lambda ids: self._store.run(lose_runs, nodes, self._configs, ids)
+        )
+        if result.held:
+            log.warning("run.held", runs=result.held)
+        if result.lost:
+            log.warning("run.lost", runs=result.lost)
+            self._announce(result.followed)
+        for node_id in result.idle_nodes:  # slots taken by nothing
+            await self._store.run(recount_slots, node_id)
+        return result.lost == RUNS_PER_BATCH
+
+    async def _mend(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._mended_at < MEND_SECONDS:
+            return
+        self._mended_at = now
+        mended = await self._store.run(mend_stalls, after=self._mended_to)
+        self._mended_to = mended.looked_to
+        self._announce(mended.followed)
 
     async def _recount(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -126,75 +159,18 @@ class Sweeper(Loop):
         for node_id in await self._store.read(miscounted_nodes):
             await self._store.run(recount_slots, node_id)
 
-    def _announce(self) -> None:
+    async def _with_ids(self, work: Callable[[Sequence[int]], Awaitable[T]]) -> T:
+        return await self._ids.run_with_ids("run", work)
+
+    def _announce(self, followed: Followed) -> None:
         self._events.publish(RUNS)
         self._events.publish(QUEUED)
+        if followed.armed:
+            self._events.publish(TRIGGERS)
 
 
-def _past_deadline(conn: sa.Connection) -> list[PastDeadline]:
-    return runs_past_deadline(conn, now=now_ms(conn), limit=RUNS_PER_BATCH)
-
-
-def _sweep(
-    conn: sa.Connection,
-    ids: Collection[int],
-    configs: JobConfigs,
-    connected: Collection[int],
-    may_expire: bool,
-) -> _Swept:
+def _past_deadline(conn: sa.Connection) -> tuple[list[PastDeadline], bool]:
+    """(live runs past their deadline, whether queued ones are)."""
     now = now_ms(conn)
-    swept = _Swept()
-    moves: list[Move] = []
-    deadlines: list[tuple[int, int]] = []
-    locked = lock_runs(conn, ids)
-    known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
-    for run in locked.values():
-        if run.state not in LIVE or run.deadline_at is None or run.deadline_at > now:
-            continue  # somebody else dealt with it meanwhile
-        config = known[run.job_id, run.job_revision]
-        if _timeout_is_over(run, config, now=now):
-            if may_expire:
-                moves.append(run_moves.timed_out(run, config.retry, now=now))
-                swept.messages[run.node_id or 0].append(_cancel(run, CancelReason.TIMEOUT))
-            continue
-        if run.node_id is None or run.node_id not in connected:
-            continue
-        if run.cancel_requested_at is not None:
-            swept.messages[run.node_id].append(_cancel(run, CancelReason.OPERATOR))
-            deadlines.append((run.id, now + CANCEL_REPEAT_MS))
-        else:
-            query = Query(run=run.id, attempt=run.attempt, token=run.claim_token or "")
-            swept.messages[run.node_id].append(query)
-            deadlines.append((run.id, now + CONFIRM_MS))
-    move_runs(conn, moves)
-    set_deadlines(conn, deadlines)
-    swept.moved = len(moves)
-    return swept
-
-
-def _timeout_is_over(run: Run, config: JobConfig, *, now: int) -> bool:
-    return (
-        run.state is RunState.RUNNING
-        and config.timeout_ms is not None
-        and run.started_at is not None
-        and run_moves.running_deadline(run.started_at, config.timeout_ms) <= now
-    )
-
-
-def _cancel(run: Run, reason: CancelReason) -> Cancel:
-    return Cancel(run=run.id, attempt=run.attempt, token=run.claim_token or "", reason=reason)
-
-
-def _lose(conn: sa.Connection, node_ids: Collection[int], configs: JobConfigs) -> int:
-    """Move runs of dead nodes on; returns how many."""
-    now = now_ms(conn)
-    ended = set(node_ids)
-    locked = lock_runs(conn, live_runs_of_nodes(conn, node_ids, limit=RUNS_PER_BATCH))
-    known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
-    moves = [
-        run_moves.lost(run, known[run.job_id, run.job_revision].retry, now=now)
-        for run in locked.values()
-        if run.state in LIVE and run.node_id in ended
-    ]
-    move_runs(conn, moves)
-    return len(moves)
+    live = runs_past_deadline(conn, now=now, limit=RUNS_PER_BATCH)
+    return live, bool(queued_past_deadline(conn, now=now, limit=1))

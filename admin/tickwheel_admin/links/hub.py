@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from tickwheel_shared.protocol import HeartbeatAck, Message
+from tickwheel_admin.domain.node import NodeWish
+from tickwheel_shared.protocol import Drain, HeartbeatAck, Message, SetSlots
 
 
 class Socket(Protocol):
@@ -18,6 +19,7 @@ class Socket(Protocol):
     is_open: bool  # may be given runs
     heard: bool  # something came since the last renewal of its lease
     heartbeat: int  # sequence of its latest heartbeat
+    told: NodeWish  # what operators want of the node, as far as it was said here
     ended: asyncio.Event
 
     def send(self, messages: Sequence[Message]) -> None:
@@ -69,6 +71,19 @@ class LinkHub:
             return False
         session.send(messages)
         return True
+
+    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
+        for node_id, wish in wishes.items():
+            session = self._sessions.get(node_id)
+            if session is None or not session.is_open or session.told == wish:
+                continue
+            messages: list[Message] = []
+            if wish.slots is not None and wish.slots != session.told.slots:
+                messages.append(SetSlots(slots=wish.slots))
+            if wish.drain != session.told.drain:
+                messages.append(Drain(on=wish.drain))
+            session.told = wish
+            session.send(messages)
 
     def acknowledge(self, renewed: Mapping[int, int]) -> None:
         for node_id, seq in renewed.items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.domain.node import HEARTBEAT_MS, LEASE_MS
+from tickwheel_admin.domain.node import HEARTBEAT_MS, LEASE_MS, NodeWish
 from tickwheel_admin.engine.membership import Admitted, Membership
 from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.links.channel import Channel
@@ -57,6 +57,7 @@ class NodeSession:
         self.is_open = False  # may be given runs: what it held is recorded
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat
+        self.told = NodeWish()  # what operators want of it, as far as it was said here
         self.ended = asyncio.Event()
         self._executor_name = executor_name
         self._address = address
@@ -142,6 +143,7 @@ class NodeSession:
         arrival = arrival_of(hello, executor_id=self.executor_id, address=self._address)
         admitted = await self._membership.admit(arrival)
         self.node_id = admitted.node_id
+        self.told = NodeWish(slots=admitted.slots)
         self.heard = True
         replaced = self._hub.add(self)
         if replaced is not None:
@@ -160,6 +162,7 @@ class NodeSession:
             admins=admitted.admins,
             heartbeat_ms=HEARTBEAT_MS,
             lease_ms=LEASE_MS,
+            slots=admitted.slots,
         )
 
     async def _receive(self) -> list[FromNode] | None:

@@ -26,12 +26,16 @@ def enter_admin(conn: sa.Connection, *, admin_id: int, name: str, url: str, vers
     )
 
 
-def renew_admin(conn: sa.Connection, *, admin_id: int) -> bool:
-    """Extend this admin's lease; False when its row is gone and it must enter again."""
+def renew_admin(conn: sa.Connection, *, admin_id: int, status: str) -> bool:
+    """Extend this admin's lease; False when its row is gone and it must enter again.
+
+    Args:
+        status: JSON that tells people how it does.
+    """
     renewed = conn.execute(
         sa.update(admin)
         .where(admin.c.id == admin_id)
-        .values(lease_expires_at=now_ms(conn) + ADMIN_LEASE_MS)
+        .values(lease_expires_at=now_ms(conn) + ADMIN_LEASE_MS, status=status)
     )
     return renewed.rowcount == 1
 
@@ -51,7 +55,16 @@ def live_admin_urls(conn: sa.Connection) -> list[str]:
 
 
 def remove_dead_admins(conn: sa.Connection) -> list[int]:
-    """Forget admins whose lease is over, and the sessions they had; returns their ids."""
+    """Forget admins whose lease is over, and the sessions they had; returns their ids.
+
+    A lease given before the database's clock was set back is cut, as those of nodes are.
+    """
+    now = now_ms(conn)
+    conn.execute(
+        sa.update(admin)
+        .where(admin.c.lease_expires_at > now + 2 * ADMIN_LEASE_MS)
+        .values(lease_expires_at=now + ADMIN_LEASE_MS)
+    )
     ids = list(
         conn.execute(
             sa.select(admin.c.id)

@@ -26,12 +26,13 @@ from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
 from tickwheel_admin.store.runs import (
+    count_shards,
     insert_requested_runs,
     lock_runs,
     move_runs,
     set_fire_progress,
 )
-from tickwheel_admin.store.tables import ALIVE, job, run, trigger
+from tickwheel_admin.store.tables import ALIVE, job, trigger
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,7 +108,7 @@ def _fires_of_shards(
     if not by_fire:
         return [], []
     fires = lock_runs(conn, by_fire)
-    states = _states_of_shards(conn, fires)
+    states = count_shards(conn, fires)
     moves: list[Move] = []
     progress: list[tuple[int, int, int]] = []
     for fire_id, fire in fires.items():
@@ -123,20 +124,6 @@ def _fires_of_shards(
         else:
             moves.append(run_moves.fire_ended(fire, counts, now=now))
     return moves, progress
-
-
-def _states_of_shards(
-    conn: sa.Connection, fire_ids: Iterable[int]
-) -> defaultdict[int, Counter[RunState]]:
-    found: defaultdict[int, Counter[RunState]] = defaultdict(Counter)
-    rows = conn.execute(
-        sa.select(run.c.fire_id, run.c.state, sa.func.count())
-        .where(run.c.fire_id.in_(sorted(fire_ids)))
-        .group_by(run.c.fire_id, run.c.state)
-    )
-    for fire_id, state, count in rows:
-        found[fire_id][RunState(state)] = count
-    return found
 
 
 # --- children ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState, NodeWish
 from tickwheel_admin.domain.run import LIVE
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import ALIVE, admin, executor, node, node_session, run
@@ -79,8 +79,11 @@ class Arrival:
 
 def admit_node(
     conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> int:
-    """Store the node, or bring it back to life, with a session at this admin; returns its id."""
+) -> tuple[int, int | None]:
+    """Store the node, or bring it back to life, with a session at this admin.
+
+    Returns its id, and the slots that an operator set.
+    """
     now = now_ms(conn)
     said = {
         "name": arrival.name,
@@ -96,7 +99,7 @@ def admit_node(
         "ended_at": None,
     }
     row = conn.execute(
-        sa.select(node.c.id)
+        sa.select(node.c.id, node.c.slots_wanted)
         .where(node.c.executor_id == arrival.executor_id, node.c.node_key == arrival.node_key)
         .with_for_update()
     ).one_or_none()
@@ -117,6 +120,7 @@ def admit_node(
         )
     else:
         node_id = row.id
+        said["slots"] = row.slots_wanted or arrival.slots
         conn.execute(sa.update(node).where(node.c.id == node_id).values(**said))
     conn.execute(
         sa.delete(node_session).where(
@@ -128,7 +132,7 @@ def admit_node(
             node_id=node_id, admin_id=admin_id, session_id=session_id, connected_at=now
         )
     )
-    return node_id
+    return node_id, None if row is None else row.slots_wanted
 
 
 def end_session(conn: sa.Connection, *, node_id: int, session_id: int) -> None:
@@ -194,9 +198,51 @@ def renew_leases(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
     return live
 
 
+def wishes_for_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, NodeWish]:
+    """What operators want of these nodes."""
+    rows = conn.execute(
+        sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted).where(
+            node.c.id.in_(sorted(node_ids))
+        )
+    )
+    return {row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted)) for row in rows}
+
+
+def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:
+    """Let the router pass the node over, and have it told to drain, or end both."""
+    conn.execute(
+        sa.update(node)
+        .where(node.c.id == node_id)
+        .values(cordoned=cordoned or drain, drain_wanted=drain)
+    )
+
+
+def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
+    """Change how many attempts a node runs at once; None: what it said stays until it says more.
+
+    What it runs beyond that goes on.
+    """
+    values: dict[str, Any] = {"slots_wanted": slots}
+    if slots is not None:
+        values["slots"] = slots
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
+
+
 def expire_nodes(conn: sa.Connection) -> list[int]:
-    """Declare nodes dead whose lease is over; returns them."""
+    """Declare nodes dead whose lease is over; returns them.
+
+    A lease that ends later than any renewal can reach was given before the database's clock was
+    set back; it is cut, for nobody else would end it in time.
+    """
     now = now_ms(conn)
+    too_long = sa.and_(
+        node.c.state == NodeState.LIVE.value, node.c.lease_expires_at > now + 2 * LEASE_MS
+    )
+    conn.execute(
+        sa.update(node)
+        .where(too_long)
+        .values(lease_expires_at=now + LEASE_MS, full_lease_at=now + LEASE_MS)
+    )
     over = sa.and_(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at <= now)
     ids = list(
         conn.execute(
@@ -228,12 +274,12 @@ def ended_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
     return wanted - set(standing)
 
 
-def ended_nodes_with_runs(conn: sa.Connection) -> list[int]:
+def ended_nodes_with_runs(conn: sa.Connection) -> list[Node]:
     """Dead or gone nodes that still hold slots: their runs are to be moved on."""
     rows = conn.execute(
-        sa.select(node.c.id).where(node.c.state.in_(_OVER), node.c.in_use > 0).limit(500)
+        sa.select(node).where(node.c.state.in_(_OVER), node.c.in_use > 0).limit(500)
     )
-    return list(rows.scalars())
+    return [node_from_row(row) for row in rows]
 
 
 def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]:

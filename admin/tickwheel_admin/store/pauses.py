@@ -32,16 +32,15 @@ class Pauses:
         return min(instants, default=None)
 
 
-def read_pauses(conn: sa.Connection, executor_ids: Iterable[int]) -> Pauses:
-    """The pauses that concern these executors."""
+def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) -> Pauses:
+    """The pauses that concern these executors; None: all of them."""
     everything = conn.execute(
         sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED)
     ).scalar_one_or_none()
-    rows = conn.execute(
-        sa.select(executor.c.id, executor.c.paused_at).where(
-            executor.c.id.in_(sorted(set(executor_ids))), executor.c.paused_at.is_not(None)
-        )
-    )
+    paused = sa.select(executor.c.id, executor.c.paused_at).where(executor.c.paused_at.is_not(None))
+    if executor_ids is not None:
+        paused = paused.where(executor.c.id.in_(sorted(set(executor_ids))))
+    rows = conn.execute(paused)
     return Pauses(
         everything=None if everything is None else int(everything),
         executors={row.id: row.paused_at for row in rows},

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, Attempt, Move, Origin, Run, RunState
+from tickwheel_admin.domain.run import (
+    CUT_OFF,
+    FINAL,
+    LIVE,
+    MOVES,
+    Attempt,
+    Move,
+    Origin,
+    Run,
+    RunState,
+)
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.index_hints import unindexed
@@ -261,14 +271,58 @@ def runs_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[Pas
     return [PastDeadline(run_id=row.id, node_id=row.node_id) for row in rows]
 
 
-def live_runs_of_nodes(conn: sa.Connection, node_ids: Iterable[int], *, limit: int) -> list[int]:
-    """Ids of dispatched and running runs on these nodes; reads the live part of an index."""
+def queued_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[int]:
+    """Queued runs that were to start by now, longest ago first; read from the index alone."""
     rows = conn.execute(
         sa.select(run.c.id)
-        .where(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
+        .where(run.c.state == RunState.QUEUED.value, run.c.deadline_at <= now)
+        .order_by(run.c.deadline_at)
         .limit(limit)
     )
     return list(rows.scalars())
+
+
+def lock_open_shards(conn: sa.Connection, fire_ids: Iterable[int], *, limit: int) -> list[Run]:
+    """Shards of these fires that have not ended, locked in ascending order of id."""
+    open_states = sorted(state.value for state in RunState if state not in FINAL)
+    rows = conn.execute(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.fire_id.in_(sorted(fire_ids)), unindexed(run.c.state).in_(open_states))
+        .order_by(run.c.id)
+        .limit(limit)
+        .with_for_update()
+    )
+    return [run_from_selected(row) for row in rows]
+
+
+def count_shards(
+    conn: sa.Connection, fire_ids: Iterable[int]
+) -> defaultdict[int, Counter[RunState]]:
+    """How many shards of each fire are in each state."""
+    found: defaultdict[int, Counter[RunState]] = defaultdict(Counter)
+    rows = conn.execute(
+        sa.select(run.c.fire_id, run.c.state, sa.func.count())
+        .where(run.c.fire_id.in_(sorted(fire_ids)))
+        .group_by(run.c.fire_id, run.c.state)
+    )
+    for fire_id, state, count in rows:
+        found[fire_id][RunState(state)] = count
+    return found
+
+
+def live_runs_of_nodes(
+    conn: sa.Connection, node_ids: Iterable[int], *, limit: int, now: int | None = None
+) -> list[int]:
+    """Ids of dispatched and running runs on these nodes; reads the live part of an index.
+
+    Args:
+        now: leave those out that keep their place beyond it.
+    """
+    wanted = sa.and_(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
+    if now is not None:
+        held = sa.and_(run.c.reason.is_not(None), run.c.reason == CUT_OFF, run.c.deadline_at > now)
+        wanted = sa.and_(wanted, sa.or_(run.c.reason.is_(None), sa.not_(held)))
+    return list(conn.execute(sa.select(run.c.id).where(wanted).limit(limit)).scalars())
 
 
 def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> None:
@@ -312,6 +366,30 @@ def set_fire_progress(conn: sa.Connection, counts: Sequence[tuple[int, int, int]
     set_progress(
         conn,
         [(run_id, ended / total, f"{ended}/{total}") for run_id, ended, total in sorted(counts)],
+    )
+
+
+def keep_late_results(
+    conn: sa.Connection, results: Sequence[tuple[int, int, str, str]], *, now: int
+) -> None:
+    """Note what became of archived attempts after all: (run, attempt, outcome, message)."""
+    update_rows(
+        conn,
+        run_attempt,
+        [
+            {
+                "run_id": run_id,
+                "attempt": attempt,
+                "late_outcome": outcome,
+                "late_message": message or None,
+                "late_at": now,
+            }
+            for run_id, attempt, outcome, message in results
+        ],
+        match=("run_id", "attempt"),
+        values=("late_outcome", "late_message", "late_at"),
+        # A result that was recorded in time may come again, when its receipt was lost.
+        where="t.state IN ('lost', 'timed_out') AND t.late_at IS NULL",
     )
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Run
-from tickwheel_admin.domain.trigger import Trigger, TriggerState
+from tickwheel_admin.domain.run import Run, RunState
+from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_from_json
 from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import insert_fires
-from tickwheel_admin.store.tables import bucket, job, trigger
+from tickwheel_admin.store.tables import ALIVE, bucket, job, run, trigger
 
 # Admins plan side by side, each one bucket at a time. More buckets would only mean more look-ups.
 BUCKETS = 16
@@ -68,30 +69,100 @@ def ensure_buckets(conn: sa.Connection) -> None:
         conn.execute(sa.insert(bucket), missing)
 
 
-def due_buckets(conn: sa.Connection, *, ahead_ms: int) -> list[int]:
-    """Buckets that hold a trigger due within `ahead_ms`; one index look-up a bucket."""
+def due_buckets(conn: sa.Connection, *, ahead_ms: int) -> list[tuple[int, int]]:
+    """(bucket, how late its first trigger is in ms) of those that are due within `ahead_ms`.
+
+    One index look-up a bucket.
+    """
     first = (
         sa.select(sa.func.min(trigger.c.next_fire_at))
         .where(trigger.c.bucket == bucket.c.id)
         .scalar_subquery()
     )
-    until = now_ms(conn) + ahead_ms
+    now = now_ms(conn)
     rows = conn.execute(sa.select(bucket.c.id, first.label("first_at")).order_by(bucket.c.id))
-    return [row.id for row in rows if row.first_at is not None and row.first_at <= until]
+    return [
+        (row.id, now - row.first_at)
+        for row in rows
+        if row.first_at is not None and row.first_at <= now + ahead_ms
+    ]
 
 
 def due_triggers(
-    conn: sa.Connection, *, bucket_id: int, until: int, limit: int
+    conn: sa.Connection,
+    *,
+    bucket_id: int,
+    after: int,
+    until: int,
+    limit: int,
+    paused: Collection[int] = (),
+    now: int,
 ) -> list[tuple[Trigger, int, int]]:
-    """(trigger, when it was created, its job's revision), soonest first; read without a lock."""
+    """(trigger, when it was created, its job's revision), soonest first; read without a lock.
+
+    Args:
+        after: fires at or before this instant are left out.
+        paused: executors whose fires are not planned ahead.
+    """
+    due = [
+        trigger.c.bucket == bucket_id,
+        trigger.c.next_fire_at > after,
+        trigger.c.next_fire_at <= until,
+    ]
+    if paused:
+        due.append(
+            sa.or_(trigger.c.executor_id.not_in(sorted(paused)), trigger.c.next_fire_at <= now)
+        )
     rows = conn.execute(
         sa.select(trigger, job.c.revision)
         .join(job, job.c.id == trigger.c.job_id)
-        .where(trigger.c.bucket == bucket_id, trigger.c.next_fire_at <= until)
+        .where(*due)
         .order_by(trigger.c.next_fire_at)
         .limit(limit)
     )
     return [(trigger_from_row(row), row.created_at, row.revision) for row in rows]
+
+
+def unarmed_fixed_delays(conn: sa.Connection, *, after: int, limit: int) -> tuple[list[int], int]:
+    """(fixed-delay triggers that wait for the end of a run, trigger id to go on from).
+
+    Looks at `limit` of the triggers without a next fire; 0 means that there are no more.
+    """
+    rows = conn.execute(
+        reading(
+            sa.select(trigger.c.id, trigger.c.spec)
+            .join(job, job.c.id == trigger.c.job_id)
+            .where(
+                trigger.c.next_fire_at.is_(None),
+                trigger.c.id > after,
+                trigger.c.state == TriggerState.ACTIVE.value,
+                trigger.c.paused.is_(False),
+                job.c.paused.is_(False),
+                job.c.deleted_at == ALIVE,
+            )
+            .order_by(trigger.c.id)
+            .limit(limit),
+            trigger,
+            "ix_trigger_next",
+        )
+    ).all()
+    found = [row.id for row in rows if spec_from_json(row.spec).kind is TriggerKind.FIXED_DELAY]
+    return found, rows[-1].id if len(rows) == limit else 0
+
+
+def last_run_states(conn: sa.Connection, trigger_ids: Iterable[int]) -> dict[int, RunState]:
+    """State of the newest run of each trigger that has one; one look-up each."""
+    found: dict[int, RunState] = {}
+    for trigger_id in trigger_ids:
+        state = conn.execute(
+            sa.select(run.c.state)
+            .where(run.c.trigger_id == trigger_id, run.c.fire_id.is_(None))
+            .order_by(run.c.scheduled_at.desc())
+            .limit(1)
+        ).scalar_one_or_none()
+        if state is not None:
+            found[trigger_id] = RunState(state)
+    return found
 
 
 def plan_due_triggers(

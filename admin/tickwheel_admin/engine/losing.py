@@ -1,0 +1,89 @@
+"""Runs of nodes whose lease is over: which are lost now, and which keep their place for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.domain.run import CUT_OFF, LIVE, Move, Run
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.runs import live_runs_of_nodes, lock_runs
+
+RUNS_PER_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """What became of the runs of ended nodes."""
+
+    lost: int
+    held: int  # keep their place although nobody hears their node
+    followed: Followed
+    idle_nodes: Sequence[int]  # of which no run was found
+
+
+def lose_runs(
+    conn: sa.Connection,
+    nodes: Collection[Node],
+    configs: JobConfigs,
+    run_ids: Sequence[int] = (),
+) -> Lost:
+    """Move runs of ended nodes on, as far as their time has come.
+
+    Raises:
+        MoreIds: as `move_with_follow_ups`.
+    """
+    now = now_ms(conn)
+    by_id = {node.id: node for node in nodes}
+    found = live_runs_of_nodes(conn, by_id, now=now, limit=RUNS_PER_BATCH)
+    locked = lock_runs(conn, found)
+    known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
+    moves: list[Move] = []
+    for run in locked.values():
+        if run.state in LIVE and run.node_id in by_id:
+            config = known[run.job_id, run.job_revision]
+            moves += _move_of(run, by_id[run.node_id], config, now=now)
+    followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
+    held = sum(move.after.state in LIVE for move in moves)
+    return Lost(
+        lost=len(moves) - held,
+        held=held,
+        followed=followed,
+        idle_nodes=[] if found else sorted(_without_runs(conn, by_id)),
+    )
+
+
+def _move_of(run: Run, node: Node, config: JobConfig, *, now: int) -> list[Move]:
+    until = held_until(config, node)
+    if until is None or until <= now:
+        return [run_moves.lost(run, config.retry, now=now)]
+    if run.reason == CUT_OFF and run.deadline_at == until:
+        return []
+    return [run_moves.held(run, until=until)]
+
+
+def held_until(config: JobConfig, node: Node) -> int | None:
+    """How long a run keeps its place after its node's lease; None: it is lost at once.
+
+    A node that said goodbye held nothing. What it must stop it has stopped when its full lease is
+    over, and its sockets' closing shortens only the lease.
+    """
+    policy = config.blocking
+    if node.state is NodeState.GONE or policy.strategy is Blocking.PARALLEL:
+        return None
+    if policy.when_cut_off is WhenCutOff.STOP and config.handler not in node.unstoppable:
+        return node.full_lease_at
+    return (node.ended_at or node.full_lease_at) + policy.hold_lost_ms
+
+
+def _without_runs(conn: sa.Connection, nodes: Mapping[int, Node]) -> set[int]:
+    """Nodes of which not even a held run is left: the slots they hold are taken by nothing."""
+    return {node_id for node_id in nodes if not live_runs_of_nodes(conn, [node_id], limit=1)}

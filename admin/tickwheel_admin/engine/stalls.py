@@ -1,0 +1,42 @@
+"""A second look at what waits for the end of a run: should that end never have told it (G3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import FINAL
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.follow_ups import Followed, arm_fixed_delays, unpark
+from tickwheel_admin.store.lanes import Lane, idle_lines
+from tickwheel_admin.store.triggers import last_run_states, unarmed_fixed_delays
+
+TRIGGERS_PER_LOOK = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """What was set going again."""
+
+    looked_to: int  # trigger id up to which this look went; 0: all were looked at
+    followed: Followed
+
+
+def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
+    """Unpark runs of jobs of which none is live, and arm fixed delays that no run will arm.
+
+    On a cluster whose row locks are local, a run may be parked on one server while the run before
+    it ends on another one. Everything else here needs somebody's own SQL.
+
+    Args:
+        after: trigger id that the look before this one ended with.
+    """
+    now = now_ms(conn)
+    lanes = {Lane(job_id=job_id): 1 for job_id in idle_lines(conn)}
+    queued = unpark(conn, lanes, now=now) if lanes else 0
+    found, looked_to = unarmed_fixed_delays(conn, after=after, limit=TRIGGERS_PER_LOOK)
+    states = last_run_states(conn, found)
+    stalled = [each for each in found if states.get(each) is None or states[each] in FINAL]
+    armed = arm_fixed_delays(conn, stalled, now=now) if stalled else 0
+    return Mended(looked_to=looked_to, followed=Followed(queued=queued, armed=armed))
