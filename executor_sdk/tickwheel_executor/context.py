@@ -115,14 +115,14 @@ class Run:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run is to end: cancelled, timed out or cut off. For plain `def` handlers."""
+        """Whether the run was told to end: by a cancel, say. A plain `def` handler polls this."""
         return self._cancelled
 
     def raise_if_cancelled(self) -> None:
-        """Leave the handler when the run is to end: cancelled, timed out or cut off.
+        """Leave the handler when the run was told to end.
 
         Raises:
-            RunCancelledError: it is; let it pass through.
+            RunCancelledError: it was; let it pass through.
         """
         if self._cancelled:
             raise RunCancelledError(f"run {self.id} was cancelled")

@@ -80,7 +80,7 @@ def test_the_demo_is_configured_by_its_environment(
 def test_the_code_in_the_readme_is_python_and_its_settings_are_all() -> None:
     text = (SDK / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         compile(block, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     for name in ("admins", "token", "slots", "name", "labels", "spool_dir"):
