@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed, made
 from tests.bench.flood import Flood, flood
+from tests.bench.herd import Herd, Overdue, herd, overdue
 from tests.bench.steady import Steady, steady
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,10 @@ def _measure(bed: Bed, *, runs: int, quick: bool) -> dict[str, Any]:
         _print_flood(bed.kind, each)
     even = steady(bed, fires_per_second=FIRES_PER_SECOND, seconds=5 if quick else 20)
     _print_steady(bed.kind, even)
+    many = herd(bed, triggers=1_000 if quick else 10_000)
+    _print_herd(bed.kind, many)
+    late = overdue(bed, triggers=5_000 if quick else 100_000)
+    _print_overdue(bed.kind, late)
     return {
         "flood_runs_per_second": round(statistics.median(f.runs_per_second for f in floods)),
         "flood_runs_per_second_all": [round(f.runs_per_second) for f in floods],
@@ -69,6 +74,8 @@ def _measure(bed: Bed, *, runs: int, quick: bool) -> dict[str, Any]:
             for name in floods[0].cpu_seconds
         },
         "steady": asdict(even),
+        "herd": asdict(many),
+        "overdue": asdict(late),
     }
 
 
@@ -90,6 +97,23 @@ def _print_steady(kind: str, result: Steady) -> None:
         f" {result.started_p50} p99 {result.started_p99} max {result.started_max} ms late,"
         f" dispatched p50 {result.dispatched_p50} p99 {result.dispatched_p99};"
         f" of a core: {cpu}",
+        flush=True,
+    )
+
+
+def _print_herd(kind: str, result: Herd) -> None:
+    print(
+        f"{kind:<11} herd    {result.triggers:>7,} at once  started p50 {result.started_p50},"
+        f" the last {result.last_started} ms late; admin {result.peak_mebibytes} MiB at most",
+        flush=True,
+    )
+
+
+def _print_overdue(kind: str, result: Overdue) -> None:
+    print(
+        f"{kind:<11} overdue {result.triggers:>7,} triggers  planned in {result.planned_seconds} s,"
+        f" run in {result.ran_seconds} s; those on time started p99 {result.on_time_started_p99}"
+        f" max {result.on_time_started_max} ms late; admin {result.peak_mebibytes} MiB at most",
         flush=True,
     )
 

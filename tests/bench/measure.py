@@ -34,6 +34,14 @@ def _stat(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
+def peak_mebibytes(pid: int) -> int:
+    """The most memory that the process has had resident so far (Linux)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) // 1024
+    raise AssertionError("no VmHWM in /proc: not Linux?")
+
+
 def percentile(values: Sequence[int], share: float) -> int:
     """The smallest value that at least this share of all values does not exceed."""
     ordered = sorted(values)

@@ -130,12 +130,16 @@ class _Claim:
         )
         self._window_is_full = len(due) == self._limit
         self._configs = context.configs.get_many(conn, {(r.job_id, r.job_revision) for r in due})
+        if not self._router.free_slots:
+            # Nothing can start; what may be skipped, parked or cut into shards is decided still.
+            self._claims.blocked = True
+            due = [run for run in due if self._needs_no_slot(self._config(run))]
         in_line = {run.job_id for run in due if blocks(self._config(run).blocking)}
         held = self._lock_jobs(due, in_line)
         due = [run for run in due if run.job_id not in in_line or run.job_id in held]
-        locked = {
-            run.id: run for run in lock_queued_runs(conn, [run.id for run in due], now=self._now)
-        }
+        ids = [run.id for run in due]
+        rows = lock_queued_runs(conn, ids, now=self._now) if ids else []
+        locked = {run.id: run for run in rows}
         self._due = [locked[run.id] for run in due if run.id in locked]
         self._turns = Turns(
             conn,
@@ -188,6 +192,10 @@ class _Claim:
             if run.pinned_node_id is not None and not self._router.knows(run.pinned_node_id)
         }
         return ended_nodes(self._conn, pinned) if pinned else set()
+
+    @staticmethod
+    def _needs_no_slot(config: JobConfig) -> bool:
+        return config.is_sharded or blocks(config.blocking)
 
     def _config(self, run: Run | DueRun) -> JobConfig:
         return self._configs[run.job_id, run.job_revision]
