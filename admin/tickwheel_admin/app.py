@@ -36,10 +36,12 @@ from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.overview import Overview
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import People
 from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.services.system import System
 from tickwheel_admin.store.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.web import keys
@@ -63,9 +65,11 @@ class Services:
     events: Events
     people: People
     executors: Executors
+    nodes: Nodes
     jobs: Jobs
     runs: Runs
     overview: Overview
+    system: System
 
 
 def create_services(store: Store, *, passwords: Passwords | None = None) -> Services:
@@ -77,9 +81,11 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         events=events,
         people=People(store, ids, passwords=passwords),
         executors=Executors(store, ids, events),
+        nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
         runs=Runs(store, ids, events),
         overview=Overview(store),
+        system=System(store, ids, events),
     )
 
 
@@ -89,9 +95,11 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.EVENTS] = services.events
     app[keys.PEOPLE] = services.people
     app[keys.EXECUTORS] = services.executors
+    app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
     app[keys.RUNS] = services.runs
     app[keys.OVERVIEW] = services.overview
+    app[keys.SYSTEM] = services.system
     app[CHECKS]["database"] = _database_check(services.store)
     add_api(app)
     add_console(app)

@@ -67,6 +67,7 @@ async def test_everything_is_counted_and_only_what_the_caller_may_see(world: Wor
             "state": state,
             "scheduled_at": at,
             "deadline_at": FAR if state in ("running", "dispatched") else None,
+            "node_id": 1 if state in ("running", "dispatched") else None,
         }
         for executor_id, state, at in rows
     )
@@ -121,6 +122,7 @@ async def test_admins_and_whether_they_live(world: World) -> None:
                 version="0.1.0",
                 started_at=1,
                 lease_expires_at=lease,
+                status="{}",
             )
         )
     admins = (await world.overview.get(ADMIN)).admins

@@ -13,8 +13,10 @@ from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.overview import Overview
 from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.services.system import System
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.clock import now_ms
@@ -46,6 +48,8 @@ class World:
         self.jobs = Jobs(self.database, ids, self.events)
         self.runs = Runs(self.database, ids, self.events)
         self.overview = Overview(self.database)
+        self.nodes = Nodes(self.database, ids, self.events)
+        self.system = System(self.database, ids, self.events)
         self._numbers = itertools.count(1_000_000)
 
     def close(self) -> None:

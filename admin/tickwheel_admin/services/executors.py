@@ -14,13 +14,14 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Prob
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import NODES, Events
+from tickwheel_admin.services.events import NODES, QUEUED, TRIGGERS, Events
 from tickwheel_admin.store import executors as store_executors
-from tickwheel_admin.store.audit import write_audit
+from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.executors import Capacity, StoredExecutor
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.pauses import pause_executor
 from tickwheel_admin.store.run_marks import RunMark, live_marks_of_nodes
 
 MAX_LISTED = 1_000
@@ -43,6 +44,7 @@ class ExecutorItem:
     slots: int  # of its live nodes
     in_use: int
     jobs: int
+    paused_at: int | None  # since when none of its fires run; None: not paused
     created_at: int
 
 
@@ -51,6 +53,7 @@ class NodeView:
     """A node and what it holds."""
 
     node: Node
+    slots_wanted: int | None  # set by an operator; None: as many as the node said
     running: builtins.list[RunMark]
 
 
@@ -100,6 +103,8 @@ class Executors:
         audit_id = await self._ids.take("audit")
 
         def create(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
             if store_executors.executor_name_is_taken(conn, name):
                 raise _name_taken(name)
             store_executors.add_executor(
@@ -126,6 +131,8 @@ class Executors:
         audit_id = await self._ids.take("audit")
 
         def rotate(conn: sa.Connection) -> str:
+            if (done := find_audit(conn, audit_id)) is not None:
+                return str(done.detail["name"])
             found = _get(conn, executor_id, lock=True)
             store_executors.replace_token(conn, executor_id, token_hash=token_hash)
             _note(conn, audit_id, actor, "executor.token_rotated", executor_id, found.name)
@@ -145,6 +152,8 @@ class Executors:
         audit_id = await self._ids.take("audit")
 
         def delete(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
             found = _get(conn, executor_id, lock=True)
             if store_executors.has_jobs(conn, executor_id):
                 raise Conflict(
@@ -157,6 +166,36 @@ class Executors:
 
         await self._store.run(delete)
         self._events.publish(NODES)
+
+    async def pause(self, actor: Actor, executor_id: int) -> None:
+        """Let none of its triggers fire from now on; runs that are due or live go on.
+
+        Runs by hand, through the API and of child jobs are not held back. Pausing twice changes
+        nothing.
+        """
+        await self._set_paused(actor, executor_id, paused=True)
+
+    async def resume(self, actor: Actor, executor_id: int) -> None:
+        """Let its triggers fire again, from now on: what the pause held back is skipped."""
+        await self._set_paused(actor, executor_id, paused=False)
+
+    async def _set_paused(self, actor: Actor, executor_id: int, *, paused: bool) -> None:
+        actor.require(Permission.OPERATE, executor_id)
+        audit_id = await self._ids.take("audit")
+
+        def change(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            found = _get(conn, executor_id, lock=True)
+            if (found.paused_at is not None) == paused:
+                return
+            pause_executor(conn, executor_id, at=now_ms(conn) if paused else None)
+            action = "executor.paused" if paused else "executor.resumed"
+            _note(conn, audit_id, actor, action, executor_id, found.name)
+
+        await self._store.run(change)
+        for topic in (NODES, TRIGGERS, QUEUED):
+            self._events.publish(topic)
 
     async def list(self, actor: Actor) -> builtins.list[ExecutorItem]:
         """Every executor that the caller may see, by name; at most 1,000."""
@@ -183,12 +222,19 @@ def _detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
         ended_after=now_ms(conn) - ENDED_NODES_SHOWN_MS,
         limit=MAX_NODES_SHOWN,
     )
-    live = [node.id for node in nodes if node.state is NodeState.LIVE]
+    live = [each.node.id for each in nodes if each.node.state is NodeState.LIVE]
     marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
     offered = store_executors.offered_handlers(conn, [executor_id])
     return ExecutorDetail(
         item=_item(found, capacity, jobs.get(executor_id, 0)),
-        nodes=[NodeView(node=node, running=marks.get(node.id, [])) for node in nodes],
+        nodes=[
+            NodeView(
+                node=each.node,
+                slots_wanted=each.slots_wanted,
+                running=marks.get(each.node.id, []),
+            )
+            for each in nodes
+        ],
         handlers=sorted(offered.get(executor_id, ())),
     )
 
@@ -203,6 +249,7 @@ def _item(executor: StoredExecutor, capacity: Capacity | None, jobs: int) -> Exe
         slots=capacity.slots,
         in_use=capacity.in_use,
         jobs=jobs,
+        paused_at=executor.paused_at,
         created_at=executor.created_at,
     )
 

@@ -14,9 +14,10 @@ from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import overview as store_overview
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import capacities
+from tickwheel_admin.store.executors import capacities, count_paused_executors
 from tickwheel_admin.store.overview import NextFire as NextFire
 from tickwheel_admin.store.overview import OutcomeCount
+from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_lists import RunFilter, RunItem, page_runs
 
 BUCKET_MS = 30 * 60_000
@@ -76,6 +77,8 @@ class OverviewData:
     recent_failures: list[RunItem]
     admins: list[AdminView]
     first_steps: bool  # there is no job yet
+    paused_at: int | None  # since when everything is paused
+    paused_executors: int  # that are paused by themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,8 @@ class Overview:
             )[0],
             recent_failures=page_runs(conn, failures, before=None, limit=MAX_FAILURES)[0],
             admins=_admins(conn, now=now),
+            paused_at=read_pauses(conn, ()).everything,
+            paused_executors=count_paused_executors(conn, scope=scope),
             first_steps=not store_overview.has_any_job(conn, scope=scope),
         )
 

@@ -24,7 +24,16 @@ class StoredExecutor:
     id: int
     name: str
     description: str
+    paused_at: int | None  # fires after this instant do not run
     created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNode:
+    """A node with what an operator wants of it."""
+
+    node: Node
+    slots_wanted: int | None  # None: as many as it said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,11 @@ class Capacity:
 
 
 _SELECTED = sa.select(
-    executor.c.id, executor.c.name, executor.c.description, executor.c.created_at
+    executor.c.id,
+    executor.c.name,
+    executor.c.description,
+    executor.c.paused_at,
+    executor.c.created_at,
 ).where(executor.c.deleted_at == ALIVE)
 
 
@@ -144,7 +157,7 @@ def capacities(conn: sa.Connection, *, scope: Iterable[int] | None) -> dict[int,
 
 def nodes_to_show(
     conn: sa.Connection, executor_id: int, *, ended_after: int, limit: int
-) -> list[Node]:
+) -> list[StoredNode]:
     """Live nodes by name, then those that ended lately, newest first."""
     mine = sa.select(node).where(node.c.executor_id == executor_id).limit(limit)
     live = conn.execute(
@@ -156,7 +169,24 @@ def nodes_to_show(
             node.c.ended_at > ended_after,
         ).order_by(node.c.ended_at.desc(), node.c.id)
     )
-    return [node_from_row(row) for row in (*live, *over)]
+    return [_stored_node(row) for row in (*live, *over)]
+
+
+def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> StoredNode | None:
+    """A node, also one that has ended."""
+    statement = sa.select(node).where(node.c.id == node_id)
+    row = conn.execute(statement.with_for_update() if lock else statement).one_or_none()
+    return None if row is None else _stored_node(row)
+
+
+def count_paused_executors(conn: sa.Connection, *, scope: Iterable[int] | None) -> int:
+    """How many executors are paused by themselves."""
+    statement = sa.select(sa.func.count()).where(
+        executor.c.deleted_at == ALIVE, executor.c.paused_at.is_not(None)
+    )
+    if scope is not None:
+        statement = statement.where(executor.c.id.in_(sorted(scope)))
+    return int(conn.execute(statement.select_from(executor)).scalar_one())
 
 
 def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, frozenset[str]]:
@@ -174,5 +204,13 @@ def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[i
 
 def _stored(row: Any) -> StoredExecutor:
     return StoredExecutor(
-        id=row.id, name=row.name, description=row.description, created_at=row.created_at
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        paused_at=row.paused_at,
+        created_at=row.created_at,
     )
+
+
+def _stored_node(row: Any) -> StoredNode:
+    return StoredNode(node=node_from_row(row), slots_wanted=row.slots_wanted)

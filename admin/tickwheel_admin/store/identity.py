@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.errors import Conflict, NotFound, NotLoggedIn
 from tickwheel_admin.domain.user import Actor, Role
 from tickwheel_admin.store import api_tokens, sessions, users
-from tickwheel_admin.store.audit import write_audit
+from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.sessions import StoredSession
 from tickwheel_admin.store.users import StoredUser
@@ -65,6 +65,8 @@ def begin_session(
     if current is None or current.disabled or current.password_hash != user.password_hash:
         # Disabled, or given another password, while this one was being checked.
         raise NotLoggedIn("login.failed", LOGIN_FAILED)
+    if find_audit(conn, audit_id) is not None:
+        return current.must_change_password
     if replaces is not None:
         sessions.delete_session(conn, replaces)
     sessions.delete_idle_sessions(conn, seen_before=now - IDLE_MS)
@@ -132,6 +134,8 @@ def change_password(
     csrf_token: str,
     audit_id: int,
 ) -> None:
+    if find_audit(conn, audit_id) is not None:
+        return
     now = now_ms(conn)
     before = sessions.get_session(conn, old_session)
     if before is None or before.user_id != user.id:
@@ -166,6 +170,8 @@ def create_user(
     only_first: bool = False,
 ) -> bool:
     """Whether the person was added; not when the name is taken (or, if asked, anybody exists)."""
+    if find_audit(conn, audit_id) is not None:
+        return True
     if users.has_users(conn) if only_first else users.find_user(conn, name) is not None:
         return False
     users.insert_user(
@@ -202,6 +208,8 @@ def _known_user(conn: sa.Connection, name: str) -> StoredUser:
 def reset_password(
     conn: sa.Connection, name: str, *, password_hash: str, actor: Actor, audit_id: int
 ) -> None:
+    if find_audit(conn, audit_id) is not None:
+        return
     user = _known_user(conn, name)
     users.set_password(conn, user.id, password_hash=password_hash, must_change_password=True)
     sessions.delete_sessions_of(conn, user.id)
@@ -220,6 +228,8 @@ def reset_password(
 def set_disabled(
     conn: sa.Connection, name: str, *, disabled: bool, actor: Actor, audit_id: int
 ) -> None:
+    if find_audit(conn, audit_id) is not None:
+        return
     user = _known_user(conn, name)
     users.set_disabled(conn, user.id, disabled=disabled)
     if disabled:
@@ -246,6 +256,8 @@ def create_api_token(
     actor: Actor,
     audit_id: int,
 ) -> None:
+    if find_audit(conn, audit_id) is not None:
+        return
     user = _known_user(conn, user_name)
     if api_tokens.has_api_token_named(conn, user.id, name):
         raise Conflict(

@@ -40,7 +40,9 @@ class StoredAdmin:
     id: int
     name: str
     version: str
+    started_at: int
     lease_expires_at: int
+    status: str  # JSON of domain.admin_status
 
 
 def count_outcomes(
@@ -84,9 +86,13 @@ _COUNTED = (
 
 
 def count_live(conn: sa.Connection, *, scope: Iterable[int] | None) -> int:
-    """Dispatched and running runs: at most as many as all nodes have slots."""
+    """Dispatched and running runs: at most as many as all nodes have slots.
+
+    Whole fires, which hold no slot and whose shards are counted, are left out.
+    """
     live = sorted(state.value for state in LIVE)
-    return _count_up_to_limit(conn, run.c.state.in_(live), scope)
+    holding = sa.and_(run.c.state.in_(live), run.c.node_id.is_not(None))
+    return _count_up_to_limit(conn, holding, scope)
 
 
 def count_waiting(conn: sa.Connection, *, until: int, scope: Iterable[int] | None) -> int:
@@ -131,14 +137,15 @@ def next_fires(
 
 def list_admins(conn: sa.Connection, *, limit: int) -> list[StoredAdmin]:
     """Every admin that is up, or was until a moment ago."""
-    rows = conn.execute(
-        sa.select(admin.c.id, admin.c.name, admin.c.version, admin.c.lease_expires_at)
-        .order_by(admin.c.name, admin.c.id)
-        .limit(limit)
-    )
+    rows = conn.execute(sa.select(admin).order_by(admin.c.name, admin.c.id).limit(limit))
     return [
         StoredAdmin(
-            id=row.id, name=row.name, version=row.version, lease_expires_at=row.lease_expires_at
+            id=row.id,
+            name=row.name,
+            version=row.version,
+            started_at=row.started_at,
+            lease_expires_at=row.lease_expires_at,
+            status=row.status,
         )
         for row in rows
     ]

@@ -1,0 +1,132 @@
+"""Nodes: what operators want of them. Admins tell the nodes within two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.events import NODES, QUEUED, Events
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import nodes as store_nodes
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.executors import StoredNode, get_node
+from tickwheel_admin.store.ids import Ids
+
+MAX_SLOTS = 10_000
+
+
+class Nodes:
+    """Use cases of nodes."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    async def cordon(self, actor: Actor, node_id: int) -> None:
+        """Give the node no new runs; those it has go on. The node itself does not notice.
+
+        Raises:
+            Conflict: node.ended.
+        """
+
+        def cordon(conn: sa.Connection, found: StoredNode) -> bool:
+            if found.node.cordoned and not found.node.drain_wanted:
+                return False
+            store_nodes.set_cordon(conn, node_id, cordoned=True, drain=False)
+            return True
+
+        await self._change(actor, node_id, "node.cordoned", cordon)
+
+    async def drain(self, actor: Actor, node_id: int) -> None:
+        """Give the node no new runs and tell it so: it also refuses what is under way to it.
+
+        Raises likewise.
+        """
+
+        def drain(conn: sa.Connection, found: StoredNode) -> bool:
+            if found.node.drain_wanted:
+                return False
+            store_nodes.set_cordon(conn, node_id, cordoned=True, drain=True)
+            return True
+
+        await self._change(actor, node_id, "node.drained", drain)
+
+    async def resume(self, actor: Actor, node_id: int) -> None:
+        """Give the node runs again; raises likewise."""
+
+        def resume(conn: sa.Connection, found: StoredNode) -> bool:
+            if not (found.node.cordoned or found.node.drain_wanted):
+                return False
+            store_nodes.set_cordon(conn, node_id, cordoned=False, drain=False)
+            return True
+
+        await self._change(actor, node_id, "node.resumed", resume)
+
+    async def set_slots(self, actor: Actor, node_id: int, slots: int | None) -> None:
+        """Change how many attempts the node runs at once; what it runs beyond that goes on.
+
+        Args:
+            slots: 1 to 10,000; None: what the node itself says, from its next connection on.
+
+        Raises:
+            InvalidInput: on "slots".
+            Conflict: node.ended.
+        """
+        if slots is not None and not 1 <= slots <= MAX_SLOTS:
+            raise InvalidInput.one(
+                "slots",
+                "out_of_range",
+                "This must lie between %(low)s and %(high)s.",
+                low="1",
+                high=f"{MAX_SLOTS:,}",
+            )
+
+        def set_slots(conn: sa.Connection, found: StoredNode) -> bool:
+            if found.slots_wanted == slots:
+                return False
+            store_nodes.set_slots(conn, node_id, slots=slots)
+            return True
+
+        await self._change(actor, node_id, "node.slots_set", set_slots, slots=slots)
+
+    async def _change(
+        self,
+        actor: Actor,
+        node_id: int,
+        action: str,
+        work: Callable[[sa.Connection, StoredNode], bool],
+        **detail: object,
+    ) -> None:
+        """Do the work under the lock of a node that is live; note it when it changed anything."""
+        audit_id = await self._ids.take("audit")
+
+        def change(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            found = get_node(conn, node_id)
+            if found is None:
+                raise not_found()
+            actor.require(Permission.OPERATE, found.node.executor_id)
+            found = get_node(conn, node_id, lock=True)
+            if found is None or found.node.state is not NodeState.LIVE:
+                raise Conflict("node.ended", "This node has ended.")
+            if work(conn, found):
+                write_audit(
+                    conn,
+                    id=audit_id,
+                    actor=actor,
+                    action=action,
+                    executor_id=found.node.executor_id,
+                    object_id=node_id,
+                    detail={"name": found.node.name} | detail,
+                )
+
+        await self._store.run(change)
+        self._events.publish(NODES)
+        self._events.publish(QUEUED)

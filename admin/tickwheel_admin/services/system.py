@@ -1,0 +1,109 @@
+"""The installation as a whole: its admins, and the pause of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.events import JOBS, QUEUED, TRIGGERS, Events
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.overview import list_admins
+from tickwheel_admin.store.pauses import pause_everything, read_pauses
+
+MAX_ADMINS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminItem:
+    """An admin."""
+
+    id: int
+    name: str
+    version: str
+    started_at: int
+    uptime_ms: int
+    lease_expires_at: int
+    live: bool
+    status: AdminStatus  # as it told with its last lease renewal
+
+
+class System:
+    """Use cases of the whole installation."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    async def admins(self, actor: Actor) -> list[AdminItem]:
+        """Every admin that is up, or was until a moment ago, by name."""
+        if not actor.may_anywhere(Permission.VIEW):
+            actor.require(Permission.VIEW)
+        return await self._store.read(_admins)
+
+    async def paused_at(self) -> int | None:
+        """Since when everything is paused; None: it is not."""
+        return await self._store.read(lambda conn: read_pauses(conn, ()).everything)
+
+    async def pause_all(self, actor: Actor) -> None:
+        """Let no trigger of any executor fire from now on; runs that are due or live go on.
+
+        Runs by hand, through the API and of child jobs are not held back. Pausing twice changes
+        nothing.
+        """
+        await self._set_paused(actor, paused=True)
+
+    async def resume_all(self, actor: Actor) -> None:
+        """Let triggers fire again, from now on: what the pause held back is skipped.
+
+        What is paused by itself stays so.
+        """
+        await self._set_paused(actor, paused=False)
+
+    async def _set_paused(self, actor: Actor, *, paused: bool) -> None:
+        actor.require(Permission.ADMINISTER)
+        audit_id = await self._ids.take("audit")
+
+        def change(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            # Two at once meet at the setting's primary key: the loser repeats and ends here.
+            if (read_pauses(conn, ()).everything is not None) == paused:
+                return
+            pause_everything(conn, at=now_ms(conn) if paused else None)
+            write_audit(
+                conn,
+                id=audit_id,
+                actor=actor,
+                action="system.paused" if paused else "system.resumed",
+                executor_id=None,
+                object_id=None,
+                detail={},
+            )
+
+        await self._store.run(change)
+        for topic in (JOBS, TRIGGERS, QUEUED):
+            self._events.publish(topic)
+
+
+def _admins(conn: sa.Connection) -> list[AdminItem]:
+    now = now_ms(conn)
+    return [
+        AdminItem(
+            id=each.id,
+            name=each.name,
+            version=each.version,
+            started_at=each.started_at,
+            uptime_ms=max(0, now - each.started_at),
+            lease_expires_at=each.lease_expires_at,
+            live=each.lease_expires_at > now,
+            status=status_from_json(each.status),
+        )
+        for each in list_admins(conn, limit=MAX_ADMINS)
+    ]
