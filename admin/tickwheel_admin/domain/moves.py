@@ -22,6 +22,7 @@ from tickwheel_admin.domain.run import (
     LIVE,
     MAX_RETRY_AFTER_MS,
     PARKED_AT,
+    TIMEOUT,
     TIMEOUT_GRACE_MS,
     Attempt,
     Move,
@@ -62,6 +63,7 @@ def accepted(run: Run, *, timeout_ms: int | None, now: int) -> Move:
         tries=run.tries + 1,
         started_at=now,
         deadline_at=deadline_at,
+        reason=None,  # it may have been held for a node that was away
     )
     return Move(before=run, after=after)
 
@@ -266,7 +268,7 @@ def released(run: Run, *, now: int) -> Move:
     """An operator stops waiting for a node to confirm the end of an attempt."""
     after = replace(
         run,
-        state=RunState.TIMED_OUT if run.cancel_reason == "timeout" else RunState.CANCELLED,
+        state=RunState.TIMED_OUT if run.cancel_reason == TIMEOUT else RunState.CANCELLED,
         tries=run.tries + (1 if run.state is RunState.DISPATCHED else 0),
         ended_at=now,
         deadline_at=None,
@@ -310,7 +312,7 @@ def _tried_again(
         before.state in FINAL  # it has ended, and what follows from that has happened
         or done.state not in FAILURES
         or done.tries > policy.retries
-        or done.cancel_requested_at is not None
+        or (done.cancel_requested_at is not None and done.cancel_reason != TIMEOUT)
         or final
         or (retry_after_ms is None and not policy.tries_again_after(done.state))
     ):
@@ -323,7 +325,12 @@ def _tried_again(
         ended_at = now if done.ended_at is None else done.ended_at
         due_at = max(before.due_at, ended_at + delay_ms)
     after = replace(
-        done, state=RunState.QUEUED, due_at=due_at, reason=f"retry_after_{done.state.value}"
+        done,
+        state=RunState.QUEUED,
+        due_at=due_at,
+        reason=f"retry_after_{done.state.value}",
+        cancel_requested_at=None,  # a timeout's: the next try has a time of its own
+        cancel_reason=None,
     )
     return Move(before=before, after=after, archived=_attempt_of(done))
 

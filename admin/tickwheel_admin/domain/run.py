@@ -75,6 +75,7 @@ CANCEL_REPEAT_MS = 2_000  # cancel is delivered again this often until the node 
 CANCEL_CONFIRM_MS = 15_000  # a node that has not confirmed by then is said to be unable to
 MAX_RETRY_AFTER_MS = 604_800_000  # longest wait that a handler can ask for
 PARKED_AT = 2**53 - 1  # `due_at` of a run that waits for an earlier one; its end sets it to now
+TIMEOUT = "timeout"  # cancel_reason of a run that its node did not end in time
 BLOCKED = "blocked"  # reason of a parked run
 CUT_OFF = "cut_off"  # reason of a live run that keeps its place although its node's lease is over
 STILL_RUNNING = "cancel_unconfirmed"  # reason of a live run that its node did not end in time

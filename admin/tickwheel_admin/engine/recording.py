@@ -17,6 +17,7 @@ from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.run_logs import append_log_chunks
 from tickwheel_admin.store.runs import (
+    ask_about_held_runs,
     attempt_tokens,
     keep_late_results,
     lock_runs,
@@ -94,6 +95,7 @@ class _Book:
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
         self._late: dict[tuple[int, int], Result] = {}
+        self._back: dict[int, list[int]] = {}  # nodes that said hello, and the runs they hold
         self.recorded = Recorded()
 
     def apply(self, received: Received) -> None:
@@ -104,6 +106,7 @@ class _Book:
             case Held():
                 for key in message.runs:
                     self._answer(session, key.run, self._holding(session, key))
+                self._back[session.node_id] = [key.run for key in message.runs]
                 self.recorded.opened.append(session)
             case Refused():
                 self._refuse(session, message)
@@ -120,6 +123,8 @@ class _Book:
             self._conn, moves, configs=self._all_configs, now=self._now, run_ids=run_ids
         )
         self.recorded.queued, self.recorded.armed = followed.queued > 0, followed.armed > 0
+        for node_id, held in sorted(self._back.items()):
+            ask_about_held_runs(self._conn, node_id, but=held, now=self._now)
         keep_late_results(
             self._conn,
             [

@@ -20,6 +20,7 @@ from tickwheel_admin.domain.run import (
     FINAL,
     LIVE,
     STILL_RUNNING,
+    TIMEOUT,
     Move,
     Run,
     RunState,
@@ -37,7 +38,7 @@ from tickwheel_admin.store.runs import (
 from tickwheel_shared.protocol import Cancel, CancelReason, Message, Query
 
 RUNS_PER_BATCH = 500
-_CANCEL_REASONS = {"timeout": CancelReason.TIMEOUT, "covered": CancelReason.COVERED}
+_CANCEL_REASONS = {TIMEOUT: CancelReason.TIMEOUT, "covered": CancelReason.COVERED}
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ def sweep_live(
                 continue
             if run.cancel_requested_at is None:
                 # Nothing may start beside it: it is told to stop, and keeps its place until then.
-                move = run_moves.stop_wanted(run, reason="timeout", now=now)
+                move = run_moves.stop_wanted(run, reason=TIMEOUT, now=now)
                 moves.append(move)
                 run = move.after
         if run.node_id is None or run.node_id not in connected:

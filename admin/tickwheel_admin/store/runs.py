@@ -325,6 +325,20 @@ def live_runs_of_nodes(
     return list(conn.execute(sa.select(run.c.id).where(wanted).limit(limit)).scalars())
 
 
+def ask_about_held_runs(conn: sa.Connection, node_id: int, *, but: Iterable[int], now: int) -> None:
+    """A node is back and does not name these runs, which were held for it: it is asked at once."""
+    conn.execute(
+        sa.update(run)
+        .where(
+            run.c.state.in_(_LIVE_VALUES),
+            run.c.node_id == node_id,
+            run.c.reason == CUT_OFF,
+            run.c.id.not_in(sorted(but)),
+        )
+        .values(reason=None, deadline_at=now)
+    )
+
+
 def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> None:
     """Say when the sweeper looks next at each (run id, instant); the runs must be locked."""
     update_rows(
