@@ -109,6 +109,7 @@ class Session:
                 if older is not self and older.channel.closed is None:
                     older.close()
         elif isinstance(message, Heartbeat) and admin.acknowledges:
+            admin.acknowledged_at.append(asyncio.get_running_loop().time())
             self.send(HeartbeatAck(seq=message.seq))
         elif isinstance(message, Result) and admin.receipts:
             self.send(receipt(message))
@@ -147,11 +148,13 @@ class FakeAdmin:
         self.acknowledges = True
         self.receipts = True
         self.log_receipts = True
+        self.heartbeat_ms = 3_000
         self.lease_ms = 15_000
         self.slots: int | None = None
         self.same_as: list[FakeAdmin] = []  # other URLs of this very process, itself included
         self.sessions: list[Session] = []
         self.attempts: list[float] = []  # when it was tried to connect
+        self.acknowledged_at: list[float] = []  # when heartbeats came, and left the node
         self.journal: list[Any] = []  # all messages of all sessions
 
     async def accept(self, token: str) -> MemoryChannel:
@@ -171,7 +174,7 @@ class FakeAdmin:
             node_id=7,
             admin=self.name,
             admins=self.admins,
-            heartbeat_ms=3_000,
+            heartbeat_ms=self.heartbeat_ms,
             lease_ms=self.lease_ms,
             slots=self.slots,
         )
