@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench simulate sql clean
+.PHONY: help demo test lint bench simulate drill sql clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,6 +29,9 @@ bench: $(VENV)/.dev ## Measure lateness and runs per second on each database (BE
 
 simulate: $(VENV)/.dev ## Search the simulated cluster for broken guarantees (SEEDS=100)
 	@exec $(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),100) $(SIMULATE_FLAGS)
+
+drill: $(VENV)/.dev ## Break real admins, nodes and databases and count what is lost (DRILL_FLAGS=--help)
+	@exec $(BIN)/python -m tests.drill $(DRILL_FLAGS)
 
 sql: $(VENV)/.runtime ## Write the schema of each database to sql/
 	@exec $(BIN)/tickwheel db ddl --write sql

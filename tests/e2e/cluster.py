@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
 
 TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")
+ROOT = Path(__file__).parents[2]
 NODE_PROGRAM = Path(__file__).with_name("node_program.py")
 EXECUTOR = "shop"
 
@@ -84,11 +86,21 @@ class Cluster:
         assert done.returncode == 0, f"tickwheel {arguments[0]}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 
-    def start_admin(self, name: str = "admin-1", *, port: int | None = None) -> AdminProcess:
+    def start_admin(
+        self,
+        name: str = "admin-1",
+        *,
+        port: int | None = None,
+        public_url: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> AdminProcess:
         """Start an admin and wait until it answers; on `port` it takes a dead one's place."""
         chosen = port or free_port()
-        arguments = ("serve", "--name", name, "--port", str(chosen), "--log-format", "json")
-        process = self._start([*TICKWHEEL, *arguments], name, self._environment())
+        arguments = ["serve", "--name", name, "--port", str(chosen), "--log-format", "json"]
+        if public_url is not None:
+            arguments += ["--public-url", public_url]
+        settings = self._environment() | dict(environment or {})
+        process = self._start([*TICKWHEEL, *arguments], name, settings)
         admin = AdminProcess(name=name, port=chosen, process=process)
         process.wait_for_http(f"{admin.url}/healthz", timeout_seconds=30)
         self.admins.append(admin)
@@ -103,11 +115,12 @@ class Cluster:
         token: str | None = None,
         admins: str | None = None,
         wait: bool = True,
+        program: Sequence[str] = (str(NODE_PROGRAM),),
     ) -> NodeProcess:
         """Start a node that is told of the first admin only: it learns of the others from it."""
         journal = self.directory / f"{name}.journal"
         command = [
-            sys.executable, NODE_PROGRAM, "--name", name, "--journal", journal,
+            sys.executable, *program, "--name", name, "--journal", journal,
             "--spool", self.directory / "spool", "--slots", str(slots),
             "--grace", str(grace_seconds),
         ]  # fmt: skip
@@ -115,6 +128,8 @@ class Cluster:
             "TICKWHEEL_EXECUTOR": EXECUTOR,
             "TICKWHEEL_ADMINS": admins or self.admins[0].url,
             "TICKWHEEL_TOKEN": self.executor_token if token is None else token,
+            # For programs that are named as modules.
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         }
         process = self._start([str(part) for part in command], name, environment)
         node = NodeProcess(name=name, journal=journal, process=process)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,35 @@ LIVE = ("queued", "dispatched", "running")
 Key = tuple[int, int]  # run, attempt
 
 
+class Kind(StrEnum):
+    """Which promise was broken."""
+
+    LOST = "lost"  # a fire without a run, a result that the ledger does not have
+    DOUBLED = "doubled"  # a second fire of an instant, a second start of an attempt
+    STUCK = "stuck"  # goes on, or holds a slot, when all should be quiet
+    FAILED = "failed"  # a run that ended badly where every one should succeed
+    OVERLAPPED = "overlapped"  # two attempts at once where one was allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken guarantee, in words."""
+
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journals:
-    """All starts and regular ends of attempts, over all nodes."""
+    """All starts and ends of attempts, over all nodes."""
 
     starts: Counter[Key]
-    ends: Counter[Key]
+    ends: Counter[Key]  # regular ones
+    started_at: dict[Key, float]  # seconds, of the first
+    left_at: dict[Key, float]  # seconds, of the last end of any kind; killed ones have none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +62,25 @@ class Ledger:
     nodes: Sequence[Any]
 
 
-def read_journals(paths: Iterable[Path]) -> Journals:
-    """Each line is an event, a run and an attempt."""
-    counts: dict[str, Counter[Key]] = {"start": Counter(), "end": Counter()}
-    for path in paths:
+def read_journals(paths: Iterable[Path], earlier: Collection[int] = ()) -> Journals:
+    """Each line is an event, a run, an attempt and a time; `earlier` runs are left out."""
+    starts: Counter[Key] = Counter()
+    ends: Counter[Key] = Counter()
+    started_at: dict[Key, float] = {}
+    left_at: dict[Key, float] = {}
+    for path in sorted(set(paths)):  # nodes of one name share theirs
         for line in path.read_text().splitlines():
-            event, run, attempt = line.split()
-            counts[event][int(run), int(attempt)] += 1
-    return Journals(starts=counts["start"], ends=counts["end"])
+            event, run, attempt, at = line.split()
+            key = (int(run), int(attempt))
+            if key[0] in earlier:
+                continue
+            if event == "start":
+                starts[key] += 1
+                started_at[key] = min(float(at), started_at.get(key, float(at)))
+                continue
+            ends[key] += event == "end"
+            left_at[key] = max(float(at), left_at.get(key, 0.0))
+    return Journals(starts=starts, ends=+ends, started_at=started_at, left_at=left_at)
 
 
 class LedgerReader:
@@ -63,50 +98,80 @@ class LedgerReader:
         states = ", ".join(f"'{state}'" for state in LIVE)
         return int(self.query(f"SELECT count(*) FROM run WHERE state IN ({states})")[0][0])
 
-    def read(self) -> Ledger:
+    def read(self, jobs: Collection[int] = ()) -> Ledger:
+        """What became of the fires of these jobs, or of all."""
         quote = "`" if self._engine.dialect.name in ("mysql", "mariadb") else '"'
+        chosen = f"job_id IN ({', '.join(map(str, jobs))})" if jobs else "1 = 1"
+        of_runs = f"WHERE run_id IN (SELECT id FROM run WHERE {chosen})" if jobs else ""
         return Ledger(
-            runs=self.query("SELECT * FROM run"),
-            attempts=self.query("SELECT * FROM run_attempt"),
-            triggers=self.query(f"SELECT * FROM {quote}trigger{quote}"),
+            runs=self.query(f"SELECT * FROM run WHERE {chosen}"),
+            attempts=self.query(f"SELECT * FROM run_attempt {of_runs}"),
+            triggers=self.query(f"SELECT * FROM {quote}trigger{quote} WHERE {chosen}"),
             nodes=self.query("SELECT * FROM node"),
         )
 
 
-def problems(ledger: Ledger, journals: Journals, *, paused_at: int) -> list[str]:
-    """Every broken guarantee, in words; `paused_at` is when the last trigger was paused at the
-    earliest, by the database's clock.
+def problems(ledger: Ledger, journals: Journals, *, paused_at: int) -> list[Problem]:
+    """Every broken guarantee; `paused_at` is when the last trigger was paused at the earliest, by
+    the database's clock.
     """
     return [
         *_fires(ledger, paused_at),
-        *_starts(ledger, journals),
-        *_ends(ledger, journals),
-        *_settled(ledger),
+        *(Problem(Kind.DOUBLED, text) for text in _starts(ledger, journals)),
+        *(Problem(Kind.LOST, text) for text in _ends(ledger, journals)),
+        *(Problem(Kind.STUCK, text) for text in _settled(ledger)),
     ]
 
 
-def _fires(ledger: Ledger, paused_at: int) -> Iterable[str]:
+def overlaps(ledger: Ledger, journals: Journals, jobs: Collection[int]) -> list[Problem]:
+    """Attempts of one of these jobs that ran beside each other.
+
+    One without an end was killed at some time: it counts as long as its start is after another's
+    and before that other's end.
+    """
+    job_of = {run.id: run.job_id for run in ledger.runs if run.job_id in jobs}
+    spans: defaultdict[int, list[tuple[float, float, Key]]] = defaultdict(list)
+    for key, at in journals.started_at.items():
+        if key[0] in job_of:
+            spans[job_of[key[0]]].append((at, journals.left_at.get(key, at), key))
+    found = []
+    for job, attempts in spans.items():
+        free_at, last = 0.0, (0, 0)
+        for start, end, key in sorted(attempts):
+            if start < free_at:
+                text = f"job {job}: {key} began {free_at - start:.3f} s before the end of {last}"
+                found.append(Problem(Kind.OVERLAPPED, text))
+            if end > free_at:
+                free_at, last = end, key
+    return found
+
+
+def _fires(ledger: Ledger, paused_at: int) -> Iterable[Problem]:
     """Every instant of each trigger in its active time has exactly one row, and none is skipped."""
     instants: defaultdict[int, list[int]] = defaultdict(list)
     for run in ledger.runs:
         if run.trigger_id is not None:
             instants[run.trigger_id].append(run.scheduled_at)
             if run.state == "skipped":
-                yield f"run {run.id} was skipped: {run.reason} {run.message}"
+                text = f"run {run.id} was skipped: {run.reason} {run.message}"
+                yield Problem(Kind.LOST, text)
     for trigger in ledger.triggers:
         spec = json.loads(trigger.spec)
         every, anchor = spec["every_ms"], spec["anchor_at"]
         found = sorted(instants[trigger.id])
         # The last instant before the pause at the least; at the most one that came during it.
         last = max(found, default=anchor)
-        expected = list(range(anchor, last + 1, every))
-        if found != expected:
-            counts = Counter(found)
-            missing = [at for at in expected if at not in counts]
-            extra = [at for at in counts if counts[at] > 1 or at not in set(expected)]
-            yield f"trigger {trigger.id}: missing {missing[:5]}, extra {extra[:5]}"
+        expected = set(range(anchor, last + 1, every))
+        counts = Counter(found)
+        if missing := sorted(expected - counts.keys()):
+            text = f"trigger {trigger.id}: {len(missing)} fires missing: {missing[:5]}"
+            yield Problem(Kind.LOST, text)
+        if extra := sorted(at for at in counts if counts[at] > 1 or at not in expected):
+            text = f"trigger {trigger.id}: {len(extra)} fires too many: {extra[:5]}"
+            yield Problem(Kind.DOUBLED, text)
         if last + every < paused_at:
-            yield f"trigger {trigger.id} stopped firing at {last}, paused at {paused_at}"
+            text = f"trigger {trigger.id} stopped firing at {last}, paused at {paused_at}"
+            yield Problem(Kind.STUCK, text)
 
 
 def _starts(ledger: Ledger, journals: Journals) -> Iterable[str]:

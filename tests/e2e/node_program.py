@@ -18,24 +18,29 @@ from pathlib import Path
 
 from tickwheel_executor import Executor, Run
 
+Handler = Callable[[Run], Awaitable[object]]
+Around = Callable[[Handler], Handler]
+
 
 class Journal:
-    """Appends "start 12 1" and "end 12 1": run and attempt."""
+    """Appends "start 12 1 1700000000.123": event, run, attempt and the time in seconds."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def note(self, event: str, run: Run) -> None:
-        os.write(self._file, f"{event} {run.id} {run.attempt}\n".encode())
+        os.write(self._file, f"{event} {run.id} {run.attempt} {time.time():.3f}\n".encode())
 
-    def around(
-        self, handler: Callable[[Run], Awaitable[object]]
-    ) -> Callable[[Run], Awaitable[object]]:
-        """The handler with its start and its regular end noted."""
+    def around(self, handler: Handler) -> Handler:
+        """The handler with its start noted, and its end: a regular one, or a `left` one."""
 
         async def noted(run: Run) -> object:
             self.note("start", run)
-            result = await handler(run)
+            try:
+                result = await handler(run)
+            except BaseException:  # cancelled too
+                self.note("left", run)
+                raise
             self.note("end", run)
             return result
 
@@ -87,18 +92,22 @@ async def noop() -> None:
     """What the bench measures: everything but the work."""
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """What every node of a test is told."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--name", required=True)
     parser.add_argument("--journal", type=Path, required=True)
     parser.add_argument("--spool", type=Path, required=True)
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--grace", type=float, default=30)
-    arguments = parser.parse_args()
+    return parser
+
+
+def executor(arguments: argparse.Namespace, around: Around) -> Executor:
+    """The executor with all handlers, each that keeps a journal inside of `around`."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
-    journal = Journal(arguments.journal)
     executor = Executor(
         name=arguments.name,
         slots=arguments.slots,
@@ -106,10 +115,15 @@ def main() -> None:
         shutdown_grace_seconds=arguments.grace,
     )
     for handler in (work, report, fail_once, fail, wait_for_cancel):
-        executor.handler(handler.__name__)(journal.around(handler))
+        executor.handler(handler.__name__)(around(handler))
     executor.handler("sync_work")(sync_work)
     executor.handler("noop")(noop)
-    executor.run()
+    return executor
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    executor(arguments, Journal(arguments.journal).around).run()
 
 
 if __name__ == "__main__":

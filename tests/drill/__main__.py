@@ -1,0 +1,163 @@
+"""Break real admins, nodes and databases, and count what is lost: python -m tests.drill [--help].
+
+Every drill starts fires at an even rate, does one bad thing, waits until all is quiet, and holds
+the ledger against the journals of the nodes. Exits with 1 when a fire or a result was lost, an
+attempt started twice, something is stuck, or a drill did not come to its end. The figures depend
+on how busy the machine is, and do not change the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.drill import stories
+from tests.drill.bed import KINDS, SERVERS, Bed, made
+from tests.drill.report import Outcome, print_summary
+from tests.drill.scenarios import SCENARIOS, Action, Scenario, Timing, play
+from tests.e2e.ledger import Kind, Problem
+
+Drill = tuple[str, Callable[[Bed], Outcome]]
+
+QUICK = ("claimed × kill9", "spooled × kill9")
+QUICK_TIMING = Timing(frozen=6.0, away=1.0, aftermath=6.5)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parse(argv)
+    for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
+        del os.environ[name]  # a developer's own settings are not to be drilled
+    seed = arguments.seed if arguments.seed is not None else Random().randrange(1_000_000)
+    load = os.getloadavg()[0]
+    outcomes: list[Outcome] = []
+    for kind in arguments.database or KINDS:
+        if kind in SERVERS and not SERVERS[kind].is_installed():
+            print(f"{kind}: not installed, not drilled", flush=True)
+            continue
+        outcomes += run(kind, list(_chosen(kind, arguments, Random(seed))), keep=arguments.keep)
+    about = {
+        "seed": seed,
+        "processors": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "load_before": round(load, 2),
+        "databases": sorted({outcome.database for outcome in outcomes}),
+    }
+    print_summary(outcomes, about)
+    return 0 if outcomes and all(outcome.is_good for outcome in outcomes) else 1
+
+
+def run(kind: str, drills: Sequence[Drill], *, keep: Path | None = None) -> list[Outcome]:
+    """Play the drills one after the other; a bed in which one did not end is replaced."""
+    outcomes: list[Outcome] = []
+    waiting = list(drills)
+    while waiting:
+        with made(kind, keep=keep) as bed:
+            while waiting:
+                name, drill = waiting.pop(0)
+                outcome = _played(bed, name, drill)
+                outcomes.append(outcome)
+                if outcome.error:
+                    break
+            else:
+                outcomes.append(_played(bed, "everything once more", _everything))
+    return outcomes
+
+
+def _played(bed: Bed, name: str, drill: Callable[[Bed], Outcome]) -> Outcome:
+    started = time.monotonic()
+    try:
+        outcome = drill(bed)
+    except Exception as error:  # noqa: BLE001 (whatever it was, the other drills go on)
+        outcome = Outcome(database=bed.kind, drill=name)
+        outcome.error = "".join(traceback.format_exception(error))[-6_000:]
+        if isinstance(error, TimeoutError):
+            outcome.problems += bed.stuck_runs()
+    outcome.seconds = time.monotonic() - started
+    print(outcome.line(), flush=True)
+    return outcome
+
+
+def _everything(bed: Bed) -> Outcome:
+    """All runs of all drills, and every process's own words."""
+    outcome = Outcome(database=bed.kind, drill="everything once more")
+    outcome.problems += bed.all_problems()
+    outcome.problems += [Problem(Kind.FAILED, f"Traceback in {log}") for log in bed.tracebacks()]
+    return outcome
+
+
+def _chosen(kind: str, arguments: argparse.Namespace, random: Random) -> Iterator[Drill]:
+    timing = QUICK_TIMING if arguments.quick else Timing()
+    wanted = (*arguments.only,)
+    for name, drill in (*_stories(kind, arguments), *_scenarios(kind, arguments, random, timing)):
+        if not wanted or any(text in name for text in wanted):
+            yield name, drill
+
+
+def _stories(kind: str, arguments: argparse.Namespace) -> Iterator[Drill]:
+    if arguments.quick:
+        yield "rolling restart", partial(stories.rolling_restart, rounds=2)
+        return
+    yield "rolling restart", partial(stories.rolling_restart, rounds=10)
+    if kind != "sqlite":  # these need a second admin
+        yield "flapping socket", stories.flapping_socket
+        yield "slow network", stories.slow_network
+        for _ in range(arguments.kills):
+            yield "killed admin", stories.killed_admin
+    for _ in range(arguments.kills):
+        yield "killed node", stories.killed_node
+    yield "vanished node", stories.vanished_node
+    for choice in ("stop", "continue"):
+        yield f"cut off, {choice}", partial(stories.cut_off_node, when_cut_off=choice)
+
+
+def _scenarios(
+    kind: str, arguments: argparse.Namespace, random: Random, timing: Timing
+) -> Iterator[Drill]:
+    for scenario in SCENARIOS:
+        own = Random(random.getrandbits(64))  # the same for a scenario, whichever are chosen
+        if not scenario.suits(kind) or not _is_wanted(scenario, arguments):
+            continue
+        yield scenario.name, partial(play, scenario=scenario, random=own, timing=timing)
+
+
+def _is_wanted(scenario: Scenario, arguments: argparse.Namespace) -> bool:
+    if arguments.quick and not (arguments.point or arguments.action):
+        return scenario.name in QUICK
+    return (not arguments.point or scenario.point in arguments.point) and (
+        not arguments.action or scenario.action in arguments.action
+    )
+
+
+def _parse(argv: Sequence[str] | None) -> Any:
+    points = list(dict.fromkeys(scenario.point for scenario in SCENARIOS))
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.drill",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    many = partial(parser.add_argument, action="append", default=[])
+    many("--database", choices=KINDS, help="default: all three")
+    many("--point", choices=points, help="only these kill points")
+    many("--action", choices=list(Action), help="only these actions")
+    many("--only", metavar="TEXT", help="only drills with this in their name")
+    parser.add_argument(
+        "--kills", type=int, default=5, help="of an admin and of a node (default 5)"
+    )
+    parser.add_argument("--seed", type=int, help="chooses when a point acts (default: any)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and journals there")
+    parser.add_argument("--quick", action="store_true", help="a few of them, in a minute")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
