@@ -12,9 +12,10 @@ import asyncio
 import logging
 import os
 import random
+import socket
 import time
 
-from tickwheel_executor import ConfigurationError, Executor, Run
+from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip
 
 logger = logging.getLogger("demo.shop")
 
@@ -94,6 +95,52 @@ def sync_export(run: Run) -> dict[str, object]:
     return {"rows": rows, "file": "/srv/export/orders.csv"}
 
 
+async def mail_digest(run: Run) -> dict[str, object]:
+    """The child of the monthly report: gets the report's result among its parameters."""
+    revenue = float(run.parameters.get("revenue", 0))
+    if revenue < 1_000:
+        raise Skip(f"{revenue:.2f} € are not worth a mail")
+    recipients = list(run.parameters.get("to", []))
+    run.log.info(
+        "mailing the figures of %s to %d people", run.parameters.get("month"), len(recipients)
+    )
+    await asyncio.sleep(0.2)
+    return {"mails": len(recipients)}
+
+
+async def warm_cache(run: Run) -> dict[str, object]:
+    """A broadcast: every node does its own share."""
+    run.log.info("node %d of %d warms its cache", run.shard_index + 1, run.shard_total)
+    await asyncio.sleep(random.uniform(0.2, 1.0))
+    return {"host": socket.gethostname(), "entries": random.randint(800, 1_200)}
+
+
+async def import_orders(run: Run) -> dict[str, int]:
+    """Cut into shards: each takes every n-th order. Asks for another try when it is too early."""
+    mine = range(run.shard_index, 400, run.shard_total)
+    run.log.info("importing %d of 400 orders", len(mine))
+    await asyncio.sleep(random.uniform(0.3, 1.5))
+    if run.try_number == 1 and random.random() < 0.3:
+        raise Retry("the file of this shard is still being written", after=3)
+    return {"orders": len(mine)}
+
+
+async def rebuild_index(run: Run) -> dict[str, int]:
+    """Takes longer than its interval, and must never run beside itself."""
+    documents = 300
+    for done in range(0, documents, 20):
+        await asyncio.sleep(1)
+        run.progress((done + 20) / documents, f"{done + 20} of {documents} documents")
+    return {"documents": documents}
+
+
+async def stock_sync(run: Run) -> dict[str, int]:
+    """Starts a while after its own end, however long it took."""
+    run.log.info("asking the warehouse for its stock")
+    await asyncio.sleep(random.uniform(0.5, 4))
+    return {"articles": random.randint(1_000, 1_100)}
+
+
 def make_executor(name: str | None, slots: int) -> Executor:
     """The executor with all handlers of this module."""
     named = os.environ.get("TICKWHEEL_EXECUTOR", "demo")
@@ -103,6 +150,11 @@ def make_executor(name: str | None, slots: int) -> Executor:
     executor.handler("flaky")(flaky)
     executor.handler("minutely-cleanup")(minutely_cleanup)
     executor.handler("sync-export")(sync_export)
+    executor.handler("mail-digest")(mail_digest)
+    executor.handler("warm-cache")(warm_cache)
+    executor.handler("import-orders")(import_orders)
+    executor.handler("rebuild-index")(rebuild_index)
+    executor.handler("stock-sync")(stock_sync)
     return executor
 
 

@@ -38,12 +38,20 @@ async def test_every_demo_handler_does_what_it_says(demo: ModuleType) -> None:
         "flaky": demo.flaky,
         "minutely-cleanup": demo.minutely_cleanup,
         "sync-export": demo.sync_export,
+        "mail-digest": demo.mail_digest,
+        "warm-cache": demo.warm_cache,
+        "import-orders": demo.import_orders,
+        "stock-sync": demo.stock_sync,
     }
     random.seed(5)
     node = make_node(admin, handlers=handlers, slots=20)
     await node.start()
     session = await admin.session()
-    short = {"slow-report": b'{"seconds": 0.2}', "sync-export": b'{"rows": 50}'}
+    short = {
+        "slow-report": b'{"seconds": 0.2}',
+        "sync-export": b'{"rows": 50}',
+        "mail-digest": b'{"revenue": 5000, "month": "2026-10", "to": ["a@example.com"]}',
+    }
     names = [*handlers, *["flaky"] * 9]
     session.send(
         *(
@@ -60,6 +68,11 @@ async def test_every_demo_handler_does_what_it_says(demo: ModuleType) -> None:
     assert value(by_name["slow-report"])["batches"] == 40
     assert value(by_name["minutely-cleanup"])["removed"] >= 0
     assert value(by_name["sync-export"])["rows"] == 50
+    assert value(by_name["mail-digest"]) == {"mails": 1}
+    assert value(by_name["warm-cache"])["entries"] >= 800
+    assert value(by_name["stock-sync"])["articles"] >= 1_000
+    imported = by_name["import-orders"]
+    assert imported.retry_after_ms == 3_000 or value(imported) == {"orders": 400}
     flaky = [results[run] for run, name in enumerate(names, start=1) if name == "flaky"]
     assert {result.outcome for result in flaky} == {Outcome.SUCCEEDED, Outcome.FAILED}
     levels = {line.level for chunk in session.all(LogChunk) for line in chunk.lines}

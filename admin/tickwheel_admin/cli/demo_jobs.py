@@ -13,7 +13,16 @@ from tickwheel_admin.store.nodes import executor_of_token
 
 EXECUTOR = "demo"
 
+# In the order in which they are made: children are named by the jobs made before.
 JOBS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "mail-digest",
+        "handler": "mail-digest",
+        "description": "Runs after each slow-report that succeeded, with its result.",
+        "owner": "demo",
+        "tags": ["example", "report"],
+        "parameters": {"to": ["sales@example.com", "cfo@example.com"]},
+    },
     {
         "name": "quick",
         "handler": "quick",
@@ -31,6 +40,7 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         "parameters": {"month": "2026-10", "seconds": 20},
         "routing": "least_busy",
         "timeout_seconds": 300,
+        "children": [{"job": "mail-digest", "on": "success"}],
         "triggers": [{"kind": "fixed_rate", "every_seconds": 90}],
     },
     {
@@ -64,6 +74,44 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         "parameters": {"rows": 500},
         "timeout_seconds": 600,
     },
+    {
+        "name": "warm-cache",
+        "handler": "warm-cache",
+        "description": "Every node does it, each with a run of its own.",
+        "owner": "demo",
+        "tags": ["example"],
+        "routing": "broadcast",
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 60}],
+    },
+    {
+        "name": "import-orders",
+        "handler": "import-orders",
+        "description": "Cut into six shards; a shard that is too early asks for another try.",
+        "owner": "demo",
+        "tags": ["example"],
+        "routing": "shards",
+        "shards": 6,
+        "retries": 2,
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 45}],
+    },
+    {
+        "name": "rebuild-index",
+        "handler": "rebuild-index",
+        "description": "Takes longer than its interval: what is due meanwhile is skipped.",
+        "owner": "demo",
+        "tags": ["example", "search"],
+        "blocking": "discard_later",
+        "timeout_seconds": 60,
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 12}],
+    },
+    {
+        "name": "stock-sync",
+        "handler": "stock-sync",
+        "description": "Starts ten seconds after its own end.",
+        "owner": "demo",
+        "tags": ["example"],
+        "triggers": [{"kind": "fixed_delay", "every_seconds": 10}],
+    },
 )
 
 
@@ -92,8 +140,11 @@ async def fill(services: Services, known_token: str | None) -> DemoData:
     new = await services.executors.create(
         COMMAND_LINE, name=EXECUTOR, description="The example service of the demo."
     )
+    made: dict[str, int] = {}
     for raw in JOBS:
-        await services.jobs.create(COMMAND_LINE, new.id, raw)
+        children = [{**child, "job": made[child["job"]]} for child in raw.get("children", ())]
+        wanted = {**raw, "children": children}
+        made[raw["name"]] = await services.jobs.create(COMMAND_LINE, new.id, wanted)
     return DemoData(token=new.token, password=password)
 
 
