@@ -136,7 +136,7 @@ QUERIES = [
         lambda c, now: page(
             c, RunFilter(states=frozenset({RunState.SUCCEEDED}), executors=frozenset({2}))
         ),
-        ("ix_run_by_state",),
+        ("ix_run_by_state|ix_run_recent",),  # nearly all runs succeeded: either is as good
     ),
     Query("live runs", lambda c, now: page(c, RunFilter(states=LIVE)), ("ix_run_by_state",)),
     Query("runs of a job", lambda c, now: page(c, RunFilter(job_id=7)), ("ix_run_of_job",)),
@@ -154,6 +154,16 @@ QUERIES = [
         "marks of fifty jobs",
         lambda c, now: run_marks.recent_marks(c, range(1, 51), until=now, per_job=24),
         ("ix_run_of_job",),
+    ),
+    Query(
+        "shards of a fire",
+        lambda c, now: run_lists.shards_of_fire(c, 1_000_005),
+        ("ix_run_of_fire",),
+    ),
+    Query(
+        "children of a run",
+        lambda c, now: run_lists.requested_runs(c, [7, 8], "child-of:5"),
+        ("uq_run_requested_once",),
     ),
     Query(
         "retries of a run",
@@ -195,6 +205,11 @@ QUERIES = [
         "last fire of a trigger",
         lambda c, now: job_triggers.last_fire_of_trigger(c, 7),
         ("uq_run_fires_once|optimized away",),
+    ),
+    Query(
+        "last run of a trigger, locked",
+        lambda c, now: job_triggers.lock_last_run_of_trigger(c, 7),
+        ("uq_run_fires_once",),
     ),
     Query(
         "waiting runs of a job",
@@ -448,6 +463,7 @@ def _run(n: int, start: int) -> dict[str, Any]:
         "attempt": 0 if state == "queued" else 1,
         "deadline_at": deadline_at,
         "node_id": n % NODES + 1,
+        "fire_id": 1_000_000 + n // 60 if n % 60 == 7 else None,
         "ended_at": start + n + 5 if deadline_at is None and state != "queued" else None,
     }
 
@@ -497,13 +513,17 @@ def _node(n: int) -> dict[str, Any]:
         "name": f"host-{n}",
         "state": "live" if n % 10 == 0 else "dead",
         "draining": False,
+        "cordoned": False,
+        "drain_wanted": False,
         "slots": 4,
         "in_use": 0,
         "handlers": "[]",
+        "unstoppable": "[]",
         "labels": "{}",
         "sdk": "",
         "address": "",
         "connected_at": 1,
         "lease_expires_at": FAR if n % 10 == 0 and n > 20 else n,
+        "full_lease_at": FAR if n % 10 == 0 and n > 20 else n,
         "ended_at": 1,
     }

@@ -1,13 +1,14 @@
 """Runs for people: lists, and one run with its attempts.
 
 Lists find the ids they show in an index first and read only those rows. A list that must filter
-what no index sorts for it looks at a bounded number of entries and then says where to go on.
-Claim tokens prove attempts and so are never read here; lists leave out `parameters` and `result`.
+what no index sorts for it looks at a bounded number of entries and then says where to go on. Lists
+show whole fires and leave out their shards, which the page of their fire shows. Claim tokens prove
+attempts and so are never read here; lists leave out `parameters` and `result`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
 
 CHUNK = 1_000  # index entries read at once while filtering
 MAX_SCANNED = 10_000  # entries one request looks at, 25 to 75 ms
+MAX_SHARDS_SHOWN = 1_000
 RETRIES_WITHIN = 2_000  # how many later runs of the job are searched for retries by hand
 
 
@@ -50,7 +52,7 @@ class RunItem:
     run: Run
     job_name: str
     executor_name: str
-    node_name: str | None
+    node_name: str | None  # of the last attempt, or where it must run
     progress: float | None  # 0..1, as its handler last said
     progress_text: str
 
@@ -61,6 +63,9 @@ class AttemptView:
 
     attempt: Attempt
     node_name: str | None
+    late_outcome: str | None = None  # what its node said after another attempt had begun
+    late_message: str | None = None
+    late_at: int | None = None
 
 
 # --- pages -----------------------------------------------------------------------------------
@@ -111,13 +116,13 @@ class _Scan:
         self.found = []
         self.stopped_at = None
         fits = _filter(wanted, state)
+        size = CHUNK if _is_narrow(wanted, state) else enough
         scanned = 0
         while scanned < MAX_SCANNED:
-            size = enough if fits is None else CHUNK
             rows = conn.execute(_keys(wanted, state, before).limit(size)).all()
             for row in rows:
                 before = Position(scheduled_at=row.scheduled_at, id=row.id)
-                if fits is None or fits(row):
+                if fits(row):
                     self.found.append(before)
                     if len(self.found) == enough:
                         self.stopped_at = before
@@ -125,24 +130,29 @@ class _Scan:
             if len(rows) < size:
                 return
             scanned += size
+            size = CHUNK  # many shards lie in between
         self.stopped_at = before
 
 
-def _filter(wanted: RunFilter, state: RunState | None) -> Callable[[Any], bool] | None:
+def _is_narrow(wanted: RunFilter, state: RunState | None) -> bool:
+    """Whether most entries of the index range may not fit."""
+    return wanted.executors is not None or (state is None and wanted.states is not None)
+
+
+def _filter(wanted: RunFilter, state: RunState | None) -> Callable[[Any], bool]:
     """What the index range itself does not see to."""
     executors = wanted.executors
-    states = None if state is not None or wanted.states is None else wanted.states
-    if executors is None and states is None:
-        return None
+    states = None if state is not None else wanted.states
     return lambda row: (
-        (executors is None or row.executor_id in executors)
+        row.fire_id is None
+        and (executors is None or row.executor_id in executors)
         and (states is None or row.state in states)
     )
 
 
 def _keys(wanted: RunFilter, state: RunState | None, before: Position | None) -> sa.Select[Any]:
-    """Index entries of one range, newest first."""
-    columns: list[sa.ColumnElement[Any]] = [run.c.scheduled_at, run.c.id]
+    """Entries of one index range, newest first."""
+    columns: list[sa.ColumnElement[Any]] = [run.c.scheduled_at, run.c.id, run.c.fire_id]
     if wanted.executors is not None:
         columns.append(run.c.executor_id)
     conditions: list[sa.ColumnElement[bool]] = []
@@ -195,6 +205,37 @@ def get_run(conn: sa.Connection, run_id: int) -> RunItem | None:
     return None if row is None else _item_from_row(row)
 
 
+def shards_of_fire(conn: sa.Connection, fire_id: int) -> list[RunItem]:
+    """The shards of a whole fire, by their index; at most `MAX_SHARDS_SHOWN`."""
+    rows = conn.execute(
+        _select_items(without=("claim_token", "parameters", "result"))
+        .where(run.c.fire_id == fire_id)
+        .order_by(run.c.shard_index)
+        .limit(MAX_SHARDS_SHOWN)
+    )
+    return [_item_from_row(row) for row in rows]
+
+
+def shard_runs(conn: sa.Connection, fire_id: int) -> list[Run]:
+    """The shards of a whole fire as they stand, by their index, read without a lock."""
+    rows = conn.execute(
+        sa.select(*_run_columns(("claim_token",)))
+        .where(run.c.fire_id == fire_id)
+        .order_by(run.c.shard_index)
+    )
+    return [run_from_row(row) for row in rows]
+
+
+def requested_runs(conn: sa.Connection, job_ids: Iterable[int], request_key: str) -> list[RunItem]:
+    """Runs of these jobs with this request key, at most one of each job."""
+    rows = conn.execute(
+        _select_items(without=("claim_token", "parameters", "result"))
+        .where(run.c.job_id.in_(sorted(set(job_ids))), run.c.request_key == request_key)
+        .order_by(run.c.id)
+    )
+    return [_item_from_row(row) for row in rows]
+
+
 def executor_of_run(conn: sa.Connection, run_id: int) -> int | None:
     """Whose run it is."""
     return conn.execute(sa.select(run.c.executor_id).where(run.c.id == run_id)).scalar_one_or_none()
@@ -209,7 +250,16 @@ def attempts_of_run(conn: sa.Connection, run_id: int, *, limit: int) -> list[Att
         .order_by(run_attempt.c.attempt)
         .limit(limit)
     )
-    return [AttemptView(attempt=_attempt_from_row(row), node_name=row.node_name) for row in rows]
+    return [
+        AttemptView(
+            attempt=_attempt_from_row(row),
+            node_name=row.node_name,
+            late_outcome=row.late_outcome,
+            late_message=row.late_message,
+            late_at=row.late_at,
+        )
+        for row in rows
+    ]
 
 
 def last_attempt(conn: sa.Connection, run_id: int) -> Attempt | None:
@@ -242,14 +292,16 @@ def retries_of_run(conn: sa.Connection, of: Run) -> list[int]:
     if of.ended_at is None:
         return []
     later = reading(
-        sa.select(run.c.id, run.c.retry_of)
+        sa.select(run.c.id, run.c.retry_of, run.c.fire_id)
         .where(run.c.job_id == of.job_id, run.c.scheduled_at >= of.ended_at)
         .order_by(run.c.scheduled_at, run.c.id)
         .limit(RETRIES_WITHIN),
         run,
         "ix_run_of_job",
     ).subquery()
-    rows = conn.execute(sa.select(later.c.id).where(later.c.retry_of == of.id))
+    rows = conn.execute(
+        sa.select(later.c.id).where(later.c.retry_of == of.id, later.c.fire_id.is_(None))
+    )
     return sorted(rows.scalars())
 
 
@@ -268,7 +320,7 @@ def _select_items(*, without: Sequence[str]) -> sa.Select[Any]:
         )
         .join(job, job.c.id == run.c.job_id)
         .join(executor, executor.c.id == run.c.executor_id)
-        .outerjoin(node, node.c.id == run.c.node_id)
+        .outerjoin(node, node.c.id == sa.func.coalesce(run.c.node_id, run.c.pinned_node_id))
     )
 
 

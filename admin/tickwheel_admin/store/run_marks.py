@@ -50,6 +50,8 @@ def recent_marks(
 ) -> dict[int, list[RunMark]]:
     """The newest runs of each job that were due by `until`, newest first; one statement.
 
+    Of a job that is cut into shards, whole fires only.
+
     One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
     whole history of every job to number it.
     """
@@ -76,7 +78,7 @@ def _marks_statement(dialect: str, jobs: int) -> sa.TextClause:
     columns = ", ".join(("job_id", *(column.name for column in _MARK_COLUMNS)))
     branches = (
         f"SELECT {columns} FROM (SELECT {columns} FROM run {hint}"  # noqa: S608 - names are ours
-        f" WHERE job_id = :job_{n} AND scheduled_at <= :until"
+        f" WHERE job_id = :job_{n} AND scheduled_at <= :until AND fire_id IS NULL"
         f" ORDER BY scheduled_at DESC, id DESC LIMIT :per_job) AS m{n}"
         for n in range(jobs)
     )
