@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 
 from tests.simulation.mutations import MUTATIONS
@@ -15,23 +16,28 @@ from tests.simulation.world import Options, Outcome
 def report(outcomes: Iterable[Outcome]) -> int:
     """Print failing seeds as they come, and a summary; returns how many failed."""
     began = time.monotonic()
-    seeds = fires = starts = faults = failed = 0
+    seeds = fires = starts = failed = violations = 0
+    faults: Counter[str] = Counter()
     hours = 0.0
     for outcome in outcomes:
         seeds += 1
         hours += outcome.virtual_seconds / 3600
         fires += outcome.fires
         starts += outcome.starts
-        faults += outcome.faults
+        faults.update(outcome.faults)
         if outcome.violations:
             failed += 1
+            violations += len(outcome.violations)
             print(f"seed {outcome.seed}: {len(outcome.violations)} violations")
             for violation in outcome.violations[:10]:
                 print(f"    {violation}")
     print(
         f"{seeds} seeds, {hours:.1f} virtual hours, {fires:,} fires, {starts:,} starts,"
-        f" {faults:,} faults, {failed} failed seeds, {time.monotonic() - began:.0f} s"
+        f" {faults.total():,} faults, {violations} violations in {failed} seeds,"
+        f" {time.monotonic() - began:.0f} s"
     )
+    for kind, count in sorted(faults.items()):
+        print(f"    {kind}: {count:,}")
     if failed:
         print("replay one with: python -m tests.simulation --seed N --verbose")
     return failed
@@ -67,8 +73,10 @@ def main() -> int:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         return 1 if report(simulate_all(seeds, options)) else 0
     outcome = simulate_one(arguments.seed, options)
+    if outcome.involved:
+        print("--- what was involved ---", *outcome.involved, sep="\n")
     if arguments.verbose:
-        print("\n".join(outcome.history))
+        print("--- the whole history ---", *outcome.history, sep="\n")
     return 1 if report([outcome]) else 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from tests.simulation.database import SimDatabase
@@ -14,14 +15,18 @@ from tests.simulation.history import History
 THRESHOLD_MS = 5_000  # what could not be planned by then is a misfire
 AHEAD_MS = 2_000  # fires are planned this long before their instant
 MINUTE_MS = 60_000
+MOST_COUNTED = 1_001  # stands for "more than a thousand" in a summary
+MOST_CAUGHT_UP = 1_000  # missed fires that are made up for unless the trigger says less
 
 
 @dataclass(slots=True, kw_only=True)
 class _Period:
     """A time during which a trigger was active and did not change."""
 
+    since: int  # seq of the change that began it
     after: int  # exclusive
     until: int | None = None  # inclusive; None: to the end
+    before: int | None = None  # seq of the change that ended it
     spec: dict[str, Any]
     ended_by_deletion: bool = False  # what was overdue then need not be there
 
@@ -34,30 +39,72 @@ class _Trigger:
     periods: list[_Period] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fire:
+    """A run of a trigger, and when it was made and taken up: by order, for clocks are set."""
+
+    row: Any
+    added: int  # seq
+    taken: float  # seq of its claim or end; infinite while it waits
+
+    def stood_at(self, seq: int) -> bool:
+        """Whether an edit then found it taken up or ended already."""
+        return self.added < seq and self.taken < seq
+
+
 def check_fires(database: SimDatabase, history: History) -> None:
     """Compare the ledger with every trigger's schedule and edits."""
-    fires: defaultdict[int, list[Any]] = defaultdict(list)
-    for row in database.rows("SELECT * FROM run WHERE trigger_id IS NOT NULL ORDER BY id"):
-        fires[row.trigger_id].append(row)
-    triggers = _triggers(database, fires)
-    edits = _edits(database)
+    fires, taken_back = _fires(database)
+    triggers = _triggers(database, fires, history)
+    edits: defaultdict[int, list[int]] = defaultdict(list)
+    for row in database.rows("SELECT job_id, seq FROM sim_change WHERE what = 'job'"):
+        edits[row.job_id].append(row.seq)
     for trigger_id in fires.keys() - triggers.keys():
         history.violation(f"G2: fires of trigger {trigger_id}, which there never was")
     for trigger in triggers.values():
-        rows = fires[trigger.id]
-        _check_instants(trigger, rows, history, now=database.now())
-        for row in rows:
-            _check_policy(trigger, row, rows, history)
-            revision = 1 + sum(1 for at in edits[trigger.job_id] if at < row.scheduled_at)
-            undone = any(_was_undone(row, at) for at in edits[trigger.job_id])
-            if row.job_revision != revision and not undone:
+        own = fires[trigger.id]
+        excused = taken_back[trigger.id] if database.went_back else set()
+        _check_instants(trigger, own, excused, history, now=database.now())
+        for fire in own:
+            _check_policy(trigger, fire, own, history)
+            revision = 1 + sum(1 for seq in edits[trigger.job_id] if seq < fire.added)
+            if fire.row.job_revision != revision:
                 history.violation(
-                    f"G11: run {row.id} for {row.scheduled_at} has revision {row.job_revision},"
-                    f" the job was at {revision}"
+                    f"G11: run {fire.row.id} for {fire.row.scheduled_at} has revision"
+                    f" {fire.row.job_revision}, the job was at {revision}"
                 )
 
 
-def _triggers(database: SimDatabase, fires: Mapping[int, Sequence[Any]]) -> dict[int, _Trigger]:
+def _fires(
+    database: SimDatabase,
+) -> tuple[defaultdict[int, list[_Fire]], defaultdict[int, set[int]]]:
+    """The fires of each trigger, and the instants of those that edits took back."""
+    added: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    taken_back: defaultdict[int, set[int]] = defaultdict(set)
+    for row in database.rows(
+        "SELECT seq, what, id, trigger_id, scheduled_at, state, attempt FROM sim_change"
+        " WHERE what IN ('run+', 'run', 'run-') ORDER BY seq"
+    ):
+        if row.what == "run+":
+            added[row.id] = row.seq
+        if row.what == "run-":
+            taken_back[row.trigger_id].add(row.scheduled_at)
+        elif row.state != "queued" or row.attempt:
+            taken.setdefault(row.id, row.seq)
+    fires: defaultdict[int, list[_Fire]] = defaultdict(list)
+    for row in database.rows(
+        "SELECT * FROM run WHERE trigger_id IS NOT NULL AND fire_id IS NULL ORDER BY id"
+    ):
+        fires[row.trigger_id].append(
+            _Fire(row=row, added=added[row.id], taken=taken.get(row.id, inf))
+        )
+    return fires, taken_back
+
+
+def _triggers(
+    database: SimDatabase, fires: Mapping[int, list[_Fire]], history: History
+) -> dict[int, _Trigger]:
     deleted = {
         (row.job_id, row.at)
         for row in database.rows("SELECT job_id, at FROM sim_change WHERE what = 'job-'")
@@ -67,49 +114,50 @@ def _triggers(database: SimDatabase, fires: Mapping[int, Sequence[Any]]) -> dict
         trigger = triggers.setdefault(
             row.id, _Trigger(id=row.id, job_id=row.job_id, created_at=row.at)
         )
-        if trigger.periods and trigger.periods[-1].until is None:
+        by_deletion = (row.job_id, row.at) in deleted
+        ahead = [
+            fire
+            for fire in fires[row.id]
+            if fire.added < row.seq and fire.row.scheduled_at > row.at
+        ]
+        if trigger.periods and trigger.periods[-1].before is None:
             trigger.periods[-1].until = row.at
-            trigger.periods[-1].ended_by_deletion = (row.job_id, row.at) in deleted
+            trigger.periods[-1].before = row.seq
+            trigger.periods[-1].ended_by_deletion = by_deletion
+        for fire in ahead:
+            if not fire.stood_at(row.seq) and not by_deletion:
+                history.violation(
+                    f"G11: run {fire.row.id} of trigger {row.id} was planned ahead for"
+                    f" {fire.row.scheduled_at} and was left by an edit at {row.at}"
+                )
         if row.what != "trigger-" and row.next_fire_at is not None:
-            # What somebody cancelled before its instant stays, and planning goes on after it.
-            standing = [each.scheduled_at for each in fires[row.id] if _was_undone(each, row.at)]
-            after = max([row.at, *standing])
-            trigger.periods.append(_Period(after=after, spec=json.loads(row.spec)))
+            # What somebody cancelled before its instant stays, and planning goes on after it; so
+            # does what was run before the clock was set back.
+            after = max([row.at, *(fire.row.scheduled_at for fire in ahead)])
+            trigger.periods.append(_Period(since=row.seq, after=after, spec=json.loads(row.spec)))
     return triggers
 
 
-def _was_undone(row: Any, at: int) -> bool:
-    """Whether the run was planned ahead and had been cancelled before its instant by then."""
-    return (
-        row.state == "cancelled"
-        and row.attempt == 0
-        and row.created_at <= row.ended_at <= at < row.scheduled_at
-    )
-
-
-def _edits(database: SimDatabase) -> defaultdict[int, list[int]]:
-    edits: defaultdict[int, list[int]] = defaultdict(list)
-    for row in database.rows("SELECT job_id, at FROM sim_change WHERE what = 'job'"):
-        edits[row.job_id].append(row.at)
-    return edits
-
-
-def _check_instants(trigger: _Trigger, rows: list[Any], history: History, *, now: int) -> None:
+def _check_instants(
+    trigger: _Trigger, fires: list[_Fire], excused: set[int], history: History, *, now: int
+) -> None:
     due: set[int] = set()
-    possible: set[int] = set()
+    possible: set[int] = set(excused)
     for period in trigger.periods:
         until = now if period.until is None else period.until
         instants = set(_instants(trigger, period.spec, after=period.after, until=until))
+        standing = [] if period.before is None else [f for f in fires if f.added < period.before]
+        possible |= {fire.row.scheduled_at for fire in standing}
         if period.ended_by_deletion:
             # What was planned ahead was cancelled, and what was not planned any more is not due.
-            planned = [row.scheduled_at for row in rows if row.scheduled_at <= until]
+            planned = [f.row.scheduled_at for f in fires if f.row.scheduled_at <= until]
             due |= {instant for instant in instants if instant <= max(planned, default=0)}
             ahead = until + AHEAD_MS
             possible |= set(_instants(trigger, period.spec, after=period.after, until=ahead))
         else:
             due |= instants
-            possible |= {row.scheduled_at for row in rows if _was_undone(row, until)}
-    told = Counter(instant for row in rows for instant in _told_by(trigger, row, history))
+    due -= excused
+    told = Counter(instant for fire in fires for instant in _told_by(trigger, fire, history))
     for instant in sorted(due | told.keys()):
         if instant in due and told[instant] == 0:
             history.violation(f"G1: trigger {trigger.id} has no run for {instant}")
@@ -119,47 +167,52 @@ def _check_instants(trigger: _Trigger, rows: list[Any], history: History, *, now
             history.violation(f"G2: trigger {trigger.id} had no reason to fire at {instant}")
 
 
-def _told_by(trigger: _Trigger, row: Any, history: History) -> Iterable[int]:
+def _is_summary(row: Any) -> bool:
+    """Whether it only tells of missed fires that nobody makes up for."""
+    return row.state == "skipped" and row.reason == "misfire"
+
+
+def _told_by(trigger: _Trigger, fire: _Fire, history: History) -> Iterable[int]:
     """The instants that a row of the ledger accounts for."""
-    if row.state != "skipped":
+    row = fire.row
+    if not _is_summary(row):
         return [row.scheduled_at]
     summary = json.loads(row.message)
-    spec = _spec_at(trigger, summary["from"])
+    spec = _spec_of(trigger, fire)
     instants = list(_instants(trigger, spec, after=summary["from"] - 1, until=summary["to"]))
-    if len(instants) != summary["missed"] or row.scheduled_at != summary["to"]:
+    count = min(len(instants), MOST_COUNTED)
+    if count != summary["missed"] or row.scheduled_at != summary["to"]:
         history.violation(f"G9: run {row.id} tells of {summary}; missed were {instants}")
     return instants
 
 
-def _check_policy(trigger: _Trigger, row: Any, rows: list[Any], history: History) -> None:
+def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: History) -> None:
+    row, spec = fire.row, _spec_of(trigger, fire)
+    threshold = spec.get("misfire_threshold_ms", THRESHOLD_MS)
     late_ms = row.created_at - row.scheduled_at
     if row.origin == "schedule":
-        if late_ms > THRESHOLD_MS:
+        if late_ms > threshold:
             history.violation(f"G9: run {row.id} was planned {late_ms} ms late and is no misfire")
         return
-    if late_ms <= THRESHOLD_MS:
+    if late_ms <= threshold:
         history.violation(f"G9: run {row.id} is a misfire, planned only {late_ms} ms late")
-    policy = _spec_at(trigger, row.scheduled_at)["misfire"]
-    is_summary = row.state == "skipped"
-    if policy == "skip" and not is_summary:
-        history.violation(f"G9: run {row.id} makes up for a fire that was to be skipped")
-    if policy == "fire_all" and is_summary:
-        history.violation(f"G9: run {row.id} skips fires that were all to be made up for")
-    if policy == "fire_once":
-        together = [
-            other
-            for other in rows
-            if other.origin == "misfire"
-            and other.state != "skipped"
-            and other.created_at == row.created_at
-        ]
-        if len(together) != 1 or row.scheduled_at > together[0].scheduled_at:
-            history.violation(f"G9: run {row.id}: not one run for the latest missed fire")
+    together = [
+        other.row
+        for other in fires
+        if other.row.origin == "misfire" and other.row.created_at == row.created_at
+    ]
+    made_up = sorted(other.scheduled_at for other in together if not _is_summary(other))
+    most = {"skip": 0, "fire_once": 1, "fire_all": spec.get("catch_up_limit", MOST_CAUGHT_UP)}
+    limit = most[spec["misfire"]]
+    if len(made_up) > limit:
+        history.violation(f"G9: run {row.id}: {len(made_up)} missed fires are made up for at once")
+    if _is_summary(row) and (len(made_up) < limit or (made_up and row.scheduled_at > made_up[0])):
+        history.violation(f"G9: run {row.id} skips what was to be made up for")
 
 
-def _spec_at(trigger: _Trigger, instant: int) -> dict[str, Any]:
+def _spec_of(trigger: _Trigger, fire: _Fire) -> dict[str, Any]:
     for period in trigger.periods:
-        if instant > period.after and (period.until is None or instant <= period.until):
+        if fire.added > period.since and (period.before is None or fire.added < period.before):
             return period.spec
     return trigger.periods[-1].spec
 

@@ -135,7 +135,7 @@ def _check_starts(journal: Journal, ledger: Mapping[int, _Attempts], history: Hi
             history.violation(f"G7: attempt {run_id}/{attempt} started and is no try")
     for start in journal.starts:
         attempts = ledger.get(start.run)
-        if attempts is not None and start.at < attempts.run.scheduled_at:
+        if attempts is not None and start.latest_at < attempts.run.scheduled_at:
             history.violation(f"run {start.run} started before its instant")
 
 
@@ -150,7 +150,7 @@ def _check_late_starts(database: SimDatabase, journal: Journal, history: History
         for row in database.rows("SELECT * FROM sim_change WHERE what = 'lease'")
     }
     lost_at = {
-        (row.id, row.attempt): row.at
+        (row.id, row.attempt): row.vt
         for row in database.rows(
             "SELECT * FROM sim_change WHERE what = 'run' AND old_state IN ('dispatched', 'running')"
             " AND (state = 'lost' OR reason = 'retry_after_lost')"
@@ -159,9 +159,10 @@ def _check_late_starts(database: SimDatabase, journal: Journal, history: History
     }
     for start in journal.starts:
         at = lost_at.get((start.run, start.attempt))
-        if at is not None and start.at > at:
+        if at is not None and start.vt > at:
             history.violation(
-                f"attempt {start.run}/{start.attempt} started {start.at - at} ms after it was lost"
+                f"attempt {start.run}/{start.attempt} started {start.vt - at:.3f} s after"
+                " it was lost"
             )
 
 

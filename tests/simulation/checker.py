@@ -10,25 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.simulation.check_fires import check_fires
+from tests.simulation.check_nodes import check_nodes
 from tests.simulation.check_runs import check_runs
 from tests.simulation.database import SimDatabase
-from tests.simulation.disk import SimDisk
 from tests.simulation.handlers import Journal
 from tests.simulation.history import Event, History
+from tests.simulation.node_host import NodeHost
+from tests.simulation.troubles import Troubles
 from tests.simulation.workload import Request
 
 
 def check(
     database: SimDatabase,
     journal: Journal,
-    disks: Sequence[SimDisk],
+    nodes: Sequence[NodeHost],
+    admins: Sequence[str],
+    troubles: Troubles,
     requests: Sequence[Request],
     history: History,
 ) -> None:
     """Note every broken promise in the history."""
     _remember_changes(database, history)
     check_fires(database, history)
-    check_runs(database, journal, disks, history)
+    check_nodes(database, nodes, admins, troubles, history)
+    check_runs(database, journal, [node.disk for node in nodes], history)
     _check_requests(database, requests, history)
     _check_logs(database, history)
     for row in database.rows("SELECT id, name, in_use FROM node WHERE in_use <> 0"):
@@ -37,16 +42,14 @@ def check(
 
 def _remember_changes(database: SimDatabase, history: History) -> None:
     """Put the ledger's changes into the history, where they belong in time."""
-    now_ms, now = database.now(), history.now
     for row in database.rows("SELECT * FROM sim_change ORDER BY seq"):
         told = " ".join(
             f"{key}={value}"
             for key, value in row.items()
-            if value is not None and key not in ("seq", "at", "what", "id", "job_id")
+            if value is not None and key not in ("seq", "at", "vt", "what", "id", "job_id")
         )
-        at = now - (now_ms - row.at) / 1000
         what = f"{row.what} {row.id} of job {row.job_id}: {told}"
-        history.events.append(Event(row.seq, at, "ledger", what))
+        history.events.append(Event(row.seq, row.vt, "ledger", what))
 
 
 def _check_requests(database: SimDatabase, requests: Sequence[Request], history: History) -> None:

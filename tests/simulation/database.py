@@ -21,63 +21,67 @@ T = TypeVar("T")
 
 _MEMORY = """
 CREATE TABLE sim_change (
-    seq INTEGER PRIMARY KEY, at INTEGER, what TEXT, id INTEGER, job_id INTEGER,
+    seq INTEGER PRIMARY KEY, at INTEGER, vt REAL, what TEXT, id INTEGER, job_id INTEGER,
     old_state TEXT, state TEXT, old_attempt INTEGER, attempt INTEGER, tries INTEGER,
     node_id INTEGER, node_state TEXT, node_lease INTEGER, due_at INTEGER, cancel_at INTEGER,
-    reason TEXT, spec TEXT, next_fire_at INTEGER, revision INTEGER
+    reason TEXT, spec TEXT, next_fire_at INTEGER, revision INTEGER,
+    trigger_id INTEGER, scheduled_at INTEGER
 );
 CREATE TRIGGER sim_run_added AFTER INSERT ON run BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, state, attempt, tries, due_at, reason)
-    VALUES (sim_seq(), tickwheel_now(), 'run+', NEW.id, NEW.job_id, NEW.state, NEW.attempt,
-            NEW.tries, NEW.due_at, NEW.reason);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, tries, due_at, reason)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'run+', NEW.id, NEW.job_id, NEW.state,
+            NEW.attempt, NEW.tries, NEW.due_at, NEW.reason);
 END;
 CREATE TRIGGER sim_run_changed AFTER UPDATE ON run
 WHEN OLD.state IS NOT NEW.state OR OLD.attempt IS NOT NEW.attempt OR OLD.due_at IS NOT NEW.due_at
      OR OLD.cancel_requested_at IS NOT NEW.cancel_requested_at
 BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, old_state, state, old_attempt, attempt,
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, old_state, state, old_attempt, attempt,
                             tries, node_id, node_state, node_lease, due_at, cancel_at, reason)
-    SELECT sim_seq(), tickwheel_now(), 'run', NEW.id, NEW.job_id, OLD.state, NEW.state,
+    SELECT sim_seq(), tickwheel_now(), sim_time(), 'run', NEW.id, NEW.job_id, OLD.state, NEW.state,
            OLD.attempt, NEW.attempt, NEW.tries, NEW.node_id,
            (SELECT state FROM node WHERE id = NEW.node_id),
            (SELECT lease_expires_at FROM node WHERE id = NEW.node_id),
            OLD.due_at, OLD.cancel_requested_at, NEW.reason;
 END;
 CREATE TRIGGER sim_run_removed AFTER DELETE ON run BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, state, attempt)
-    VALUES (sim_seq(), tickwheel_now(), 'run-', OLD.id, OLD.job_id, OLD.state, OLD.attempt);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, trigger_id,
+                            scheduled_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'run-', OLD.id, OLD.job_id, OLD.state,
+            OLD.attempt, OLD.trigger_id, OLD.scheduled_at);
 END;
 CREATE TRIGGER sim_trigger_added AFTER INSERT ON "trigger" BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, state, spec, next_fire_at)
-    VALUES (sim_seq(), tickwheel_now(), 'trigger+', NEW.id, NEW.job_id, NEW.state, NEW.spec,
-            NEW.next_fire_at);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, spec, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'trigger+', NEW.id, NEW.job_id, NEW.state,
+            NEW.spec, NEW.next_fire_at);
 END;
 CREATE TRIGGER sim_trigger_edited AFTER UPDATE ON "trigger" WHEN OLD.version <> NEW.version BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, state, spec, next_fire_at)
-    VALUES (sim_seq(), tickwheel_now(), 'trigger', NEW.id, NEW.job_id, NEW.state, NEW.spec,
-            NEW.next_fire_at);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, spec, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'trigger', NEW.id, NEW.job_id, NEW.state,
+            NEW.spec, NEW.next_fire_at);
 END;
 CREATE TRIGGER sim_trigger_removed AFTER DELETE ON "trigger" BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id)
-    VALUES (sim_seq(), tickwheel_now(), 'trigger-', OLD.id, OLD.job_id);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'trigger-', OLD.id, OLD.job_id);
 END;
 CREATE TRIGGER sim_job_revised AFTER UPDATE ON job WHEN OLD.revision <> NEW.revision BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id, revision)
-    VALUES (sim_seq(), tickwheel_now(), 'job', NEW.id, NEW.id, NEW.revision);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, revision)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'job', NEW.id, NEW.id, NEW.revision);
 END;
 CREATE TRIGGER sim_job_deleted AFTER UPDATE ON job WHEN OLD.deleted_at <> NEW.deleted_at BEGIN
-    INSERT INTO sim_change (seq, at, what, id, job_id)
-    VALUES (sim_seq(), tickwheel_now(), 'job-', NEW.id, NEW.id);
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'job-', NEW.id, NEW.id);
 END;
 CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state BEGIN
-    INSERT INTO sim_change (seq, at, what, id, old_state, state, node_lease)
-    VALUES (sim_seq(), tickwheel_now(), 'node', NEW.id, OLD.state, NEW.state,
+    INSERT INTO sim_change (seq, at, vt, what, id, old_state, state, node_lease)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'node', NEW.id, OLD.state, NEW.state,
             OLD.lease_expires_at);
 END;
 CREATE TRIGGER sim_lease_shortened AFTER UPDATE ON node
 WHEN NEW.lease_expires_at < OLD.lease_expires_at BEGIN
-    INSERT INTO sim_change (seq, at, what, id, state, node_lease)
-    VALUES (sim_seq(), tickwheel_now(), 'lease', NEW.id, NEW.state, NEW.lease_expires_at);
+    INSERT INTO sim_change (seq, at, vt, what, id, state, node_lease)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'lease', NEW.id, NEW.state,
+            NEW.lease_expires_at);
 END;
 """
 
@@ -92,13 +96,17 @@ class SimDatabase:
     """One file that is used for one simulation after the other: SQL is compiled only once."""
 
     def __init__(self, directory: Path) -> None:
+        self.directory = directory  # for everything that a simulation puts on a disk
         self._clock: Callable[[], int] = lambda: 0
+        self._offset_ms = 0  # of its clock; somebody or something sets it
+        self.latest_ms = 0  # the furthest that its clock ever was
+        self.went_back = False  # whether it was ever set back
         self._history: History | None = None
         self._idle_seq = 0
         self.is_down = False
         self.is_slow = False
         url = f"sqlite:///{directory / 'simulation.db'}"
-        engine = create_engine(url, connections=1, clock=lambda: self._clock())
+        engine = create_engine(url, connections=1, clock=self.now)
 
         @event.listens_for(engine, "connect")
         def hurry(connection: sqlite3.Connection, _record: object) -> None:
@@ -107,6 +115,7 @@ class SimDatabase:
             connection.execute("PRAGMA synchronous=OFF")
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             connection.create_function("sim_seq", 0, self._next_seq)
+            connection.create_function("sim_time", 0, self._virtual_time)
 
         self.engine = engine
         self._conn = engine.connect()
@@ -120,6 +129,8 @@ class SimDatabase:
         self._history = None
         self.is_down = self.is_slow = False
         self._clock = clock
+        self._offset_ms = self.latest_ms = 0
+        self.went_back = False
         for table in metadata.tables.values():
             self._raw.execute(f'DELETE FROM "{table.name}"')
         self._raw.execute("DELETE FROM sim_change")
@@ -127,7 +138,26 @@ class SimDatabase:
 
     def now(self) -> int:
         """The database's time, epoch ms."""
-        return self._clock()
+        now = self._clock() + self._offset_ms
+        self.latest_ms = max(self.latest_ms, now)
+        return now
+
+    def latest(self) -> int:
+        """The latest that its clock ever was."""
+        self.now()
+        return self.latest_ms
+
+    def step_clock(self, ms: int) -> None:
+        """Set the database's clock forward or back."""
+        self.now()
+        self._offset_ms += ms
+        self.went_back = self.went_back or ms < 0
+
+    def catch_up(self) -> int:
+        """Set the clock to where it would be had it never gone back; returns the step in ms."""
+        step = max(0, self.latest_ms - self.now())
+        self._offset_ms += step
+        return step
 
     def transact(self, work: Callable[..., T], *args: Any, commit: bool, **kwargs: Any) -> T:
         """Do the work in one transaction; commit it, or roll it back as if it had failed."""
@@ -155,6 +185,9 @@ class SimDatabase:
     def close(self) -> None:
         self._conn.close()
         self.engine.dispose()
+
+    def _virtual_time(self) -> float:
+        return 0.0 if self._history is None else self._history.now
 
     def _next_seq(self) -> int:
         if self._history is None:  # between two simulations

@@ -1,96 +1,182 @@
-"""The disk under a node's spool: it outlives processes, and sometimes it does not work."""
+"""The disk under a node's spool: the SDK's own spool on real files, in virtual time.
+
+The disk outlives processes. Sometimes it is full, and what was being written when a process died
+may be there, or not, or in part.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import errno
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from pathlib import Path
 from random import Random
+from typing import Any
+
+import msgspec
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process, SimLoop
-from tickwheel_executor.errors import SpoolError
+from tickwheel_executor import spool_record
+from tickwheel_executor.file_spool import FileSpool
 from tickwheel_shared.protocol import Result
 
 Key = tuple[int, int]  # run, attempt
 
-
-@dataclass(slots=True)
-class _Entry:
-    result: Result
-    owner: SimSpool  # whose directory it is in
+_decoder = msgspec.json.Decoder(Result)
 
 
 class SimDisk:
     """One spool directory; nodes of one machine may share it."""
 
-    def __init__(self, loop: SimLoop, random: Random, history: History) -> None:
+    def __init__(self, directory: Path, loop: SimLoop, random: Random, history: History) -> None:
+        self.directory = directory
         self.loop = loop
         self.random = random
         self.history = history
         self.is_full = False
         self.was_full = False  # at some time: then results may have been sent unsafe
-        self.entries: dict[Key, _Entry] = {}
+        self.torn = 0  # writes of which a crash left a part
         self.ever: dict[Key, Result] = {}  # all that was ever confirmed as safe
+        self._spools: list[SimSpool] = []
+
+    def spool(self, process: Process) -> SimSpool:
+        """The spool of a new process."""
+        spool = SimSpool(self, process)
+        self._spools = [each for each in self._spools if not each.is_released]
+        self._spools.append(spool)
+        return spool
+
+    def died(self, process: Process) -> None:
+        """The system closes the files of a process that is no more."""
+        for spool in self._spools:
+            if spool.process is process:
+                spool.crash()
+
+    def pending(self) -> list[Key]:
+        """What is on it and not yet delivered."""
+        known = [spool for spool in self._spools if not spool.is_released]
+        keys = {key for spool in known for key in spool.undelivered}
+        homes = {name for spool in known for name in spool.homes}
+        for path in sorted(self.directory.glob("*/*.results")):
+            if path.parent.name not in homes:
+                results = map(_decoder.decode, spool_record.unpack(path.read_bytes()))
+                keys |= {(result.run, result.attempt) for result in results}
+        return sorted(keys)
+
+    def sync(self, _file: int) -> None:
+        """What `fsync` does here."""
+        if self.is_full:
+            self.was_full = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def delay(self) -> float:
+        return self.random.uniform(0.0005, 0.01)
 
 
-class SimSpool:
-    """The SDK's Spool for one process."""
+class SimSpool(FileSpool):
+    """The SDK's spool for one simulated process."""
 
     def __init__(self, disk: SimDisk, process: Process) -> None:
-        self._disk = disk
-        self._process = process
-        self._is_closed = False
+        key = f"{disk.random.getrandbits(128):032x}"
+        super().__init__(disk.directory, key, fsync=disk.sync, segment_bytes=4096)
+        self.process = process
+        self.is_released = False
+        self._place = disk
+        self._disk: Any = _DiskThread(disk, self)
+        self._confirmed = 0  # bytes of the segment that are known to be safe
 
     @property
-    def is_abandoned(self) -> bool:
-        """Whether another process may take over what is in it."""
-        return self._is_closed or self._process.is_dead
+    def homes(self) -> list[str]:
+        """Directories it holds the locks of."""
+        return list(self._homes)
 
-    async def open(self) -> None:
-        await self._work()
+    @property
+    def undelivered(self) -> list[Key]:
+        """Results without a receipt."""
+        removed = set(self._removed)
+        return [claim[:2] for claim in self._by_claim if claim not in removed]
 
     async def adopt(self) -> list[Result]:
-        await self._work()
-        adopted = []
-        for entry in self._disk.entries.values():
-            if entry.owner is not self and entry.owner.is_abandoned:
-                entry.owner = self
-                adopted.append(entry.result)
-                self._disk.ever[entry.result.run, entry.result.attempt] = entry.result
+        adopted = await super().adopt()
+        for result in adopted:
+            self._place.ever[result.run, result.attempt] = result
         if adopted:
             keys = " ".join(f"{result.run}/{result.attempt}" for result in adopted)
-            self._disk.history.note(self._process.name, f"adopts {keys}")
+            self._place.history.note(self.process.name, f"adopts {keys}")
         return adopted
 
     async def write(self, results: Sequence[Result]) -> None:
-        await self._work()
-        # Written, but nobody has been told: a crash in here may leave it or not.
-        unsure = [result for result in results if self._disk.random.random() < 0.5]
-        self._put(unsure)
-        await self._work()
-        self._put(results)
+        await super().write(results)
+        self._confirmed = self._active_size
         for result in results:
-            self._disk.ever[result.run, result.attempt] = result
-            self._disk.history.note(
-                self._process.name, f"spooled {result.run}/{result.attempt} {result.outcome}"
+            self._place.ever[result.run, result.attempt] = result
+            self._place.history.note(
+                self.process.name, f"spooled {result.run}/{result.attempt} {result.outcome}"
             )
 
-    def remove(self, run: int, attempt: int) -> None:
-        # The disk gets to it later, and not at all when the process dies before.
-        asyncio.get_running_loop().call_later(
-            self._disk.random.uniform(0, 0.5), self._disk.entries.pop, (run, attempt), None
-        )
+    def crash(self) -> None:
+        """As the system does it: files are closed, and an unconfirmed write is left in part."""
+        if self.is_released:
+            return
+        if self._active is not None:
+            with suppress(OSError):
+                size = os.fstat(self._active_file).st_size
+                if size > self._confirmed:
+                    left = self._place.random.randint(self._confirmed, size)
+                    os.ftruncate(self._active_file, left)
+                    self._place.torn += left not in (self._confirmed, size)
+            os.close(self._active_file)
+            self._active = None
+        for home in self._homes.values():
+            os.close(home.lock)
+        self._homes.clear()
+        self.is_released = True
 
-    async def close(self) -> None:
-        self._is_closed = True
+    def _begin_segment(self) -> Any:
+        segment = super()._begin_segment()
+        self._confirmed = 0
+        return segment
 
-    def _put(self, results: Sequence[Result]) -> None:
-        for result in results:
-            self._disk.entries[result.run, result.attempt] = _Entry(result, self)
+    def _close(self) -> None:
+        super()._close()
+        self.is_released = True
 
-    async def _work(self) -> None:
-        await asyncio.sleep(self._disk.random.uniform(0.0005, 0.01))
-        if self._disk.is_full:
-            self._disk.was_full = True
-            raise SpoolError("no space left on device")
+
+class _DiskThread(Executor):
+    """Does the work of the spool's thread, in virtual time and in the steps of its process."""
+
+    def __init__(self, disk: SimDisk, spool: SimSpool) -> None:
+        self._disk = disk
+        self._spool = spool
+
+    def submit(self, work: Callable[..., Any], /, *_args: Any, **_kwargs: Any) -> Any:
+        self._disk.loop.call_later(self._disk.random.uniform(0, 0.5), self._do_unless_over, work)
+        return None
+
+    async def later(self, work: Callable[[], Any]) -> Any:
+        """Do the work after a while; the process learns of it after another one."""
+        await asyncio.sleep(self._disk.delay())
+        answer = self._do(work)
+        # Done, but nobody knows yet: a crash in here may leave it or not.
+        await asyncio.sleep(self._disk.delay())
+        return answer
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        pass
+
+    def _do(self, work: Callable[[], Any]) -> Any:
+        if self._is_over:
+            raise asyncio.CancelledError
+        return work()
+
+    def _do_unless_over(self, work: Callable[[], Any]) -> None:
+        if not self._is_over:
+            work()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._disk.history.closed or self._spool.is_released

@@ -25,15 +25,17 @@ class Start:
     run: int
     attempt: int
     process: str
-    at: int  # database time, epoch ms
+    seq: int
+    vt: float  # virtual seconds
+    latest_at: int  # the latest that the database's clock ever was by then, epoch ms
 
 
 class Journal:
     """What handlers did: kept outside of every process, so no crash takes it away."""
 
-    def __init__(self, history: History, now: Callable[[], int]) -> None:
+    def __init__(self, history: History, latest: Callable[[], int]) -> None:
         self._history = history
-        self._now = now
+        self._latest = latest
         self.starts: list[Start] = []
         self.ends: dict[tuple[int, int], str] = {}  # returned, raised or cancelled
         self._running: defaultdict[str, int] = defaultdict(int)
@@ -42,7 +44,14 @@ class Journal:
         if self._history.closed:
             return
         self.starts.append(
-            Start(run=run.id, attempt=run.attempt, process=process.name, at=self._now())
+            Start(
+                run=run.id,
+                attempt=run.attempt,
+                process=process.name,
+                seq=self._history.next_seq(),
+                vt=self._history.now,
+                latest_at=self._latest(),
+            )
         )
         self._running[process.name] += 1
         if self._running[process.name] > slots:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,38 @@ class History:
             self.violations.append(what)
             self.note("CHECK", f"VIOLATION {what}")
 
+    def told(self) -> list[str]:
+        """All of it, for people."""
+        return [str(event) for event in self._in_order()]
+
+    def told_of_violations(self) -> list[str]:
+        """What happened to the runs, triggers and jobs that the violations name."""
+        names = set(chain.from_iterable(map(_named, self.violations)))
+        runs = {number for kind, number in names if kind == "run"}
+        wanted = [re.compile(rf"\b{kind}[ _](?:id=)?{number}\b") for kind, number in sorted(names)]
+        wanted += [re.compile(rf"(?<![\d.]){number}/\d") for number in sorted(runs)]
+        return [
+            str(event)
+            for event in self._in_order()
+            if event.who == "CHECK"
+            or (names and any(each.search(event.what) for each in wanted))
+            or (names and event.who == "chaos")
+        ]
+
+    def _in_order(self) -> list[Event]:
+        return sorted(self.events, key=lambda event: event.seq)
+
     def digest(self) -> str:
         """Equal for equal histories."""
         whole = hashlib.sha256()
-        for event in sorted(self.events, key=lambda event: event.seq):
+        for event in self._in_order():
             whole.update(f"{event.seq} {event.at!r} {event.who} {event.what}\n".encode())
         return whole.hexdigest()
+
+
+def _named(violation: str) -> Iterator[tuple[str, int]]:
+    """What a violation is about: (kind, id)."""
+    for kind, number in re.findall(r"\b(run|trigger|job|fire) (\d+)", violation):
+        yield kind, int(number)
+    for number in re.findall(r"\b(\d+)/\d+\b|\((\d+), \d+\)", violation):
+        yield "run", int("".join(number))

@@ -16,12 +16,13 @@ from tickwheel_admin.engine import claim, recording, sweeper
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers
 from tickwheel_admin.store.tables import run as run_table
-from tickwheel_executor import delivery, links, node
+from tickwheel_executor import answers, delivery, links
+from tickwheel_executor.keys import claim_of
 
 
 def node_forgets_what_it_has_met() -> None:
     """G2: a node starts what it is sent, whether it has met the attempt or not."""
-    node.Node._answer_known = lambda self, link, message: False  # type: ignore[method-assign]
+    answers.Answers.answer_known = lambda self, link, message: False  # type: ignore[method-assign]
 
 
 def any_token_proves() -> None:
@@ -119,8 +120,8 @@ def spool_is_cleared_before_the_receipt() -> None:
     def send(self: Any, pending: Any, link: Any) -> None:
         original(self, pending, link)
         if link is not None:
-            self._spool.remove(pending.result.run, pending.result.attempt)
-            self._pending.pop((pending.result.run, pending.result.attempt), None)
+            self._spool.remove(pending.result)
+            self._take(claim_of(pending.result))
 
     delivery.ResultDelivery._send = send  # type: ignore[method-assign]
 
@@ -196,7 +197,10 @@ def receipts_before_the_commit() -> None:
                 self.send(
                     [
                         ResultReceipt(
-                            run=message.run, attempt=message.attempt, receipt=Receipt.RECORDED
+                            run=message.run,
+                            attempt=message.attempt,
+                            token=message.token,
+                            receipt=Receipt.RECORDED,
                         )
                     ]
                 )
@@ -207,9 +211,9 @@ def receipts_before_the_commit() -> None:
 
 def edits_leave_fires_that_are_planned() -> None:
     """G11: what was planned ahead under the old version stays."""
-    from tickwheel_admin.services import job_edits
+    from tickwheel_admin.services import settling
 
-    job_edits.jobs.delete_unclaimed_fires = lambda conn, trigger_id, *, after: 0
+    settling.job_triggers.delete_unclaimed_fires = lambda conn, trigger_id, *, after: 0
 
 
 def cancel_is_told_once() -> None:

@@ -133,10 +133,12 @@ class Pipe:
         self.node_end.peer, self.admin_end.peer = self.admin_end, self.node_end
         self.answer: asyncio.Future[Exception | None] = network.loop.create_future()
         self._held: list[tuple[End, bytes | None]] = []
+        self._stalled: list[End] = []  # a proxy keeps what these send
+        self._late: list[tuple[End, bytes | None]] = []
 
     @property
     def is_over(self) -> bool:
-        return self.node_end.closed and self.admin_end.closed
+        return self.node_end.closed and self.admin_end.closed and not self._late
 
     def respond(self, refusal: Exception | None) -> None:
         """Tell the node whether the admin takes the connection."""
@@ -148,6 +150,10 @@ class Pipe:
 
     def carry(self, sender: End, frame: bytes | None) -> None:
         """A frame has crossed the network, unless something has happened to it."""
+        if sender in self._stalled:
+            # Whoever sent it may be gone meanwhile, and connected anew: the proxy has it still.
+            self._late.append((sender, frame))
+            return
         if self.is_broken or (sender.is_reset and frame is not None):
             return
         if self.route in self.network.cut:
@@ -160,6 +166,20 @@ class Pipe:
         held, self._held = self._held, []
         for sender, frame in held:
             self.carry(sender, frame)
+
+    def stall(self, sender: End) -> None:
+        """Let a proxy keep what one end sends; it answers the other end's pings meanwhile."""
+        if sender not in self._stalled:
+            self._stalled.append(sender)
+
+    def unstall(self) -> None:
+        """The proxy delivers what it kept, to whom still listens."""
+        self._stalled.clear()
+        late, self._late = self._late, []
+        for sender, frame in late:
+            if self.is_broken:
+                return
+            sender.peer.arrive(frame)
 
     def break_off(self, node_notices: float, admin_notices: float) -> None:
         """Break; each end finds out after its own time."""
@@ -273,6 +293,14 @@ class Network:
         for pipe in self._pipes:
             if pipe.route == route:
                 pipe.restore()
+
+    def pipes_of(self, route: Route) -> list[Pipe]:
+        """Open connections on a route."""
+        return [pipe for pipe in self.open_pipes() if pipe.route == route]
+
+    def unstall_all(self) -> None:
+        for pipe in self._pipes:
+            pipe.unstall()
 
     def open_pipes(self) -> list[Pipe]:
         return [pipe for pipe in self._pipes if not pipe.is_over and not pipe.is_broken]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.simulation.disk import SimDisk, SimSpool
+from tests.simulation.disk import SimDisk
 from tests.simulation.handlers import Journal, make_handlers
 from tests.simulation.history import History
 from tests.simulation.network import End, Network
 from tests.simulation.scheduler import Process, SimLoop
+from tests.simulation.troubles import Troubles
 from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.node import Node
 from tickwheel_executor.settings import NodeSettings
@@ -34,6 +35,7 @@ class NodeHost:
         history: History,
         seed: int,
         now: Callable[[], int],
+        troubles: Troubles,
     ) -> None:
         self.name = name
         self.executor = executor
@@ -51,7 +53,9 @@ class NodeHost:
         self._history = history
         self._seed = seed
         self._now = now
+        self._troubles = troubles
         self._starts = 0
+        self.processes: dict[str, Process] = {}  # by node key, all that there ever were
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
 
     @property
@@ -65,6 +69,8 @@ class NodeHost:
         self._starts += 1
         self.process = Process(self._loop, f"{self.name}.{self._starts}")
         self.process.on_fuse = self.kill
+        self.process.on_death = self.disk.died
+        self._troubles.end_of(node=self.name)
         self.is_ready = False
         self._history.note(self.process.name, "starts")
         self.process.spawn(self._main(self.process), name="node")
@@ -74,6 +80,7 @@ class NodeHost:
         if self.process.is_dead:
             return
         self._history.note(self.process.name, "vanishes" if vanished else "is killed")
+        self._troubles.begin(node=self.name)
         self.process.kill()
         self.is_ready = False
         self._network.died(self.process, vanished=vanished)
@@ -81,6 +88,7 @@ class NodeHost:
     def stop(self, grace_seconds: float) -> None:
         """As SIGTERM."""
         if self.is_up:
+            self._troubles.begin(node=self.name)
             self._history.note(self.process.name, f"is asked to stop within {grace_seconds:.1f} s")
             self.is_ready = False
             self.process.spawn(self._stop(self.process, grace_seconds), name="stop")
@@ -88,12 +96,14 @@ class NodeHost:
     def freeze(self) -> None:
         if not self.process.is_dead:
             self._history.note(self.process.name, "freezes")
+            self._troubles.begin(node=self.name)
             self.process.freeze()
             self._network.froze(self.process)
 
     def thaw(self) -> None:
         if not self.process.is_dead:
             self._history.note(self.process.name, "thaws")
+            self._troubles.end_of(node=self.name)
             self.process.thaw()
 
     async def _main(self, process: Process) -> None:
@@ -110,10 +120,11 @@ class NodeHost:
             ),
             make_handlers(self._journal, process, seed=self._seed, slots=self.slots),
             connect=connect,
-            spool=SimSpool(self.disk, process),
+            spool=self.disk.spool(process),
             clock=lambda: self._now() + self._clock_is_off_by,
             random=self._random,
         )
+        self.processes[self.node.key] = process
         try:
             await self.node.start()
         except SpoolError:

@@ -39,6 +39,8 @@ class Process:
         self.life = Life.RUNNING
         self.fuse: int | None = None  # steps until `on_fuse` is called
         self.on_fuse: Callable[[], None] | None = None
+        self.on_death: Callable[[Process], None] | None = None
+        self.died_at: float | None = None  # virtual seconds
         self.freezes = 0
         self._loop = loop
         self._context = Context()
@@ -68,8 +70,12 @@ class Process:
             self._release()
 
     def kill(self) -> None:
+        if self.life is not Life.DEAD:
+            self.died_at = self._loop.now
         self.life = Life.DEAD
         self.fuse = None
+        if self.on_death is not None:
+            self.on_death(self)
 
     def dismantle(self) -> list[asyncio.Task[Any]]:
         """Let even the dead take steps again, and cancel everything; returns what has not ended."""
@@ -134,6 +140,10 @@ class SimLoop(asyncio.BaseEventLoop):
         if process is not None:
             process.owns(task)
         return task
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """There are no threads: what poses as an executor does the work in virtual time."""
+        return self.create_task(executor.later(func, *args))
 
     def world_at(self, when: float, action: Callable[..., None], *args: Any) -> None:
         """Do something at a time, outside of every process."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tests.simulation.database import SimDatabase
 from tests.simulation.world import Options, Outcome, simulate
+
+PATIENCE_SECONDS = 60  # of processor time for one seed; they take one or two
 
 _database: SimDatabase | None = None  # of this worker process
 
@@ -65,4 +70,21 @@ def _begin(directory: str, prepare: Callable[[], None] | None) -> None:
 
 def _simulate(seed: int, options: Options) -> Outcome:
     assert _database is not None
-    return simulate(seed, _database, options)
+    with _patience(seed):
+        return simulate(seed, _database, options)
+
+
+@contextmanager
+def _patience(seed: int) -> Iterator[None]:
+    """A seed that never ends must not take the whole search with it."""
+
+    def give_up(_signal: int, _frame: object) -> NoReturn:
+        raise AssertionError(f"seed {seed} takes more than {PATIENCE_SECONDS} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

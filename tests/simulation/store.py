@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
 import sqlalchemy as sa
 
@@ -35,6 +36,7 @@ class Fault(Enum):
     CRASH_AFTER = auto()  # committed, and the admin dies before it knows
     ROLLED_BACK = auto()  # a transient error: nothing is written
     UNKNOWN_COMMIT = auto()  # committed, and the answer is lost
+    FREEZE_AFTER = auto()  # committed, and the admin freezes before it knows
 
 
 @dataclass(slots=True)
@@ -44,6 +46,16 @@ class FaultShares:
     crash: float = 0.0
     rolled_back: float = 0.0
     unknown_commit: float = 0.0
+    freeze_after_claim: float = 0.0
+    seen: Counter[str] = field(default_factory=Counter)  # what happened so far, by name
+
+
+class Host(Protocol):
+    """The machine whose process uses the store."""
+
+    def kill(self) -> None: ...
+
+    def freeze_for(self, longest: float) -> None: ...
 
 
 class _Transient(Exception):
@@ -61,14 +73,14 @@ class SimStore:
         history: History,
         shares: FaultShares,
         *,
-        crash: Callable[[], None] = lambda: None,
+        host: Host | None = None,
     ) -> None:
         self._database = database
         self._who = "world" if process is None else process.name
         self._random = random
         self._history = history
         self._shares = shares
-        self._crash_process = crash
+        self._host = host
 
     async def run(
         self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -104,8 +116,9 @@ class SimStore:
         self, work: Callable[..., T], args: Any, kwargs: Any, *, name: str, writes: bool
     ) -> T:
         await self._travel()
-        fault = self._draw(writes=writes)
+        fault = self._draw(name, writes=writes)
         if fault is not Fault.NONE:
+            self._shares.seen[f"transaction: {fault.name.lower()}"] += 1
             self._history.note(self._who, f"{name}: {fault.name.lower()}")
         if fault is Fault.CRASH_BEFORE:
             await self._crash()
@@ -117,6 +130,9 @@ class SimStore:
             self._database.check_counts(f"{self._who} ({name})")
         if fault is Fault.CRASH_AFTER:
             await self._crash()
+        if fault is Fault.FREEZE_AFTER and self._host is not None:
+            # What it claimed is still to be sent when it wakes up; by then it went elsewhere.
+            self._host.freeze_for(self._random.choice((2.0, 12.0, 40.0)))
         if fault is Fault.UNKNOWN_COMMIT:
             raise _Transient("the answer was lost")
         await self._travel()  # an outage that begins now makes it an unknown commit, too
@@ -132,14 +148,16 @@ class SimStore:
             await asyncio.sleep(self._random.uniform(0.0, 1.0))
             raise _Transient("connection refused")
 
-    def _draw(self, *, writes: bool) -> Fault:
+    def _draw(self, name: str, *, writes: bool) -> Fault:
         shares = self._shares
+        is_claim = name == "claim_queued_runs"
         number = self._random.random()
         for fault, share in (
             (Fault.CRASH_BEFORE, shares.crash / 2),
             (Fault.CRASH_AFTER, shares.crash / 2 if writes else 0.0),
             (Fault.ROLLED_BACK, shares.rolled_back),
             (Fault.UNKNOWN_COMMIT, shares.unknown_commit if writes else 0.0),
+            (Fault.FREEZE_AFTER, shares.freeze_after_claim if is_claim else 0.0),
         ):
             if number < share:
                 return fault
@@ -147,6 +165,7 @@ class SimStore:
         return Fault.NONE
 
     async def _crash(self) -> NoReturn:
-        self._crash_process()
+        assert self._host is not None
+        self._host.kill()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("the dead do not walk")

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 
 from tests.simulation.admin_host import AdminHost
+from tests.simulation.chaos import Weather
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tickwheel_admin.domain.errors import UserError
@@ -38,12 +39,18 @@ _RATES = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
 
 
 def make_jobs(
-    random: Random, *, executors: Sequence[str], slots: dict[str, int], now: int, load_seconds: int
+    random: Random,
+    *,
+    executors: Sequence[str],
+    slots: dict[str, int],
+    now: int,
+    load_seconds: int,
+    weather: Weather,
 ) -> list[tuple[str, dict[str, Any]]]:
     """(executor, job as the API takes it) for a cluster; fires cost no more than it can bear."""
     jobs: list[tuple[str, dict[str, Any]]] = []
     # Seeds differ in how busy they are; all of them stay within what a laptop simulates quickly.
-    fires_per_second = random.choice((1.0, 2.0, 3.5))
+    fires_per_second = random.choice((0.3, 0.6) if weather.is_siege else (1.0, 2.0, 3.5))
     for executor in executors:
         budget = slots[executor] * _UTILISATION
         fires = fires_per_second / len(executors)
@@ -56,6 +63,7 @@ def make_jobs(
                 cost=_COST[handler],
                 now=now,
                 load_seconds=load_seconds,
+                weather=weather,
             )
             budget -= used
             fires -= used / _COST[handler]
@@ -85,10 +93,22 @@ def _job(random: Random, name: str, handler: str) -> dict[str, Any]:
     }
 
 
+def misfires_in(weather: Weather) -> tuple[str, ...]:
+    """Policies that are fit for the weather: an hour of fast fires would be thousands of runs."""
+    few = weather.clock_step_ms > 60_000
+    return ("fire_once", "skip") if few else ("fire_once", "skip", "fire_all")
+
+
 def _triggers(
-    random: Random, *, budget: float, cost: float, now: int, load_seconds: int
+    random: Random,
+    *,
+    budget: float,
+    cost: float,
+    now: int,
+    load_seconds: int,
+    weather: Weather,
 ) -> tuple[list[dict[str, Any]], float]:
-    misfire = random.choice(("fire_once", "skip", "fire_all"))
+    misfire = random.choice(misfires_in(weather))
     triggers: list[dict[str, Any]] = []
     used = 0.0
     rate = random.choice(_RATES)
@@ -126,7 +146,9 @@ class Operators:
         history: History,
         *,
         calm: bool,
+        weather: Weather,
     ) -> None:
+        self._misfires = misfires_in(weather)
         self.requests: list[Request] = []
         self._admins = admins
         self._database = database
@@ -254,7 +276,7 @@ class Operators:
                     (0, 0.25, 1)
                 )
             if self._random.random() < 0.3:
-                trigger["misfire"] = self._random.choice(("fire_once", "skip", "fire_all"))
+                trigger["misfire"] = self._random.choice(self._misfires)
         self._history.note("operator", f"edits job {job_id}")
         await admin.jobs.update(OPERATOR, job_id, raw, revision=detail.item.job.revision)
 

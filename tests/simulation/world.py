@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-import structlog
-
 from tests.simulation import checker
 from tests.simulation.admin_host import AdminHost
-from tests.simulation.chaos import Chaos
+from tests.simulation.chaos import Chaos, Weather
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
+from tests.simulation.ears import ears
 from tests.simulation.handlers import Journal
 from tests.simulation.history import History
 from tests.simulation.network import Network
 from tests.simulation.node_host import NodeHost
-from tests.simulation.scheduler import SimLoop, current_process
+from tests.simulation.scheduler import SimLoop
 from tests.simulation.store import FaultShares, SimStore
+from tests.simulation.troubles import Troubles
 from tests.simulation.workload import OPERATOR, Operators, make_jobs
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.jobs import Jobs
@@ -38,17 +38,18 @@ from tickwheel_admin.store.ids import Ids
 EPOCH_MS = 1_800_000_000_000
 RECOVERY_SECONDS = 8.0  # without faults, while triggers still fire
 SETTLING_SECONDS = 240.0  # by then everything must have ended
-ADMINS = 2
-NODES = 3
+ADMINS = 3
+NODES = 4
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How long and how hard; the rest is in the seed."""
 
-    load_seconds: int = 45
+    load_seconds: int = 24  # of a storm; a siege takes four times as long, with less load
     chaos: bool = True
-    admins: int = ADMINS
+    admins: int | None = None  # None: mostly 3
     nodes: int = NODES
 
 
@@ -63,8 +64,9 @@ class Outcome:
     real_seconds: float
     fires: int
     starts: int
-    faults: int
+    faults: Mapping[str, int]  # by kind
     history: list[str]
+    involved: list[str]  # the part of the history that tells of what the violations are about
 
 
 def simulate(seed: int, database: SimDatabase, options: Options | None = None) -> Outcome:
@@ -73,12 +75,13 @@ def simulate(seed: int, database: SimDatabase, options: Options | None = None) -
     loop = SimLoop()
     try:
         world = _World(seed, loop, database, options or Options())
-        with _ears(world.history):
+        with ears(world.history):
             try:
                 loop.run_until_complete(world.live())
             finally:
                 world.history.closed = True
                 loop.run_until_complete(world.dismantle())
+                world.close()
     finally:
         loop.close()
     return world.outcome(time.perf_counter() - began)
@@ -96,13 +99,17 @@ class _World:
         database.begin_simulation(self.history, lambda: epoch + int(loop.now * 1000))
         loop.set_exception_handler(self._unhandled)
         self._shares = FaultShares()
-        self._journal = Journal(self.history, database.now)
+        self._troubles = Troubles(loop.time)
+        self._weather = self._draw_weather(random)
+        self._load_seconds = options.load_seconds * (4 if self._weather.is_siege else 1)
+        number_of_admins = options.admins or random.choices((1, 2, ADMINS), (1, 1, 5))[0]
+        self._journal = Journal(self.history, database.latest)
         self._network = Network(
             loop, self._random("network"), self.history, harsh=random.random() < 0.3
         )
         self._executors = ["billing"] if random.random() < 0.5 else ["billing", "mail"]
-        self._admins = [self._admin(number) for number in range(1, options.admins + 1)]
-        shared_disk = SimDisk(loop, self._random("disk"), self.history)
+        self._admins = [self._admin(number) for number in range(1, number_of_admins + 1)]
+        shared_disk = self._disk("disk")
         self._nodes = [
             self._node(number, random, shared_disk) for number in range(1, options.nodes + 1)
         ]
@@ -111,7 +118,12 @@ class _World:
         ]
         self._calm = random.random() < 0.15
         self._operators = Operators(
-            self._admins, database, self._random("operators"), self.history, calm=self._calm
+            self._admins,
+            database,
+            self._random("operators"),
+            self.history,
+            calm=self._calm,
+            weather=self._weather,
         )
         self._chaos = Chaos(
             self._admins,
@@ -122,8 +134,23 @@ class _World:
             shares=self._shares,
             random=self._random("chaos"),
             history=self.history,
-            mean_gap_seconds=random.choice((1.0, 2.5, 5.0)),
+            troubles=self._troubles,
+            weather=self._weather,
         )
+
+    def _draw_weather(self, random: Random) -> Weather:
+        is_siege = random.random() < 0.15
+        return Weather(
+            mean_gap_seconds=random.choice((10.0, 20.0) if is_siege else (1.0, 2.5, 5.0)),
+            is_siege=is_siege,
+            clock_step_ms=random.choice((5_000, 60_000, HOUR_MS)),
+        )
+
+    def _disk(self, name: str) -> SimDisk:
+        directory = self._database.directory / name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        return SimDisk(directory, self._loop, self._random(name), self.history)
 
     def _random(self, name: str) -> Random:
         # One source a part, so that more of one thing changes nothing about the others.
@@ -138,17 +165,20 @@ class _World:
             random=self._random(f"admin-{number}"),
             history=self.history,
             shares=self._shares,
+            troubles=self._troubles,
         )
 
     def _node(self, number: int, random: Random, shared_disk: SimDisk) -> NodeHost:
-        executor = self._executors[-1] if number == NODES else self._executors[0]
+        executor = self._executors[-1] if number == self._options.nodes else self._executors[0]
         name = f"node-{number}"
-        own_disk = SimDisk(self._loop, self._random(f"disk-{number}"), self.history)
+        own_disk = self._disk(f"disk-{number}")
         return NodeHost(
             name,
             executor=executor,
             token=_token(executor),
-            admins=tuple(admin.url for admin in self._admins[: random.randint(1, ADMINS)]),
+            admins=tuple(
+                admin.url for admin in self._admins[: random.randint(1, len(self._admins))]
+            ),
             slots=random.randint(1, 4),
             # Two executors on one machine may share a directory, but not their results.
             disk=shared_disk if len(self._executors) == 1 and random.random() < 0.4 else own_disk,
@@ -159,6 +189,7 @@ class _World:
             history=self.history,
             seed=self._seed,
             now=self._database.now,
+            troubles=self._troubles,
         )
 
     # --- the life of a cluster -------------------------------------------------------------------
@@ -170,7 +201,7 @@ class _World:
         under_load = [self._loop.create_task(self._operators.work())]
         if self._options.chaos:
             under_load.append(self._loop.create_task(self._chaos.rage()))
-        await asyncio.sleep(self._options.load_seconds)
+        await asyncio.sleep(self._load_seconds)
         for disturbance in under_load:
             disturbance.cancel()
         self.history.note("world", "faults end")
@@ -182,7 +213,9 @@ class _World:
         checker.check(
             self._database,
             self._journal,
-            [node.disk for node in self._nodes],
+            self._nodes,
+            [admin.name for admin in self._admins],
+            self._troubles,
             self._operators.requests,
             self.history,
         )
@@ -211,7 +244,8 @@ class _World:
             executors=self._executors,
             slots=slots,
             now=self._database.now(),
-            load_seconds=self._options.load_seconds,
+            load_seconds=self._load_seconds,
+            weather=self._weather,
         ):
             job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
             self.history.note("world", f"job {job_id}: {raw}")
@@ -243,9 +277,14 @@ class _World:
         results = [
             f"result {run}/{attempt} in a spool"
             for node in self._nodes
-            for run, attempt in node.disk.entries
+            for run, attempt in node.disk.pending()
         ]
         return [f"run {dict(row)}" for row in runs] + results
+
+    def _faults(self) -> Counter[str]:
+        faults = self._chaos.faults + self._shares.seen
+        faults["torn write"] = sum(disk.torn for disk in {node.disk for node in self._nodes})
+        return +faults
 
     async def dismantle(self) -> None:
         """End every coroutine in good order, the dead ones too; nothing they do counts."""
@@ -257,6 +296,11 @@ class _World:
                 return
             await asyncio.wait(left, timeout=100)
 
+    def close(self) -> None:
+        """Close the files of processes that still lived."""
+        for process in self._loop.processes:
+            process.kill()
+
     def outcome(self, real_seconds: float) -> Outcome:
         fires = self._database.rows("SELECT count(*) AS n FROM run WHERE trigger_id IS NOT NULL")
         return Outcome(
@@ -267,8 +311,9 @@ class _World:
             real_seconds=real_seconds,
             fires=fires[0].n,
             starts=len(self._journal.starts),
-            faults=self._chaos.faults,
-            history=[str(event) for event in sorted(self.history.events, key=lambda e: e.seq)],
+            faults=self._faults(),
+            history=self.history.told(),
+            involved=self.history.told_of_violations(),
         )
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -278,58 +323,3 @@ class _World:
 
 def _token(executor: str) -> str:
     return f"token-of-{executor}-".ljust(40, "x")
-
-
-@contextmanager
-def _ears(history: History) -> Iterator[None]:
-    """Take down what admins and nodes log; an unexpected error in a loop is a violation."""
-
-    def hear(_logger: object, level: str, event: dict[str, Any]) -> Any:
-        if level == "error" and event.get("exc_info"):
-            history.violation(f"{event['event']}: {_last_error()}")
-        process = current_process()
-        what = " ".join(f"{key}={value}" for key, value in event.items())
-        history.note("world" if process is None else process.name, what)
-        raise structlog.DropEvent
-
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[hear], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
-    )
-    handler = _SdkLog(history)
-    sdk = logging.getLogger("tickwheel")
-    level, propagate = sdk.level, sdk.propagate
-    sdk.addHandler(handler)
-    sdk.setLevel(logging.INFO)
-    sdk.propagate = False
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
-        sdk.removeHandler(handler)
-        sdk.setLevel(level)
-        sdk.propagate = propagate
-
-
-class _SdkLog(logging.Handler):
-    def __init__(self, history: History) -> None:
-        super().__init__()
-        self._history = history
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info:
-            self._history.violation(f"{record.getMessage()}: {_last_error()}")
-        process = current_process()
-        self._history.note("world" if process is None else process.name, record.getMessage())
-
-
-def _last_error() -> str:
-    import sys
-    import traceback
-
-    error = sys.exc_info()[1]
-    if error is None:
-        return "?"
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
-    return f"{error!r} at {where}"
