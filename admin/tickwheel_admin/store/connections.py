@@ -77,12 +77,12 @@ def is_transient(error: sa.exc.DBAPIError) -> bool:
     original: Any = error.orig
     if isinstance(original, sqlite3.OperationalError):
         return "locked" in str(original) or "busy" in str(original)
-    sqlstate = getattr(original, "sqlstate", None)
-    if sqlstate is not None:
-        return sqlstate in _POSTGRESQL_TRANSIENT or sqlstate.startswith("08")
     if type(original).__module__.startswith("psycopg"):
+        if original.sqlstate is not None:
+            return original.sqlstate in _POSTGRESQL_TRANSIENT or original.sqlstate.startswith("08")
         # Without an SQLSTATE the server was not reached or the socket broke.
         return type(original).__name__ in ("OperationalError", "ConnectionTimeout")
+    # PyMySQL's errors have an SQLSTATE as well, which is too coarse: a lock wait is HY000.
     code = original.args[0] if getattr(original, "args", ()) else None
     return code in _MYSQL_TRANSIENT or (code == 0 and "InterfaceError" in type(original).__name__)
 
