@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -123,6 +124,31 @@ async def test_a_thread_that_does_not_return_is_left_behind_with_exit_1(
     assert "1 runs did not end" in output
     assert "after run" not in output
     assert not server.all("goodbye")
+
+
+async def test_the_result_of_a_killed_process_is_delivered_by_the_next_one(
+    start: Any,
+    server: Server,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    server.receipts = False
+    service = await start()
+    await give(server, "short")
+    await wait_until_async(lambda: server.all("result"), timeout_seconds=20)
+    service.process.kill()
+    code, _ = await service.ended()
+    assert code == -signal.SIGKILL
+    (lost,) = {json.dumps(entry, sort_keys=True) for entry in server.all("result")}
+    server.receipts = True
+    server.frames.clear()
+    successor = await start()
+    await wait_until_async(lambda: server.all("result"), timeout_seconds=20)
+    assert json.dumps(server.all("result")[0], sort_keys=True) == lost
+    assert server.all("held")[0]["runs"] == []
+    successor.process.send_signal(signal.SIGTERM)
+    code, output = await successor.ended()
+    assert code == 0, output
+    assert os.listdir(tmp_path / "state" / "tickwheel" / "billing") == [".lock"]
 
 
 async def test_a_second_signal_exits_at_once(start: Any, server: Server) -> None:  # noqa: F811

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.polling import wait_until_async
-from tickwheel_executor import SpoolError, file_spool
+from tickwheel_executor import SpoolError, file_spool, spool_record
 from tickwheel_executor.file_spool import FileSpool
 from tickwheel_shared.protocol import Outcome, Result
 
@@ -140,6 +140,74 @@ async def test_damage_in_the_middle_costs_only_what_is_damaged(tmp_path: Path) -
     second = await opened(tmp_path, B)
     assert same(await second.adopt(), [result(1), result(3)])
     await second.close()
+
+
+@pytest.mark.parametrize("offset", range(12))
+@pytest.mark.parametrize("bit", [0, 7])
+async def test_a_flipped_bit_in_a_header_costs_only_its_record(
+    tmp_path: Path, offset: int, bit: int
+) -> None:
+    """Magic, length or checksum: a length of gigabytes must neither be believed nor allocated."""
+    first = await opened(tmp_path, A)
+    for run in (1, 2, 3):
+        await first.write([result(run)])
+    die(first)
+    file = segments(tmp_path, A)[0]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3 + offset] ^= 1 << bit
+    file.write_bytes(data)
+    second = await opened(tmp_path, B)
+    assert same(await second.adopt(), [result(1), result(3)])
+    await second.close()
+
+
+async def test_every_place_at_which_a_write_can_be_torn_leaves_what_was_before(
+    tmp_path: Path,
+) -> None:
+    first = await opened(tmp_path / "whole", A)
+    await first.write([result(1)])
+    safe = segments(tmp_path / "whole", A)[0].stat().st_size
+    await first.write([result(2)])
+    die(first)
+    whole = segments(tmp_path / "whole", A)[0].read_bytes()
+    for size in range(safe, len(whole)):
+        home = tmp_path / str(size) / A
+        home.mkdir(parents=True)
+        (home / "000001.results").write_bytes(whole[:size])
+        second = await opened(tmp_path / str(size), B)
+        assert same(await second.adopt(), [result(1)])
+        await second.close()
+
+
+async def test_a_record_of_an_older_sdk_is_delivered(tmp_path: Path) -> None:
+    old = b'{"type":"result","run":1,"attempt":2,"token":"t","outcome":"failed","duration_ms":3}'
+    (tmp_path / A).mkdir()
+    (tmp_path / A / "000001.results").write_bytes(spool_record.pack(old))
+    spool = await opened(tmp_path, B)
+    (found,) = await spool.adopt()
+    assert (found.run, found.retry_after_ms, found.final) == (1, None, False)
+    await spool.close()
+
+
+async def test_what_cannot_be_read_does_not_hold_up_the_rest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for process, run in ((A, 1), (C, 3)):
+        dead = await opened(tmp_path, process)
+        await dead.write([result(run)])
+        die(dead)
+    (tmp_path / ("b" * 31 + "a") / "lock").mkdir(parents=True)  # no file that could be locked
+    (tmp_path / A / "000000.results").mkdir()  # nor one that could be read
+    spool = await opened(tmp_path, "d" * 32)
+    assert same(await spool.adopt(), [result(1), result(3)])
+    assert await spool.adopt() == []
+    assert caplog.text.count("cannot be read") == 2  # said once
+    spool.remove(result(1))
+    await spool.close()
+    assert (tmp_path / A / "000000.results").exists()
+    third = await opened(tmp_path, B)
+    assert same(await third.adopt(), [result(3)])
+    await third.close()
 
 
 async def test_a_record_of_another_version_is_kept_and_said(

@@ -216,13 +216,32 @@ async def test_an_exception_fails_the_run_and_its_traceback_is_in_the_log() -> N
     await node.drain(1)
 
 
+class Odd(dict[str, int]):
+    def __len__(self) -> int:
+        raise RuntimeError("it is odd")
+
+
+def endless() -> list[object]:
+    value: list[object] = []
+    value.append(value)
+    return value
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
         (object(), "cannot be written as JSON"),
         ("x" * 70_000, "70,002 bytes of JSON"),
         ({"text": "\ud800"}, "cannot be written as JSON"),
+        (endless(), "cannot be written as JSON"),
+        (Odd(), "cannot be written as JSON: it is odd"),
+        # A gigabyte of JSON each, of which not even the first megabyte may be written.
+        (["x" * 1_000_000] * 1_000, "more than 1,048,576 bytes of JSON"),
+        ({"a": {"b": [b"x" * 1_000_000] * 1_000}}, "more than 1,048,576 bytes of JSON"),
+        ([[None] * 1_000] * 200_000, "more than 1,048,576 bytes of JSON"),
+        ({"k" * 1_000 + str(n): n for n in range(1_100)}, "more than 1,048,576 bytes of JSON"),
     ],
+    ids=range(9),
 )
 def test_a_result_that_cannot_be_kept_fails_the_run(returned: object, words: str) -> None:
     @virtual_time
@@ -242,6 +261,48 @@ def test_a_result_that_cannot_be_kept_fails_the_run(returned: object, words: str
         await node.drain(1)
 
     run()
+
+
+@virtual_time
+async def test_a_result_of_64_kib_is_kept_and_one_byte_more_is_not() -> None:
+    async def give(run: Run) -> str:
+        return "x" * run.parameters["length"]
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"give": give})
+    await node.start()
+    session = await admin.session()
+    for length, outcome in ((65_534, Outcome.SUCCEEDED), (65_535, Outcome.FAILED)):
+        parameters = msgspec.Raw(msgspec.json.encode({"length": length}))
+        session.send(request(length, handler="give", parameters=parameters))
+        assert (await session.expect(Result)).outcome is outcome
+    await node.drain(1)
+
+
+@virtual_time
+async def test_nul_bytes_go_nowhere_raw() -> None:
+    async def nul(run: Run) -> dict[str, str]:
+        run.log.info("a\x00b")
+        run.progress(0.5, "a\x00b")
+        if run.id == 2:
+            raise ValueError("a\x00b")
+        return {"a\x00b": "c\x00d"}
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"nul": nul})
+    await node.start()
+    session = await admin.session()
+    session.send(request(1, handler="nul"))
+    result = await session.expect(Result)
+    assert value(result) == {"a\x00b": "c\x00d"}
+    assert b"\x00" not in bytes(result.result)  # escaped, as JSON has it
+    session.send(request(2, handler="nul"))
+    assert (await session.expect(Result)).message == "ValueError: a\ufffdb"
+    texts = [line.text for chunk in session.all(LogChunk) for line in chunk.lines]
+    texts += [progress.text for progress in session.all(Progress)]
+    assert "a\ufffdb" in texts
+    assert not any("\x00" in text for text in texts)
+    await node.drain(1)
 
 
 @virtual_time

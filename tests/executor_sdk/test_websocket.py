@@ -29,6 +29,7 @@ class Server:
         self.frames: list[list[dict[str, Any]]] = []
         self.kinds: list[WSMsgType] = []
         self.status: int | None = None
+        self.receipts = True
         self.reads = asyncio.Event()
         self.reads.set()
         self.url = ""
@@ -56,7 +57,7 @@ class Server:
             await socket.send_json([{**welcome, "heartbeat_ms": 200, "lease_ms": 15_000}])
         elif entry["type"] == "heartbeat":
             await socket.send_json([{"type": "heartbeat_ack", "seq": entry["seq"]}])
-        elif entry["type"] == "result":
+        elif entry["type"] == "result" and self.receipts:
             key = {name: entry[name] for name in ("run", "attempt", "token")}
             await socket.send_json([{"type": "receipt", **key, "receipt": "recorded"}])
         elif entry["type"] == "log":
