@@ -128,7 +128,7 @@ def _renew(
     status: str,
 ) -> _Renewed:
     known = renew_admin(conn, admin_id=admin_id, status=status)
-    live = renew_leases(conn, node_ids)
+    live = renew_leases(conn, node_ids, admin_id=admin_id)
     return _Renewed(
         known=known,
         live_nodes=live,

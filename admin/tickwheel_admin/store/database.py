@@ -131,6 +131,7 @@ class Database:
 
 def _repeated(transact: Callable[[], T], *, name: str) -> T:
     pause = FIRST_PAUSE_SECONDS
+    met_a_key = False
     for attempt in range(1, REPEATS + 1):
         try:
             return transact()
@@ -138,8 +139,9 @@ def _repeated(transact: Callable[[], T], *, name: str) -> T:
             failure: Exception = error
         except sa.exc.IntegrityError as error:
             # Lost a race for a unique key: the next reads see the winner. Met again, it is real.
-            if attempt > 1:
+            if met_a_key:
                 raise
+            met_a_key = True
             failure = error
         except sa.exc.DBAPIError as error:
             if not is_transient(error):
