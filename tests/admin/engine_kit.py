@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.fires import new_run
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import config_to_json
 from tickwheel_admin.domain.node import NodeWish
@@ -25,6 +26,7 @@ from tickwheel_admin.store import tables
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import read_configs
 from tickwheel_admin.store.nodes import Arrival
 from tickwheel_admin.store.runs import insert_fires, run_from_row
 from tickwheel_shared.protocol import Accepted, FromNode, Message, Outcome, Result, RunRequest
@@ -116,7 +118,13 @@ class Admin:
         )
 
     async def add_node(
-        self, executor_id: int, *, name: str = "node", slots: int = 10, handlers: str = "hello"
+        self,
+        executor_id: int,
+        *,
+        name: str = "node",
+        slots: int = 10,
+        handlers: str = "hello",
+        unstoppable: str = "",
     ) -> FakeSession:
         node_key = f"{next(_new_id):032x}"
         admitted = await self.engine.membership.admit(
@@ -127,7 +135,7 @@ class Admin:
                 sdk="test/1",
                 slots=slots,
                 handlers=handlers.split(),
-                unstoppable=[],
+                unstoppable=unstoppable.split(),
                 labels={},
                 address="127.0.0.1",
             )
@@ -144,6 +152,12 @@ class Admin:
 
     async def dispatch(self, session: FakeSession) -> list[RunRequest]:
         await self.engine.dispatcher.run_once()
+        return session.take(RunRequest)
+
+    async def dispatch_all(self, session: FakeSession) -> list[RunRequest]:
+        """Claim until nothing is left that can be decided now."""
+        while await self.engine.dispatcher.run_once():
+            pass
         return session.take(RunRequest)
 
 
@@ -249,6 +263,39 @@ async def add_run(database: Database, job_id: int, **changes: Any) -> int:
     }
     await database.run(insert_fires, [Run(**(values | changes))])
     return run_id
+
+
+async def ask(database: Database, job_id: int, *, after: int = 0, **changes: Any) -> int:
+    """A queued run as its job's configuration makes it, due now; returns its id.
+
+    Args:
+        after: orders runs of one job: milliseconds by which its instant lies after another's.
+    """
+    config = await database.read(lambda conn: _config_of(conn, job_id))
+    at = await now(database)
+    made = new_run(
+        config,
+        id=next(_new_id),
+        executor_id=changes.pop("executor_id", 1),
+        job_id=job_id,
+        revision=1,
+        origin=Origin.MANUAL,
+        scheduled_at=at - 100_000 + after,
+        due_at=at,
+        now=at,
+    )
+    await database.run(insert_fires, [replace(made, **changes)])
+    return made.id
+
+
+def _config_of(conn: sa.Connection, job_id: int) -> JobConfig:
+    return read_configs(conn, [(job_id, 1)])[job_id, 1]
+
+
+async def states(database: Database, *run_ids: int) -> list[str]:
+    """Each run's state, and its reason if it has one: "skipped discarded"."""
+    found = [await get_run(database, run_id) for run_id in run_ids]
+    return [" ".join(filter(None, (each.state.value, each.reason))) for each in found]
 
 
 async def get_run(database: Database, run_id: int) -> Run:

@@ -70,7 +70,7 @@ class Standing:
 class Lanes:
     """Everything of one job that stands in the way."""
 
-    live: Mapping[Hashable, Sequence[int]]  # lane -> run ids, oldest first
+    live: Mapping[Hashable, Sequence[Standing]]  # lane -> live runs
     waiting: Mapping[Hashable, Sequence[Standing]]  # lane -> queued runs, in their order
 
 
@@ -100,14 +100,17 @@ def decide(policy: BlockingPolicy, run: Standing, lanes: Lanes) -> Verdict:
                 return Verdict.START
             return Verdict.WAIT if run.started else Verdict.DISCARDED
         case Blocking.COVER_EARLY:
-            newer = sum(1 for each in others if each.order > run.order)
+            # A late retry, or a missed fire that is made up for, may be older than what is live.
+            beside = [*others, *lanes.live.get(run.lane, ())]
+            newer = sum(1 for each in beside if each.order > run.order)
             if newer >= policy.concurrency:
                 return Verdict.COVERED
             return Verdict.START if free > 0 else Verdict.WAIT
 
 
-def to_cover(policy: BlockingPolicy, lane: Hashable, lanes: Lanes, *, wanted: int) -> Sequence[int]:
-    """The oldest live runs of a `cover_early` job that must end for `wanted` newer ones."""
-    live = lanes.live.get(lane, ())
-    too_many = len(live) + wanted - policy.concurrency
-    return live[: max(0, too_many)]
+def to_cover(policy: BlockingPolicy, lane: Hashable, lanes: Lanes) -> Sequence[int]:
+    """The live runs of a `cover_early` job that must end for newer ones, oldest first."""
+    live = sorted(lanes.live.get(lane, ()), key=lambda each: each.order)
+    ready = [each for each in lanes.waiting.get(lane, ()) if each.ready]
+    newest = sorted([*live, *ready], key=lambda each: each.order)[-policy.concurrency :]
+    return [each.run_id for each in live if each not in newest]

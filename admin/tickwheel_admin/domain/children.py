@@ -54,9 +54,9 @@ def parameters_of_child(own: str, result: str | None) -> str:
     """
     if result is None or result == "null":
         return own
-    given = msgspec.json.decode(result)
     merged = msgspec.json.decode(own, type=dict[str, msgspec.Raw])
-    if isinstance(given, dict):
+    # Values are passed on as they were written: a number may be larger than any that we can hold.
+    if result.lstrip().startswith("{"):
         merged.update(msgspec.json.decode(result, type=dict[str, msgspec.Raw]))
     else:
         merged["result"] = msgspec.Raw(result.encode())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.fires import start_by
+from tickwheel_admin.domain.fires import start_by_again
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.run import CHECK_MS, CUT_OFF, LIVE, Move, Run, RunState
 from tickwheel_shared.protocol import (
@@ -88,7 +88,7 @@ def on_refused(
             reason=reason,
             now=now,
             delay_ms=REFUSAL_DELAY_MS[refused.reason],
-            start_by=start_by(run.scheduled_at, config) if run.tries == 0 else None,
+            start_by=start_by_again(run, config),
         )
         return Answer(move=move)
     # It had accepted, and knows nothing of it now: whatever it did is unknown.
@@ -117,8 +117,8 @@ def on_result(
         return Answer(reply=receipt(Receipt.REFUSED, "wrong_token"), refused="wrong_token")
     if run.state not in LIVE and not run_moves.may_end_late(run):
         return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
-    if run.state not in LIVE and result.outcome is Outcome.CUT_OFF:
-        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))  # lost it is already
+    if run.state not in LIVE and _only_confirms_loss(run, result):
+        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
     move = run_moves.ended(
         run,
         result.outcome,
@@ -132,3 +132,12 @@ def on_result(
         final=result.final,
     )
     return Answer(move=move, reply=receipt(Receipt.RECORDED))
+
+
+def _only_confirms_loss(run: Run, result: Result) -> bool:
+    """Whether a lost attempt ended because it was lost: the node heard of no admin, or of an admin
+    that the attempt is stale. Nobody wanted the run itself to end.
+    """
+    if result.outcome is Outcome.CANCELLED:
+        return run.cancel_requested_at is None
+    return result.outcome is Outcome.CUT_OFF

@@ -78,9 +78,7 @@ def sweep_live(
         if run.state not in LIVE or run.is_fire or not _is_past(run, now=now):
             continue  # somebody else dealt with it meanwhile
         config = known[run.job_id, run.job_revision]
-        if _timeout_is_over(run, config, now=now):
-            if not may_expire:
-                continue
+        if may_expire and _timeout_is_over(run, config, now=now):
             if config.blocking.strategy is Blocking.PARALLEL:
                 moves.append(run_moves.timed_out(run, config.retry, now=now))
                 swept.messages[run.node_id or 0].append(_cancel(run, CancelReason.TIMEOUT))

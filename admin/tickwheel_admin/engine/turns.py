@@ -32,7 +32,7 @@ WINDOW = 200  # waiting runs of a job that one decision looks at, beside those i
 class _Line:
     """The runs of one job, as they stand while a batch is decided."""
 
-    live: dict[Hashable, list[int]]
+    live: dict[Hashable, list[Standing]]
     waiting: dict[Hashable, list[Standing]]
     runs: dict[int, Run]  # locked ones, live or waiting
 
@@ -77,7 +77,7 @@ class Turns:
         for job_id in limits:
             line = _Line(live={}, waiting={}, runs={})
             for each in live[job_id]:
-                line.live.setdefault(lane_of(each), []).append(each.id)
+                line.live.setdefault(lane_of(each), []).append(_standing(each, now=now))
                 line.runs[each.id] = each
             for each in waiting[job_id]:
                 line.waiting.setdefault(lane_of(each), []).append(_standing(each, now=now))
@@ -101,7 +101,8 @@ class Turns:
     def started(self, run: Run) -> None:
         """The run takes a place: those behind it see it as live."""
         self.left(run)
-        self._lines[run.job_id].live.setdefault(lane_of(run), []).append(run.id)
+        standing = _standing(run, now=self._now)
+        self._lines[run.job_id].live.setdefault(lane_of(run), []).append(standing)
 
     def left(self, run: Run) -> None:
         """The run will not start: nobody waits for it."""
@@ -110,12 +111,9 @@ class Turns:
         line.waiting[lane] = [s for s in line.waiting.get(lane, ()) if s.run_id != run.id]
 
     def cover(self, run: Run, policy: BlockingPolicy) -> list[Move]:
-        """Ask the oldest live runs to end, for the newest that waits."""
+        """Ask live runs to end for newer ones that wait."""
         line = self._lines[run.job_id]
-        lane = lane_of(run)
-        ready = sum(1 for standing in line.waiting.get(lane, ()) if standing.ready)
-        wanted = min(ready, policy.concurrency)
-        covered = to_cover(policy, lane, Lanes(live=line.live, waiting=line.waiting), wanted=wanted)
+        covered = to_cover(policy, lane_of(run), Lanes(live=line.live, waiting=line.waiting))
         asked = []
         for run_id in covered:
             live = line.runs.get(run_id)

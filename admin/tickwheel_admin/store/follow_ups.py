@@ -217,7 +217,7 @@ def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: in
     One that an edit has armed meanwhile, or that is paused, is left alone.
     """
     rows = conn.execute(
-        sa.select(trigger.c.id, trigger.c.spec)
+        sa.select(trigger.c.id, trigger.c.version, trigger.c.spec)
         .join(job, job.c.id == trigger.c.job_id)
         .where(
             trigger.c.id.in_(sorted(trigger_ids)),
@@ -228,7 +228,7 @@ def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: in
         )
     )
     armed = [
-        {"id": row.id, "next_fire_at": now + (spec.every_ms or 0)}
+        {"id": row.id, "version": row.version, "next_fire_at": now + (spec.every_ms or 0)}
         for row in rows
         if (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
     ]
@@ -236,7 +236,8 @@ def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: in
         conn,
         trigger,
         sorted(armed, key=lambda each: each["id"]),
-        match=("id",),
+        # An edit or a pause meanwhile has decided otherwise; planning leaves the version alone.
+        match=("id", "version"),
         values=("next_fire_at",),
         where="t.next_fire_at IS NULL",
     )

@@ -283,11 +283,14 @@ def queued_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[i
 
 
 def lock_open_shards(conn: sa.Connection, fire_ids: Iterable[int], *, limit: int) -> list[Run]:
-    """Shards of these fires that have not ended, locked in ascending order of id."""
-    open_states = sorted(state.value for state in RunState if state not in FINAL)
+    """Shards of these fires that wait, or run and were not asked to end; locked in ascending
+    order of id.
+    """
+    waits = unindexed(run.c.state) == RunState.QUEUED.value
+    runs = sa.and_(unindexed(run.c.state).in_(_LIVE_VALUES), run.c.cancel_requested_at.is_(None))
     rows = conn.execute(
         sa.select(*SELECTED_RUN)
-        .where(run.c.fire_id.in_(sorted(fire_ids)), unindexed(run.c.state).in_(open_states))
+        .where(run.c.fire_id.in_(sorted(fire_ids)), sa.or_(waits, runs))
         .order_by(run.c.id)
         .limit(limit)
         .with_for_update()
