@@ -38,7 +38,7 @@ from tickwheel_admin.services.paging import (
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.requests import check_request_key, request_run
+from tickwheel_admin.services.requests import Request, check_request_key, request_run
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
@@ -225,23 +225,17 @@ class Jobs:
         if parameters is not None:
             parameters = parse_parameters(parameters)
         check_request_key(request_key)
-        run_id = await self._ids.take("run")
         audit_id = await self._ids.take("audit")
+        request = Request(
+            actor=actor, origin=origin, parameters=parameters, request_key=request_key
+        )
+        run_id = await self._ids.take("run")
 
         def run_now(conn: sa.Connection) -> int:
             if find_audit(conn, audit_id) is not None:
                 return run_id
             job = job_edits.lock_job_for(conn, actor, job_id, Permission.OPERATE)
-            return request_run(
-                conn,
-                actor,
-                job,
-                run_id=run_id,
-                audit_id=audit_id,
-                origin=origin,
-                parameters=parameters,
-                request_key=request_key,
-            )
+            return request_run(conn, job, request, run_ids=[run_id], audit_id=audit_id)
 
         asked = await self._store.run(run_now)
         self._events.publish(QUEUED)

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.blocking import Blocking
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.fires import new_run, shards_of
 from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.moves import expanded, node_gone
+from tickwheel_admin.domain.run import Origin, Run
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.store.audit import write_audit
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.runs import insert_requested_run
+from tickwheel_admin.store.ids import MoreIds
+from tickwheel_admin.store.jobs import write_lock
+from tickwheel_admin.store.lanes import count_live
+from tickwheel_admin.store.nodes import ended_nodes
+from tickwheel_admin.store.runs import blocking_key_of, insert_fires, insert_requested_run
 
 MAX_KEY_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who asks for a run, and how it differs from the job's own."""
+
+    actor: Actor
+    origin: Origin
+    parameters: str | None = None  # JSON object that replaces the job's; None: the job's own
+    request_key: str | None = None
+    retry_of: int | None = None
 
 
 def check_request_key(key: str | None) -> None:
@@ -28,47 +49,125 @@ def check_request_key(key: str | None) -> None:
 
 
 def request_run(
-    conn: sa.Connection,
-    actor: Actor,
-    job: Job,
-    *,
-    run_id: int,
-    audit_id: int,
-    origin: Origin,
-    parameters: str | None,
-    request_key: str | None,
-    retry_of: int | None = None,
+    conn: sa.Connection, job: Job, request: Request, *, run_ids: Sequence[int], audit_id: int
 ) -> int:
-    """Queue one run of a locked job, due now; returns the run that already has the key, if any."""
-    now = now_ms(conn)
-    asked = insert_requested_run(
-        conn,
-        Run(
-            id=run_id,
-            executor_id=job.executor_id,
-            job_id=job.id,
-            job_revision=job.revision,
-            trigger_id=None,
-            origin=origin,
-            scheduled_at=now,
-            request_key=request_key,
-            requested_by=actor.name[:100],
-            retry_of=retry_of,
-            parameters=parameters,
-            priority=job.config.priority,
-            created_at=now,
-            state=RunState.QUEUED,
-            due_at=now,
-        ),
-    )
-    if asked == run_id:
-        write_audit(
-            conn,
-            id=audit_id,
-            actor=actor,
-            action="run.requested" if retry_of is None else "run.retried",
-            executor_id=job.executor_id,
-            object_id=run_id,
-            detail={"job": job.id} if retry_of is None else {"job": job.id, "retry_of": retry_of},
-        )
+    """Queue one run of a locked job, due now; returns the run that already has the key, if any.
+
+    Raises:
+        MoreIds: it needs one id.
+    """
+    if not run_ids:
+        raise MoreIds(1)
+    run = _requested(job, request, run_id=run_ids[0], now=now_ms(conn))
+    asked = insert_requested_run(conn, run)
+    if asked == run.id:
+        _note(conn, job, request, run_id=run.id, audit_id=audit_id)
     return asked
+
+
+def request_shards(
+    conn: sa.Connection,
+    job: Job,
+    request: Request,
+    shards: Sequence[Run],
+    *,
+    run_ids: Sequence[int],
+    audit_id: int,
+) -> int:
+    """Do some shards of an earlier run of a locked job again, as a new fire with only these.
+
+    They keep their indices, and those of a broadcast their nodes. The fire is written as running,
+    as a claim would have left it; so what a claim decides for whole fires is decided here.
+
+    Raises:
+        Conflict: run.not_sharded, run.nodes_gone, run.job_busy.
+        MoreIds: it needs an id for the fire and one for each shard.
+    """
+    if not job.config.is_sharded:
+        raise Conflict(
+            "run.not_sharded",
+            "The job is no longer cut into shards; retry the whole run instead.",
+        )
+    if len(run_ids) <= len(shards):
+        raise MoreIds(1 + len(shards))
+    gone = ended_nodes(conn, {s.pinned_node_id for s in shards if s.pinned_node_id is not None})
+    if all(shard.pinned_node_id in gone for shard in shards):
+        raise Conflict(
+            "run.nodes_gone",
+            "The nodes of these shards have ended; retry the whole run instead.",
+        )
+    _check_place(conn, job)
+    now = now_ms(conn)
+    queued = _requested(job, request, run_id=run_ids[0], now=now)
+    total = shards[0].shard_total
+    fire = expanded(queued, shards=total, now=now).after
+    if fire.blocking_key is not None:
+        fire = replace(fire, blocking_key=blocking_key_of(fire))
+    asked = insert_requested_run(conn, fire)
+    if asked != fire.id:
+        return asked
+    pinned_to: list[int | None] = [None] * total
+    for shard in shards:
+        pinned_to[shard.shard_index] = shard.pinned_node_id
+    again = shards_of(
+        queued,
+        job.config,
+        pinned_to=pinned_to,
+        now=now,
+        ids=iter(run_ids[1:]),
+        indices=[shard.shard_index for shard in shards],
+    )
+    insert_fires(conn, [_unless_gone(each, gone, now=now) for each in again])
+    _note(conn, job, request, run_id=fire.id, audit_id=audit_id)
+    return fire.id
+
+
+def _check_place(conn: sa.Connection, job: Job) -> None:
+    """Refuse a fire that would run beside others although its job forbids it (G8)."""
+    policy = job.config.blocking
+    if policy.strategy not in (Blocking.DISCARD_LATER, Blocking.COVER_EARLY):
+        return  # parallel, or serial: then each shard stands in line by itself
+    write_lock(conn, job.id)
+    if count_live(conn, [job.id]).get(job.id, 0) >= policy.concurrency:
+        raise Conflict(
+            "run.job_busy", "Another run of this job has not ended yet; retry when it has."
+        )
+
+
+def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
+    run = new_run(
+        job.config,
+        id=run_id,
+        executor_id=job.executor_id,
+        job_id=job.id,
+        revision=job.revision,
+        origin=request.origin,
+        scheduled_at=now,
+        now=now,
+    )
+    return replace(
+        run,
+        request_key=request.request_key,
+        requested_by=request.actor.name[:100],
+        retry_of=request.retry_of,
+        parameters=request.parameters,
+    )
+
+
+def _unless_gone(shard: Run, gone: set[int], *, now: int) -> Run:
+    if shard.pinned_node_id not in gone:
+        return shard
+    return replace(node_gone(shard, now=now).after, blocking_key=None)
+
+
+def _note(conn: sa.Connection, job: Job, request: Request, *, run_id: int, audit_id: int) -> None:
+    retry_of = request.retry_of
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=request.actor,
+        action="run.requested" if retry_of is None else "run.retried",
+        executor_id=job.executor_id,
+        object_id=run_id,
+        detail={"job": job.id} if retry_of is None else {"job": job.id, "retry_of": retry_of},
+    )

@@ -2,76 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.children import request_key_of
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, Run, RunState
+from tickwheel_admin.domain.run import FINAL, Run
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, Events
+from tickwheel_admin.services import run_edits
+from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
-from tickwheel_admin.services.requests import check_request_key, request_run
+from tickwheel_admin.services.requests import check_request_key
+from tickwheel_admin.services.run_bulk import STEP, check_ids, key_for, one_by_one
+from tickwheel_admin.services.run_bulk import Bulk as Bulk
+from tickwheel_admin.services.run_edits import RunEdit
 from tickwheel_admin.services.run_log import LogEntry as LogEntry
 from tickwheel_admin.services.run_log import LogPage as LogPage
 from tickwheel_admin.services.run_log import check_log_query, read_log
+from tickwheel_admin.services.run_queries import RunDetail as RunDetail
+from tickwheel_admin.services.run_queries import RunGroup as RunGroup
+from tickwheel_admin.services.run_queries import RunQuery as RunQuery
+from tickwheel_admin.services.run_queries import states_of
 from tickwheel_admin.services.run_waiting import Waiting as Waiting
 from tickwheel_admin.services.run_waiting import why_it_waits
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.audit import write_audit
-from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.run_lists import AttemptView as AttemptView
 from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_lists import RunItem as RunItem
 from tickwheel_admin.store.run_marks import RunMark as RunMark
-from tickwheel_admin.store.runs import lock_runs, move_runs, request_cancel
+
+T = TypeVar("T")
 
 MAX_ATTEMPTS_SHOWN = 200
-
-
-class RunGroup(StrEnum):
-    """States that people ask for together."""
-
-    FAILED_ANY = "failed_any"  # failed, timed out or lost: what can be retried
-    ACTIVE = "active"  # queued, dispatched or running
-
-
-_STATES = {
-    RunGroup.FAILED_ANY: FAILURES,
-    RunGroup.ACTIVE: frozenset(RunState) - FINAL,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQuery:
-    """Which runs a list shows."""
-
-    state: str | None = None  # one of RunState or of RunGroup
-    job_id: int | None = None
-    executor_id: int | None = None
-    from_at: int | None = None  # scheduled at or after
-    to_at: int | None = None  # scheduled before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDetail:
-    """One run and everything about it but its log."""
-
-    item: RunItem
-    config: JobConfig  # of the revision it was made with
-    parameters: str  # JSON text that its handler gets
-    attempts: list[AttemptView]  # ended ones that another try followed, oldest first
-    waiting: Waiting | None  # why a queued run does not start
-    job_deleted: bool
-    retried_by: list[int]  # runs that retry it by hand
 
 
 class Runs:
@@ -81,6 +52,9 @@ class Runs:
         self._store = store
         self._ids = ids
         self._events = events
+        self._configs = JobConfigs(keep=1_000)
+
+    # --- finding -----------------------------------------------------------------------------
 
     async def page(
         self, actor: Actor, query: RunQuery, *, cursor: str | None = None, limit: int = 50
@@ -91,7 +65,7 @@ class Runs:
         """
         check_limit(limit)
         before = decode_cursor(cursor, Position)
-        states = _states(query.state)
+        states = states_of(query.state)
         executors = visible_executors(actor, query.executor_id)
 
         def read(conn: sa.Connection) -> tuple[list[RunItem], Position | None]:
@@ -131,6 +105,8 @@ class Runs:
                 waiting=why_it_waits(conn, run, config),
                 job_deleted=store_jobs.get_job(conn, run.job_id) is None,
                 retried_by=run_lists.retries_of_run(conn, run),
+                shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
+                children=_children(conn, actor, run, config),
             )
 
         return await self._store.read(read)
@@ -161,40 +137,37 @@ class Runs:
 
         return await self._store.read(read)
 
+    # --- changing one ------------------------------------------------------------------------
+
     async def cancel(self, actor: Actor, run_id: int) -> None:
         """Stop a run: a queued one ends at once, a live one when its node confirms.
 
-        Asking again changes nothing.
+        A whole fire is stopped by stopping its shards. Asking again changes nothing.
 
         Raises:
             Conflict: run.ended.
         """
-        audit_id = await self._ids.take("audit")
 
-        def cancel(conn: sa.Connection) -> None:
-            run = _lock(conn, actor, run_id)
-            if run.state in FINAL:
-                raise Conflict("run.ended", "This run has already ended.")
-            now = now_ms(conn)
-            if run.state is RunState.QUEUED:
-                move_runs(conn, [moves.cancelled_while_queued(run, now=now)])
-            elif run.cancel_requested_at is None:
-                request_cancel(conn, run.id, now=now)
-            else:
-                return
-            write_audit(
-                conn,
-                id=audit_id,
-                actor=actor,
-                action="run.cancelled",
-                executor_id=run.executor_id,
-                object_id=run.id,
-                detail={"job": run.job_id, "state": run.state.value},
-            )
+        def cancel(conn: sa.Connection, edit: RunEdit) -> None:
+            run_edits.cancel_run(conn, edit, run_id)
 
-        await self._store.run(cancel)
-        self._events.publish(CANCEL)
-        self._events.publish(RUNS)
+        await self._edited(actor, cancel)
+        self._announce()
+
+    async def release(self, actor: Actor, run_id: int) -> None:
+        """End a run that was asked to stop without waiting for its node any longer.
+
+        What it waits for may still be running there; runs of its job that stand in line go on.
+
+        Raises:
+            Conflict: run.ended; run.not_stopping.
+        """
+
+        def release(conn: sa.Connection, edit: RunEdit) -> None:
+            run_edits.release_run(conn, edit, run_id)
+
+        await self._edited(actor, release)
+        self._announce()
 
     async def retry(
         self,
@@ -203,68 +176,136 @@ class Runs:
         *,
         parameters: str | None = None,
         request_key: str | None = None,
+        failed_shards_only: bool = False,
     ) -> int:
         """Do an ended run again, as a new run of the job as it is now; returns the new run's id.
+
+        A shard is done again alone, as the only one of a new fire.
 
         Args:
             parameters: JSON object; None: those the ended run was given, if it was given any.
             request_key: the same key gives the same run, however often it is sent.
+            failed_shards_only: of a run that was cut into shards, only those that failed; other
+                runs are done again as a whole.
 
         Raises:
             InvalidInput: parameters are no JSON object; the key was used for something else.
-            Conflict: run.not_ended; job.deleted.
+            Conflict: run.not_ended; job.deleted; run.no_failed_shards; run.not_sharded,
+                run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
         """
         if parameters is not None:
             parameters = parse_parameters(parameters)
         check_request_key(request_key)
-        new_id = await self._ids.take("run")
-        audit_id = await self._ids.take("audit")
 
-        def retry(conn: sa.Connection) -> int:
-            ended = _visible(conn, actor, run_id, Permission.OPERATE)
-            if ended.state not in FINAL:
-                raise Conflict(
-                    "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
-                )
-            job = store_jobs.lock_job(conn, ended.job_id)
-            if job is None:
-                raise Conflict("job.deleted", "The job of this run has been deleted.")
-            asked = request_run(
+        def retry(conn: sa.Connection, edit: RunEdit) -> int:
+            return run_edits.retry_run(
                 conn,
-                actor,
-                job,
-                run_id=new_id,
-                audit_id=audit_id,
-                origin=Origin.RETRY,
-                parameters=ended.parameters if parameters is None else parameters,
+                edit,
+                run_id,
+                parameters=parameters,
                 request_key=request_key,
-                retry_of=run_id,
+                failed_shards_only=failed_shards_only,
             )
-            if asked != new_id and _visible(conn, actor, asked, Permission.VIEW).retry_of != run_id:
-                raise InvalidInput.one(
-                    "request_key", "request_key.used", "This key belongs to another request."
-                )
-            return asked
 
-        asked = await self._store.run(retry)
-        self._events.publish(QUEUED)
-        self._events.publish(RUNS)
+        asked = await self._edited(actor, retry, run_ids=[await self._ids.take("run")])
+        self._announce()
         return asked
 
+    # --- changing many -----------------------------------------------------------------------
 
-def _states(state: str | None) -> frozenset[RunState] | None:
-    if state is None:
-        return None
-    if state in set(RunGroup):
-        return _STATES[RunGroup(state)]
-    if state in set(RunState):
-        return frozenset({RunState(state)})
-    raise InvalidInput.one(
-        "state",
-        "not_one_of",
-        "This must be one of %(choices)s.",
-        choices=", ".join((*RunState, *RunGroup)),
-    )
+    async def cancel_many(self, actor: Actor, run_ids: Iterable[int]) -> Bulk:
+        """Stop these runs, at most 1,000; those that cannot be stopped are counted by reason."""
+        return await one_by_one(check_ids(run_ids), self._cancelling(actor))
+
+    async def cancel_matching(
+        self, actor: Actor, query: RunQuery, *, cursor: str | None = None
+    ) -> Bulk:
+        """Stop all runs that match, 100 of them with each call; without a state, active ones."""
+        if query.state is None:
+            query = replace(query, state=RunGroup.ACTIVE)
+        page = await self.page(actor, query, cursor=cursor, limit=STEP)
+        ids = [item.run.id for item in page.items]
+        return await one_by_one(ids, self._cancelling(actor), behind=page.next)
+
+    async def retry_many(
+        self,
+        actor: Actor,
+        run_ids: Iterable[int],
+        *,
+        request_key: str,
+        parameters: str | None = None,
+        failed_shards_only: bool = False,
+    ) -> Bulk:
+        """Do these runs again, at most 1,000; those that cannot be are counted by reason.
+
+        Args:
+            request_key: the same key makes the same new runs, however often it is sent.
+        """
+        ids = check_ids(run_ids)
+        retrying = self._retrying(actor, request_key, parameters, failed_shards_only)
+        return await one_by_one(ids, retrying)
+
+    async def retry_matching(
+        self,
+        actor: Actor,
+        query: RunQuery,
+        *,
+        request_key: str,
+        cursor: str | None = None,
+        parameters: str | None = None,
+        failed_shards_only: bool = False,
+    ) -> Bulk:
+        """Do all runs again that match, 100 of them with each call; without a state, failed ones.
+
+        New runs never match a later step: steps go from newer runs to older ones.
+        """
+        if query.state is None:
+            query = replace(query, state=RunGroup.FAILED_ANY)
+        retrying = self._retrying(actor, request_key, parameters, failed_shards_only)
+        page = await self.page(actor, query, cursor=cursor, limit=STEP)
+        return await one_by_one([item.run.id for item in page.items], retrying, behind=page.next)
+
+    def _cancelling(self, actor: Actor) -> Callable[[int], Awaitable[int]]:
+        async def cancel(run_id: int) -> int:
+            await self.cancel(actor, run_id)
+            return run_id
+
+        return cancel
+
+    def _retrying(
+        self, actor: Actor, request_key: str, parameters: str | None, failed_shards_only: bool
+    ) -> Callable[[int], Awaitable[int]]:
+        check_request_key(request_key)
+        if parameters is not None:
+            parse_parameters(parameters)  # refused once, not for every run
+
+        async def retry(run_id: int) -> int:
+            return await self.retry(
+                actor,
+                run_id,
+                parameters=parameters,
+                request_key=key_for(request_key, run_id),
+                failed_shards_only=failed_shards_only,
+            )
+
+        return retry
+
+    async def _edited(
+        self,
+        actor: Actor,
+        work: Callable[[sa.Connection, RunEdit], T],
+        *,
+        run_ids: Sequence[int] = (),
+    ) -> T:
+        """Do the edit, with these ids and more if it has to write more runs."""
+        edit = RunEdit(actor=actor, audit_id=await self._ids.take("audit"), configs=self._configs)
+        return await self._ids.run_with_ids(
+            "run", lambda more: self._store.run(work, replace(edit, run_ids=[*run_ids, *more]))
+        )
+
+    def _announce(self) -> None:
+        for topic in (CANCEL, QUEUED, TRIGGERS, RUNS):
+            self._events.publish(topic)
 
 
 def _visible(conn: sa.Connection, actor: Actor, run_id: int, permission: Permission) -> Run:
@@ -275,13 +316,9 @@ def _visible(conn: sa.Connection, actor: Actor, run_id: int, permission: Permiss
     return item.run
 
 
-def _lock(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
-    """The run, locked, when the caller may operate it; checked before the lock is taken."""
-    executor_id = run_lists.executor_of_run(conn, run_id)
-    if executor_id is None:
-        raise not_found()
-    actor.require(Permission.OPERATE, executor_id)
-    run = lock_runs(conn, [run_id]).get(run_id)
-    if run is None:
-        raise not_found()
-    return run
+def _children(conn: sa.Connection, actor: Actor, run: Run, config: JobConfig) -> list[RunItem]:
+    if not config.children or run.state not in FINAL:
+        return []
+    job_ids = [link.job_id for link in config.children]
+    found = run_lists.requested_runs(conn, job_ids, request_key_of(run.id))
+    return [each for each in found if actor.may(Permission.VIEW, each.run.executor_id)]

@@ -49,6 +49,17 @@ def count_live(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
     return {key // 2: count for key, count in rows}
 
 
+def live_in_lane(conn: sa.Connection, waiting: Run) -> list[int]:
+    """Ids of the live runs that stand before a waiting one, oldest first; read without a lock."""
+    rows = conn.execute(
+        sa.select(*SELECTED_RUN)
+        .where(run.c.blocking_key.in_(live_keys([waiting.job_id])))
+        .order_by(run.c.scheduled_at, run.c.id)
+    )
+    lane = lane_of(waiting)
+    return [each.id for each in map(run_from_selected, rows) if lane_of(each) == lane]
+
+
 def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:
     """The live runs of these jobs that nobody else is about to move, oldest first."""
     rows = conn.execute(

@@ -1,0 +1,180 @@
+"""What people do to single runs, each a transaction of its own: cancel, release, retry.
+
+Each first asks whether an earlier try of it was committed although its answer never came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import moves
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, Origin, Run, RunState
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.requests import Request, request_run, request_shards
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store import run_lists
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.runs import lock_runs, move_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEdit:
+    """Who does it, and the ids it may use: they come from transactions of their own."""
+
+    actor: Actor
+    audit_id: int
+    configs: JobConfigs
+    run_ids: Sequence[int] = ()  # for new runs, and for children of what ends
+
+
+def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
+    """Stop a run: a queued one ends at once, a live one when its node confirms.
+
+    Raises:
+        Conflict: run.ended.
+        MoreIds: a shard was the last of its fire, which has children.
+    """
+    if find_audit(conn, edit.audit_id) is not None:
+        return
+    run = _lock(conn, edit.actor, run_id)
+    if run.state in FINAL:
+        raise Conflict("run.ended", "This run has already ended.")
+    now = now_ms(conn)
+    if run.state is RunState.QUEUED:
+        move_with_follow_ups(
+            conn,
+            [moves.cancelled_while_queued(run, now=now)],
+            configs=edit.configs,
+            now=now,
+            run_ids=edit.run_ids,
+        )
+    elif run.cancel_requested_at is None:
+        # Of a whole fire this is what the sweeper stops its shards by.
+        move_runs(conn, [moves.stop_wanted(run, reason="operator", now=now)])
+    else:
+        return
+    _note(conn, edit, "run.cancelled", run)
+
+
+def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
+    """Stop waiting for a node to confirm the end of a run that was asked to stop.
+
+    Raises:
+        Conflict: run.ended; run.not_stopping.
+        MoreIds: it has children, or is the last shard of a fire that has.
+    """
+    if find_audit(conn, edit.audit_id) is not None:
+        return
+    run = _lock(conn, edit.actor, run_id)
+    if run.state in FINAL:
+        raise Conflict("run.ended", "This run has already ended.")
+    if run.state not in LIVE or run.is_fire or run.cancel_requested_at is None:
+        raise Conflict(
+            "run.not_stopping",
+            "Only a run that its node was asked to stop can be released; cancel it first.",
+        )
+    now = now_ms(conn)
+    move_with_follow_ups(
+        conn,
+        [moves.released(run, now=now)],
+        configs=edit.configs,
+        now=now,
+        run_ids=edit.run_ids,
+    )
+    _note(conn, edit, "run.released", run)
+
+
+def retry_run(
+    conn: sa.Connection,
+    edit: RunEdit,
+    run_id: int,
+    *,
+    parameters: str | None,
+    request_key: str | None,
+    failed_shards_only: bool,
+) -> int:
+    """Do an ended run again, as a new run of the job as it is now; returns the new run's id.
+
+    Raises:
+        InvalidInput: the key was used for something else.
+        Conflict: run.not_ended; job.deleted; run.no_failed_shards; as `request_shards`.
+        MoreIds: it needs ids for the new runs.
+    """
+    if (done := find_audit(conn, edit.audit_id)) is not None:
+        return int(done.object_id or 0)
+    ended = run_lists.get_run(conn, run_id)
+    if ended is None:
+        raise not_found()
+    edit.actor.require(Permission.OPERATE, ended.run.executor_id)
+    if ended.run.state not in FINAL:
+        raise Conflict(
+            "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
+        )
+    job = store_jobs.lock_job(conn, ended.run.job_id)
+    if job is None:
+        raise Conflict("job.deleted", "The job of this run has been deleted.")
+    request = Request(
+        actor=edit.actor,
+        origin=Origin.RETRY,
+        parameters=ended.run.parameters if parameters is None else parameters,
+        request_key=request_key,
+        retry_of=run_id,
+    )
+    shards = _shards_to_retry(conn, ended.run, failed_only=failed_shards_only)
+    if shards is None:
+        asked = request_run(conn, job, request, run_ids=edit.run_ids, audit_id=edit.audit_id)
+    else:
+        asked = request_shards(
+            conn, job, request, shards, run_ids=edit.run_ids, audit_id=edit.audit_id
+        )
+    if asked not in edit.run_ids:
+        standing = run_lists.get_run(conn, asked)
+        if standing is not None and standing.run.retry_of != run_id:
+            raise InvalidInput.one(
+                "request_key", "request_key.used", "This key belongs to another request."
+            )
+    return asked
+
+
+def _shards_to_retry(conn: sa.Connection, ended: Run, *, failed_only: bool) -> list[Run] | None:
+    """The shards that are done again; None for a run that is done again as a whole."""
+    if ended.fire_id is not None:
+        return [ended]
+    if not (failed_only and ended.is_fire):
+        return None
+    failed = [each for each in run_lists.shard_runs(conn, ended.id) if each.state in FAILURES]
+    if not failed:
+        raise Conflict("run.no_failed_shards", "No shard of this run failed.")
+    return failed
+
+
+def _lock(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
+    """The run, locked, when the caller may operate it; checked before the lock is taken."""
+    executor_id = run_lists.executor_of_run(conn, run_id)
+    if executor_id is None:
+        raise not_found()
+    actor.require(Permission.OPERATE, executor_id)
+    run = lock_runs(conn, [run_id]).get(run_id)
+    if run is None:
+        raise not_found()
+    return run
+
+
+def _note(conn: sa.Connection, edit: RunEdit, action: str, run: Run) -> None:
+    write_audit(
+        conn,
+        id=edit.audit_id,
+        actor=edit.actor,
+        action=action,
+        executor_id=run.executor_id,
+        object_id=run.id,
+        detail={"job": run.job_id, "state": run.state.value},
+    )
