@@ -42,6 +42,10 @@ async def test_children_are_kept_with_the_job(world: World, executor_id: int) ->
     parent = await world.jobs.create(ADMIN, executor_id, job("a", child))
     config = (await world.jobs.get(ADMIN, parent)).item.job.config
     assert [link.job_id for link in config.children] == [child]
+    assert (await world.jobs.get(ADMIN, parent)).child_names == {child: "b"}
+    other = await world.jobs.create(ADMIN, await world.executor("other"), job("c", child))
+    stranger = actor_with(Role.VIEWER, (await world.jobs.get(ADMIN, other)).item.job.executor_id)
+    assert (await world.jobs.get(stranger, other)).child_names == {}
 
 
 async def test_a_child_that_is_not_there_is_refused(world: World, executor_id: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, FAR, World, actor_with
+from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.user import Actor, Role
@@ -140,6 +140,36 @@ async def test_everything_is_paused_from_an_instant_on(world: World) -> None:
     assert [action for action, _ in world.audit()][1:] == ["system.paused", "system.resumed"]
     with pytest.raises((NotAllowed, NotFound)):
         await world.system.pause_all(actor_with(Role.ADMIN, executor_id))
+
+
+async def test_what_is_paused_says_that_it_will_not_fire(world: World) -> None:
+    executor_id = await world.executor()
+    soon = [
+        {"kind": "fixed_rate", "every_seconds": 60},
+        {"kind": "fixed_delay", "every_seconds": 9},
+    ]
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB | {"triggers": soon})
+
+    async def told() -> tuple[int, bool, int, int | None, int | None]:
+        detail = await world.jobs.get(ADMIN, job_id)
+        overview = await world.overview.get(ADMIN)
+        return (
+            len(detail.next_fires),
+            detail.item.next_fire_at is not None,
+            len(overview.next_fires),
+            detail.executor_paused_at,
+            detail.everything_paused_at,
+        )
+
+    assert await told() == (5, True, 2, None, None)
+    await world.executors.pause(ADMIN, executor_id)
+    paused_at = (await world.executors.get(ADMIN, executor_id)).item.paused_at
+    assert await told() == (0, False, 0, paused_at, None)
+    await world.executors.resume(ADMIN, executor_id)
+    await world.system.pause_all(ADMIN)
+    assert await told() == (0, False, 0, None, await world.system.paused_at())
+    await world.system.resume_all(ADMIN)
+    assert await told() == (5, True, 2, None, None)
 
 
 # --- admins ----------------------------------------------------------------------------------

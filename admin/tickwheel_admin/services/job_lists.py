@@ -12,15 +12,18 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES
+from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import Trigger, TriggerSpec
+from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.paging import Number
 from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.child_links import named_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor, offered_handlers
 from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
 from tickwheel_admin.store.jobs import JobFilter, ListedJob
+from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
 MARKS = 24  # of each job's runs, in its strip
@@ -77,7 +80,10 @@ class JobDetail:
     """One job."""
 
     item: JobItem
-    next_fires: list[int]  # of all its triggers, soonest first
+    next_fires: list[int]  # of all its triggers, soonest first; none while anything is paused
+    executor_paused_at: int | None  # since when its executor is paused
+    everything_paused_at: int | None
+    child_names: dict[int, str]  # of its child jobs that are there, as far as the caller may see
     offered_handlers: list[str]  # by the live nodes of its executor, sorted
 
 
@@ -121,43 +127,67 @@ def _key(listed: ListedJob) -> JobKey:
 
 
 def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
-    ended = ENDED_BY_RESULT | FAILURES
+    # What was skipped says nothing of how the job fares.
+    ended = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
     last = next((mark for mark in reversed(oldest_first) if mark.state in ended), None)
     return last is not None and last.state in FAILURES
 
 
 def _items(conn: sa.Connection, listed: Sequence[ListedJob]) -> list[JobItem]:
     now = now_ms(conn)
+    pauses = read_pauses(conn, {each.job.executor_id for each in listed})
     ids = [each.job.id for each in listed]
     triggers = triggers_of_jobs(conn, ids)
     marks = recent_marks(conn, ids, until=now, per_job=MARKS)
     return [
-        _item(each, triggers.get(each.job.id, []), marks.get(each.job.id, []), now=now)
+        _item(
+            each,
+            triggers.get(each.job.id, []),
+            marks.get(each.job.id, []),
+            paused=pauses.of(each.job.executor_id) is not None,
+            now=now,
+        )
         for each in listed
     ]
 
 
 def _item(
-    listed: ListedJob, triggers: Sequence[StoredTrigger], newest_first: list[RunMark], *, now: int
+    listed: ListedJob,
+    triggers: Sequence[StoredTrigger],
+    newest_first: list[RunMark],
+    *,
+    paused: bool,
+    now: int,
 ) -> JobItem:
+    fires = [] if paused else _next_fires(triggers, after=now, n=1)
     return JobItem(
         job=listed.job,
         executor_name=listed.executor_name,
         triggers=[stored.trigger for stored in triggers],
-        next_fire_at=next(iter(_next_fires(triggers, after=now, n=1)), None),
+        next_fire_at=fires[0] if fires else None,
         recent=newest_first[::-1],
         last=newest_first[0] if newest_first else None,
     )
 
 
-def read_detail(conn: sa.Connection, job: Job) -> JobDetail:
+def read_detail(conn: sa.Connection, actor: Actor, job: Job) -> JobDetail:
     executor = get_executor(conn, job.executor_id)
     listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
     triggers = triggers_of_jobs(conn, [job.id]).get(job.id, [])
     offered = offered_handlers(conn, [job.executor_id]).get(job.executor_id, frozenset())
+    pauses = read_pauses(conn, [job.executor_id])
+    paused = pauses.of(job.executor_id) is not None
+    children = named_jobs(conn, [link.job_id for link in job.config.children])
     return JobDetail(
         item=_items(conn, [listed])[0],
-        next_fires=_next_fires(triggers, after=now_ms(conn), n=NEXT_FIRES),
+        next_fires=[] if paused else _next_fires(triggers, after=now_ms(conn), n=NEXT_FIRES),
+        executor_paused_at=pauses.executors.get(job.executor_id),
+        everything_paused_at=pauses.everything,
+        child_names={
+            job_id: child.name
+            for job_id, child in children.items()
+            if actor.may(Permission.VIEW, child.executor_id)
+        },
         offered_handlers=sorted(offered),
     )
 
@@ -169,11 +199,18 @@ def _next_fires(triggers: Sequence[StoredTrigger], *, after: int, n: int) -> lis
     ahead of what fires next.
     """
     fires = [
-        fires_of(stored.trigger.spec, saved_at=stored.saved_at, after=after)
+        _fires_of_trigger(stored, after=after)
         for stored in triggers
         if stored.trigger.next_fire_at is not None
     ]
     return list(islice(heapq.merge(*fires), n))
+
+
+def _fires_of_trigger(stored: StoredTrigger, *, after: int) -> Iterator[int]:
+    trigger = stored.trigger
+    if trigger.spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is not None:
+        return iter((trigger.next_fire_at,))  # the one after it is not known yet
+    return fires_of(trigger.spec, saved_at=stored.saved_at, after=after)
 
 
 def fires_of(spec: TriggerSpec, *, saved_at: int, after: int) -> Iterator[int]:

@@ -110,7 +110,7 @@ class Jobs:
             if job is None:
                 raise not_found()
             actor.require(Permission.VIEW, job.executor_id)
-            return read_detail(conn, job)
+            return read_detail(conn, actor, job)
 
         return await self._store.read(read)
 

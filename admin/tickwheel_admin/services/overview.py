@@ -14,7 +14,7 @@ from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import overview as store_overview
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import capacities, count_paused_executors
+from tickwheel_admin.store.executors import capacities
 from tickwheel_admin.store.overview import NextFire as NextFire
 from tickwheel_admin.store.overview import OutcomeCount
 from tickwheel_admin.store.pauses import read_pauses
@@ -107,6 +107,7 @@ class Overview:
 
     def _read(self, conn: sa.Connection, scope: frozenset[int] | None) -> OverviewData:
         now = now_ms(conn)
+        pauses = read_pauses(conn, None)
         counts = [
             each for each in self._count(conn, now) if scope is None or each.executor_id in scope
         ]
@@ -122,20 +123,25 @@ class Overview:
             live_nodes=sum(each.live_nodes for each in nodes),
             slots=sum(each.slots for each in nodes),
             in_use=sum(each.in_use for each in nodes),
-            next_fires=store_overview.next_fires(
+            next_fires=[]
+            if pauses.everything is not None
+            else store_overview.next_fires(
                 conn,
                 from_at=now,
                 to_at=now + NEXT_FIRES_WITHIN_MS,
                 scope=scope,
                 limit=MAX_NEXT_FIRES,
+                without=pauses.executors,
             ),
             running_now=page_runs(
                 conn, RunFilter(states=LIVE, executors=scope), before=None, limit=MAX_RUNNING
             )[0],
             recent_failures=page_runs(conn, failures, before=None, limit=MAX_FAILURES)[0],
             admins=_admins(conn, now=now),
-            paused_at=read_pauses(conn, ()).everything,
-            paused_executors=count_paused_executors(conn, scope=scope),
+            paused_at=pauses.everything,
+            paused_executors=sum(
+                1 for executor_id in pauses.executors if scope is None or executor_id in scope
+            ),
             first_steps=not store_overview.has_any_job(conn, scope=scope),
         )
 

@@ -113,7 +113,7 @@ def delete_executor(conn: sa.Connection, executor_id: int, *, now: int) -> None:
     conn.execute(
         sa.update(executor)
         .where(executor.c.id == executor_id)
-        .values(deleted_at=now, token_hash=f"deleted {executor_id}")
+        .values(deleted_at=now, token_hash=f"deleted {executor_id}", paused_at=None)
     )
 
 
@@ -177,16 +177,6 @@ def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> Stored
     statement = sa.select(node).where(node.c.id == node_id)
     row = conn.execute(statement.with_for_update() if lock else statement).one_or_none()
     return None if row is None else _stored_node(row)
-
-
-def count_paused_executors(conn: sa.Connection, *, scope: Iterable[int] | None) -> int:
-    """How many executors are paused by themselves."""
-    statement = sa.select(sa.func.count()).where(
-        executor.c.deleted_at == ALIVE, executor.c.paused_at.is_not(None)
-    )
-    if scope is not None:
-        statement = statement.where(executor.c.id.in_(sorted(scope)))
-    return int(conn.execute(statement.select_from(executor)).scalar_one())
 
 
 def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, frozenset[str]]:

@@ -118,8 +118,13 @@ def next_fires(
     to_at: int,
     scope: Iterable[int] | None,
     limit: int,
+    without: Iterable[int] = (),
 ) -> list[NextFire]:
-    """The triggers that fire next, soonest first, each with its next fire only."""
+    """The triggers that fire next, soonest first, each with its next fire only.
+
+    Args:
+        without: executors to leave out.
+    """
     statement = (
         sa.select(trigger.c.next_fire_at, trigger.c.job_id, job.c.name)
         .join(job, job.c.id == trigger.c.job_id)
@@ -129,6 +134,8 @@ def next_fires(
     )
     if scope is not None:
         statement = statement.where(trigger.c.executor_id.in_(sorted(scope)))
+    if left_out := sorted(without):
+        statement = statement.where(trigger.c.executor_id.not_in(left_out))
     return [
         NextFire(at=row.next_fire_at, job_id=row.job_id, job_name=row.name)
         for row in conn.execute(statement)
