@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.drill import stories
+from tests.drill import namespaces, stories
 from tests.drill.bed import KINDS, SERVERS, Bed, made
 from tests.drill.report import Outcome, print_summary
 from tests.drill.scenarios import SCENARIOS, Action, Scenario, Timing, play
@@ -116,6 +116,10 @@ def _stories(kind: str, arguments: argparse.Namespace) -> Iterator[Drill]:
     for _ in range(arguments.kills):
         yield "killed node", stories.killed_node
     yield "vanished node", stories.vanished_node
+    if reason := namespaces.why_not():
+        print(f"partitioned node: not drilled, no network namespace: {reason}", flush=True)
+    else:
+        yield "partitioned node", namespaces.partitioned_node
     for choice in ("stop", "continue"):
         yield f"cut off, {choice}", partial(stories.cut_off_node, when_cut_off=choice)
 

@@ -48,15 +48,23 @@ class _Pair:
 
 
 class FaultProxy:
-    """Listens on `port` of 127.0.0.1 and passes on to the target port there."""
+    """Listens on a `port` of its own and passes on to the target port of 127.0.0.1."""
 
-    def __init__(self, target: int, *, owner: Callable[[int], str] = lambda port: ANYBODY) -> None:
+    def __init__(
+        self,
+        target: int,
+        *,
+        owner: Callable[[int], str] = lambda port: ANYBODY,
+        host: str = "127.0.0.1",
+    ) -> None:
         """Begin to listen.
 
         Args:
             target: the server's port.
             owner: who connected from a local port; called on the proxy's thread.
+            host: address to listen on.
         """
+        self._host = host
         self._target = target
         self._owner_of = owner
         self._pairs: set[_Pair] = set()
@@ -73,7 +81,7 @@ class FaultProxy:
     @property
     def url(self) -> str:
         """For what speaks HTTP."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._host}:{self.port}"
 
     # --- faults ----------------------------------------------------------------------------------
 
@@ -133,7 +141,7 @@ class FaultProxy:
         return future.result(10)
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return await asyncio.start_server(self._accept, self._host, 0)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = self._loop.create_task(self._serve(reader, writer))

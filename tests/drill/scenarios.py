@@ -81,7 +81,9 @@ def play(bed: Bed, scenario: Scenario, *, random: Random, timing: Timing) -> Out
     """Arm the point, let it come, act, wait, and check every fire."""
     outcome = Outcome(database=bed.kind, drill=scenario.name)
     armed = "kill9" if scenario.action is Action.KILL9 else "stop"
-    point = f"{scenario.point}:{armed}:{random.randint(2, 12)}"
+    # Some seconds after the fires have begun; a node sees a third of them.
+    times = random.randint(10, 40) if scenario.is_of_node else random.randint(40, 100)
+    point = f"{scenario.point}:{armed}:{times}"
     process = _start_armed(bed, scenario, point)
     # What a frozen node runs goes on when it wakes, also if it was taken for dead meanwhile.
     frozen_node = scenario.is_of_node and scenario.action is Action.STOP

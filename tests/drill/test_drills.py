@@ -11,6 +11,8 @@ from tests.drill.bed import SERVERS
 from tests.support.availability import unavailable
 from tests.support.databases import chosen_kinds
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:

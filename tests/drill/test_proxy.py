@@ -13,6 +13,8 @@ import pytest
 from tests.drill.proxy import FaultProxy, process_of
 from tests.support.polling import wait_until
 
+pytestmark = pytest.mark.e2e
+
 
 class Echo(socketserver.BaseRequestHandler):
     """Answers every piece with itself."""

@@ -116,11 +116,16 @@ class Cluster:
         admins: str | None = None,
         wait: bool = True,
         program: Sequence[str] = (str(NODE_PROGRAM),),
+        within: Sequence[str] = (),
     ) -> NodeProcess:
-        """Start a node that is told of the first admin only: it learns of the others from it."""
+        """Start a node that is told of the first admin only: it learns of the others from it.
+
+        Args:
+            within: a command that runs the one after it, such as `ip netns exec somewhere`.
+        """
         journal = self.directory / f"{name}.journal"
         command = [
-            sys.executable, *program, "--name", name, "--journal", journal,
+            *within, sys.executable, *program, "--name", name, "--journal", journal,
             "--spool", self.directory / "spool", "--slots", str(slots),
             "--grace", str(grace_seconds),
         ]  # fmt: skip

@@ -93,7 +93,7 @@ TIERS = (
     Tier(
         name="e2e",
         budget_seconds=330,
-        run=_pytest("tests/e2e"),
+        run=_pytest("tests/e2e", "tests/drill"),
         needs=system_packages.DATABASES,
     ),
     Tier(
