@@ -117,6 +117,8 @@ class Link:
     async def close(self) -> None:
         """Send what is queued, close the socket in good order, and stay away."""
         self._closing = True
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()  # nothing comes after goodbye
         self._wake.set()
         channel = self._channel
         if channel is not None and not self.is_open:

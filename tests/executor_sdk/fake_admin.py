@@ -46,6 +46,8 @@ class MemoryChannel:
         self.close_reason = ""
 
     async def send(self, frame: bytes) -> None:
+        if self.session.admin.send_seconds:
+            await asyncio.sleep(self.session.admin.send_seconds)
         if self.closed is not None:
             raise ConnectError("closed")
         self.session.take(frame)
@@ -148,6 +150,7 @@ class FakeAdmin:
         self.acknowledges = True
         self.receipts = True
         self.log_receipts = True
+        self.send_seconds = 0.0  # how long a frame takes to leave a node
         self.heartbeat_ms = 3_000
         self.lease_ms = 15_000
         self.slots: int | None = None

@@ -59,6 +59,21 @@ async def test_the_opening_is_hello_results_held() -> None:
 
 
 @virtual_time
+async def test_hello_names_the_handlers_that_nothing_can_stop() -> None:
+    class Service:
+        async def __call__(self, run: Run) -> None: ...
+
+    def plain() -> None: ...
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"work": work, "plain": plain, "service": Service()})
+    await node.start()
+    hello = (await admin.session()).all(Hello)[0]
+    assert (hello.handlers, hello.unstoppable) == (["work", "plain", "service"], ["plain"])
+    await node.drain(1)
+
+
+@virtual_time
 async def test_heartbeats_follow_the_welcome() -> None:
     admin = FakeAdmin()
     node = make_node(admin, handlers={"wait": wait})

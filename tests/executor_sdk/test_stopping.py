@@ -8,6 +8,7 @@ import time
 from itertools import pairwise
 
 from tickwheel_executor import Run
+from tickwheel_executor.attempt import Stop
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -148,6 +149,18 @@ async def test_draining_finishes_refuses_says_goodbye_and_closes() -> None:
     await asyncio.sleep(300)
     assert len(admin.sessions) == 1  # it stays away
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@virtual_time
+async def test_nothing_comes_after_goodbye() -> None:
+    admin = FakeAdmin()
+    admin.heartbeat_ms, admin.send_seconds = 10, 0.1  # many are due while the frame leaves
+    node = make_node(admin, handlers={"work": sleep_long})
+    await node.start()
+    session = await admin.session()
+    assert await node.drain(1)
+    assert session.received[-1] == Goodbye()
+    assert session.channel.closed == (1000, "the node is going away")
 
 
 @virtual_time
@@ -304,6 +317,27 @@ async def test_a_thread_that_does_not_return_keeps_its_slot() -> None:
     release.set()
     result = await session.expect(Result)
     assert (result.outcome, value(result)) == (Outcome.CANCELLED, "late")
+    assert await node.drain(1)
+
+
+async def test_a_thread_that_has_ended_unreported_is_not_told_to_stop() -> None:
+    def work(run: Run) -> str:
+        return "done"
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"work": work})
+    await node.start()
+    session = await admin.session()
+    session.send(request())
+    while (attempt := node._held.find((1, 1))) is None:  # noqa: ASYNC110 (turn by turn)
+        await asyncio.sleep(0)
+    execution = attempt.execution
+    assert execution is not None
+    deadline = time.monotonic() + 10
+    while not execution.has_ended and time.monotonic() < deadline:
+        time.sleep(0.001)  # noqa: ASYNC251 (the loop must not hear of the end yet)
+    node._held.stop(attempt, Stop(outcome=Outcome.CANCELLED, message="a moment too late"))
+    assert (await session.expect(Result)).outcome is Outcome.SUCCEEDED
     assert await node.drain(1)
 
 
