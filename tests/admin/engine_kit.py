@@ -88,7 +88,12 @@ class FakeLinks:
         self.disconnected.append(node_id)
 
 
-_new_id = count(1)
+_new_id = count(1_000_000)  # beyond those that engines take
+
+
+def new_executor_id() -> int:
+    """For a test that shares its database with others."""
+    return next(_new_id)
 
 
 class Admin:
@@ -269,18 +274,18 @@ async def ask(database: Database, job_id: int, *, after: int = 0, **changes: Any
     """A queued run as its job's configuration makes it, due now; returns its id.
 
     Args:
-        after: orders runs of one job: milliseconds by which its instant lies after another's.
+        after: orders runs of one job: its nominal instant, in ms after that of others.
     """
-    config = await database.read(lambda conn: _config_of(conn, job_id))
+    config, executor_id = await database.read(_job_as_saved, job_id)
     at = await now(database)
     made = new_run(
         config,
         id=next(_new_id),
-        executor_id=changes.pop("executor_id", 1),
+        executor_id=executor_id,
         job_id=job_id,
         revision=1,
         origin=Origin.MANUAL,
-        scheduled_at=at - 100_000 + after,
+        scheduled_at=1_700_000_000_000 + after,
         due_at=at,
         now=at,
     )
@@ -288,8 +293,11 @@ async def ask(database: Database, job_id: int, *, after: int = 0, **changes: Any
     return made.id
 
 
-def _config_of(conn: sa.Connection, job_id: int) -> JobConfig:
-    return read_configs(conn, [(job_id, 1)])[job_id, 1]
+def _job_as_saved(conn: sa.Connection, job_id: int) -> tuple[JobConfig, int]:
+    executor_id = conn.execute(
+        sa.select(tables.job.c.executor_id).where(tables.job.c.id == job_id)
+    ).scalar_one()
+    return read_configs(conn, [(job_id, 1)])[job_id, 1], executor_id
 
 
 async def states(database: Database, *run_ids: int) -> list[str]:
