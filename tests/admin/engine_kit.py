@@ -159,6 +159,10 @@ class Admin:
         await self.engine.dispatcher.run_once()
         return session.take(RunRequest)
 
+    def trust_own_view(self) -> None:
+        """As after 15 s of unbroken renewals."""
+        self.engine.leases.may_expire = lambda: True  # type: ignore[method-assign]
+
     async def dispatch_all(self, session: FakeSession) -> list[RunRequest]:
         """Claim until nothing is left that can be decided now."""
         while await self.engine.dispatcher.run_once():
