@@ -13,8 +13,11 @@ from aiohttp import ClientResponse
 
 from tests.admin.kit import NOW, Served, served
 from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.run import PARKED_AT
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.admins import enter_admin
+from tickwheel_admin.store.nodes import Arrival, admit_node
 from tickwheel_admin.web.routes import declared_routes
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "api.md"
@@ -308,6 +311,166 @@ async def test_runs_are_filtered(api: Api) -> None:
     assert await count("limit=2") == 2
 
 
+async def test_many_runs_are_cancelled_and_retried_at_once(api: Api) -> None:
+    job_id = await api.job()
+    runs = [(await api.call("POST", f"/jobs/{job_id}/run"))[1]["run_id"] for _ in range(3)]
+
+    status, done = await api.call("POST", "/runs/cancel", {"runs": [*runs, 999]})
+    assert (status, done) == (
+        200,
+        {"done": 3, "runs": runs, "skipped": {"not_found": 1}, "next": None},
+    )
+    wish = {"filter": {"job_id": job_id, "state": "cancelled"}, "parameters": {"a": 1}}
+    status, answer = await api.call("POST", "/runs/retry", wish)
+    assert (status, codes(answer)) == (422, [("Idempotency-Key", "required")])
+    _, first = await api.call("POST", "/runs/retry", wish, Idempotency_Key="k")
+    _, again = await api.call("POST", "/runs/retry", wish, Idempotency_Key="k")
+    assert first == again
+    assert (first["done"], first["next"]) == (3, None)
+    _, new = await api.call("GET", f"/runs/{first['runs'][0]}")
+    assert (new["parameters"], new["retry_of"]) == ({"a": 1}, runs[-1])  # newest first
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({}, ("runs", "required")),
+        ({"runs": [1], "filter": {}}, ("runs", "required")),
+        ({"runs": []}, ("runs", "out_of_range")),
+        ({"runs": list(range(1, 1_002))}, ("runs", "out_of_range")),
+        ({"runs": "1"}, ("runs", "wrong_type")),
+        ({"runs": [True]}, ("runs", "wrong_type")),
+        ({"runs": [1.0]}, ("runs", "wrong_type")),
+        ({"runs": [10**30]}, ("runs", "wrong_type")),
+        ({"runs": [1], "cursor": "x"}, ("cursor", "does_not_apply")),
+        ({"filter": []}, ("filter", "wrong_type")),
+        ({"filter": {"stat": "failed"}}, ("filter.stat", "unknown_field")),
+        ({"filter": {"state": "broken"}}, ("filter.state", "not_one_of")),
+        ({"filter": {}, "cursor": "x"}, ("cursor", "cursor.invalid")),
+        ({"filter": {}, "cursor": "x" * 501}, ("cursor", "cursor.invalid")),
+    ],
+)
+@pytest.mark.parametrize("what", ["cancel", "retry"])
+async def test_many_runs_are_named_or_described_but_not_guessed(
+    api: Api, what: str, body: dict[str, object], problem: tuple[str, str]
+) -> None:
+    status, answer = await api.call("POST", f"/runs/{what}", body, Idempotency_Key="k")
+
+    assert status == 422
+    assert problem in codes(answer)
+
+
+async def test_a_parked_run_is_due_when_its_turn_comes(api: Api) -> None:
+    job_id = await api.job(blocking="serial")
+    _, started = await api.call("POST", f"/jobs/{job_id}/run")
+
+    def park(conn: sa.Connection) -> None:
+        conn.execute(sa.update(tables.run).values(due_at=PARKED_AT))
+
+    await api.admin.services.store.run(park)
+    for path in (f"/runs/{started['run_id']}", "/runs"):
+        status, answer = await api.call("GET", path)
+        assert status == 200
+        assert (answer.get("items") or [answer])[0]["due_at"] is None
+    assert (await api.call("GET", f"/runs/{started['run_id']}"))[1]["waiting_for"] == "blocked"
+
+
+async def test_a_run_that_stops_is_released(api: Api) -> None:
+    job_id = await api.job()
+    run_id = (await api.call("POST", f"/jobs/{job_id}/run"))[1]["run_id"]
+
+    status, answer = await api.call("POST", f"/runs/{run_id}/release")
+    assert (status, answer["error"]["code"]) == (409, "run.not_stopping")
+
+    def start(conn: sa.Connection) -> None:
+        conn.execute(sa.update(tables.run).values(state="running", attempt=1))
+
+    await api.admin.services.store.run(start)
+    assert (await api.call("POST", f"/runs/{run_id}/cancel"))[0] == 202
+    assert (await api.call("POST", f"/runs/{run_id}/release"))[0] == 204
+    _, run = await api.call("GET", f"/runs/{run_id}")
+    assert (run["state"], run["reason"]) == ("cancelled", "released")
+
+
+# --- pauses, nodes, admins -------------------------------------------------------------------
+
+
+async def test_triggers_executors_and_everything_are_paused_and_resumed(api: Api) -> None:
+    job_id = await api.job()
+    _, job = await api.call("GET", f"/jobs/{job_id}")
+    trigger = f"/jobs/{job_id}/triggers/{job['triggers'][0]['id']}"
+
+    assert (await api.call("POST", f"{trigger}/pause"))[0] == 204
+    _, paused = await api.call("GET", f"/jobs/{job_id}")
+    assert (paused["triggers"][0]["paused"], paused["next_fires"]) == (True, [])
+    assert (await api.call("POST", f"{trigger}/resume"))[0] == 204
+    assert (await api.call("POST", f"/jobs/{job_id}/triggers/999/pause"))[0] == 404
+
+    assert (await api.call("POST", "/executors/1/pause"))[0] == 204
+    assert (await api.call("GET", "/executors/1"))[1]["paused_at"] == instant_to_iso(NOW)
+    assert (await api.call("GET", f"/jobs/{job_id}"))[1]["executor_paused_at"] is not None
+    assert (await api.call("POST", "/executors/1/resume"))[0] == 204
+
+    assert (await api.call("POST", "/system/pause"))[0] == 204
+    assert await api.call("GET", "/system") == (200, {"paused_at": instant_to_iso(NOW)})
+    assert (await api.call("POST", "/system/resume"))[0] == 204
+    assert await api.call("GET", "/system") == (200, {"paused_at": None})
+    assert (await api.call("GET", f"/jobs/{job_id}"))[1]["next_fires"] == job["next_fires"]
+
+
+async def test_nodes_are_cordoned_drained_resumed_and_resized(api: Api) -> None:
+    executor_id = await api.executor()
+    arrival = Arrival(
+        executor_id=executor_id,
+        node_key="key",
+        name="host",
+        sdk="",
+        slots=4,
+        handlers=["report"],
+        unstoppable=["report"],
+        labels={},
+        address="192.0.2.9",
+    )
+    await api.admin.services.store.run(admit_node, arrival, new_id=7, admin_id=1, session_id=1)
+
+    async def node() -> Any:
+        (found,) = (await api.call("GET", f"/executors/{executor_id}"))[1]["nodes"]
+        return found
+
+    assert (await api.call("POST", "/nodes/7/cordon"))[0] == 204
+    assert ((await node())["cordoned"], (await node())["drain_wanted"]) == (True, False)
+    assert (await api.call("POST", "/nodes/7/drain"))[0] == 204
+    assert (await node())["drain_wanted"] is True
+    assert (await api.call("POST", "/nodes/7/resume"))[0] == 204
+    assert (await node())["cordoned"] is False
+    assert (await api.call("PUT", "/nodes/7/slots", {"slots": 9}))[0] == 204
+    assert ((await node())["slots"], (await node())["slots_wanted"]) == (9, 9)
+    assert (await api.call("PUT", "/nodes/7/slots", {"slots": None}))[0] == 204
+    assert (await node())["slots_wanted"] is None
+    for body, code in (
+        ({}, "required"),
+        ({"slots": 0}, "out_of_range"),
+        ({"slots": "9"}, "wrong_type"),
+    ):
+        status, answer = await api.call("PUT", "/nodes/7/slots", body)
+        assert (status, codes(answer)) == (422, [("slots", code)])
+    assert (await api.call("POST", "/nodes/8/drain"))[0] == 404
+
+
+async def test_admins_tell_how_they_do(api: Api) -> None:
+    def enter(conn: sa.Connection) -> None:
+        enter_admin(conn, admin_id=3, name="one", url="http://one", version="1.2")
+
+    await api.admin.services.store.run(enter)
+    api.admin.clock.advance(5)
+
+    status, answer = await api.call("GET", "/admins")
+
+    (admin,) = answer["items"]
+    assert (status, admin["name"], admin["live"], admin["uptime_seconds"]) == (200, "one", True, 5)
+    assert (admin["clock_offset_ms"], admin["sessions"], admin["loops"]) == (None, 0, {})
+
+
 # --- bad input -------------------------------------------------------------------------------
 
 
@@ -372,6 +535,13 @@ async def test_a_search_text_is_only_ever_text(api: Api, text: str) -> None:
         ("POST", "/jobs/1/pause", {"forever": True}),
         ("POST", "/runs/1/cancel", {"force": True}),
         ("POST", "/runs/1/retry", {"attempt": 9}),
+        ("POST", "/runs/1/release", {"force": True}),
+        ("POST", "/runs/cancel", {"runs": [1], "reason": "x"}),
+        ("POST", "/jobs/1/triggers/1/pause", {"until": 5}),
+        ("POST", "/executors/1/pause", {"until": 5}),
+        ("POST", "/system/pause", {"until": 5}),
+        ("POST", "/nodes/1/drain", {"force": True}),
+        ("PUT", "/nodes/1/slots", {"slots": 1, "in_use": 0}),
         ("POST", "/schedule/preview", {"trigger": {"kind": "once"}, "n": 5}),
     ],
 )
@@ -461,5 +631,5 @@ async def test_every_endpoint_and_field_is_in_the_reference(api: Api) -> None:
     await api.call("POST", "/jobs/1/run")
     for path in ("/executors/1", "/jobs/1", "/runs/1"):
         _, answer = await api.call("GET", path)
-        for field in answer:
+        for field in (*answer, *answer.get("config", ())):
             assert f"`{field}`" in text, field

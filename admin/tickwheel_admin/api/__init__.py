@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api import executors, jobs, runs, schedule
+from tickwheel_admin.api import executors, jobs, nodes, runs, runs_bulk, schedule, system
 
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
-    for module in (executors, jobs, runs, schedule):
+    for module in (executors, nodes, jobs, runs, runs_bulk, schedule, system):
         module.routes.add_to(app)

@@ -59,3 +59,17 @@ async def delete_executor(request: web.Request) -> web.Response:
     executor_id = path_id(request, "executor_id")
     await request.app[EXECUTORS].delete(actor_of(request), executor_id)
     return web.Response(status=204)
+
+
+@routes.post(f"{_ONE}/pause", permission=Permission.OPERATE, api=True)
+async def pause_executor(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[EXECUTORS].pause(actor_of(request), path_id(request, "executor_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_ONE}/resume", permission=Permission.OPERATE, api=True)
+async def resume_executor(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[EXECUTORS].resume(actor_of(request), path_id(request, "executor_id"))
+    return web.Response(status=204)

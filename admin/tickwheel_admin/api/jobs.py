@@ -31,6 +31,7 @@ routes = Routes()
 
 _ALL = "/api/v1/jobs"
 _ONE = f"{_ALL}/{{job_id:{ID}}}"
+_TRIGGER = f"{_ONE}/triggers/{{trigger_id:{ID}}}"
 _VIEWS = ("all", "failing", "running", "paused")
 
 
@@ -92,6 +93,24 @@ async def pause_job(request: web.Request) -> web.Response:
 async def resume_job(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     await request.app[JOBS].resume(actor_of(request), path_id(request, "job_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_TRIGGER}/pause", permission=Permission.OPERATE, api=True)
+async def pause_trigger(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[JOBS].pause_trigger(
+        actor_of(request), path_id(request, "job_id"), path_id(request, "trigger_id")
+    )
+    return web.Response(status=204)
+
+
+@routes.post(f"{_TRIGGER}/resume", permission=Permission.OPERATE, api=True)
+async def resume_trigger(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[JOBS].resume_trigger(
+        actor_of(request), path_id(request, "job_id"), path_id(request, "trigger_id")
+    )
     return web.Response(status=204)
 
 

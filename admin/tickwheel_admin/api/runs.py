@@ -28,7 +28,7 @@ routes = Routes()
 _ALL = "/api/v1/runs"
 _ONE = f"{_ALL}/{{run_id:{ID}}}"
 _FILTERS = ("state", "job_id", "executor_id", "from_at", "to_at", "cursor", "limit")
-_STATES = (*(state.value for state in RunState), "failed_any", "active")
+STATES = (*(state.value for state in RunState), "failed_any", "active")
 MAX_LOG_LINES = 5_000
 MAX_SEQ = 2**31 - 1
 
@@ -36,7 +36,7 @@ MAX_SEQ = 2**31 - 1
 @routes.get(_ALL, permission=Permission.VIEW, api=True)
 async def list_runs(request: web.Request) -> web.Response:
     fields = query_fields(request, _FILTERS)
-    state = fields.choice("state", _STATES, default="")
+    state = fields.choice("state", STATES, default="")
     query = RunQuery(
         state=(RunState(state) if state in set(RunState) else state) or None,
         job_id=optional_id(fields, "job_id"),
@@ -65,15 +65,24 @@ async def cancel_run(request: web.Request) -> web.Response:
     return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
 
 
+@routes.post(f"{_ONE}/release", permission=Permission.OPERATE, api=True)
+async def release_run(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[RUNS].release(actor_of(request), path_id(request, "run_id"))
+    return web.Response(status=204)
+
+
 @routes.post(f"{_ONE}/retry", permission=Permission.OPERATE, api=True)
 async def retry_run(request: web.Request) -> web.Response:
-    fields = await body_fields(request, ("parameters",))
+    fields = await body_fields(request, ("parameters", "failed_shards_only"))
+    failed_shards_only = fields.boolean("failed_shards_only", default=False)
     raise_if_any(fields.problems)
     run_id = await request.app[RUNS].retry(
         actor_of(request),
         path_id(request, "run_id"),
         parameters=parameters_of(fields.raw),
         request_key=request_key_of(request),
+        failed_shards_only=failed_shards_only,
     )
     return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
 

@@ -15,7 +15,8 @@ from tickwheel_admin.domain.trigger import Trigger
 from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem, NewExecutor
 from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
 from tickwheel_admin.services.paging import Page
-from tickwheel_admin.services.runs import LogPage, RunDetail, RunItem
+from tickwheel_admin.services.runs import Bulk, LogPage, RunDetail, RunItem
+from tickwheel_admin.services.system import AdminItem
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
         "slots": item.slots,
         "in_use": item.in_use,
         "jobs": item.jobs,
+        "paused_at": instant(item.paused_at),
         "created_at": instant(item.created_at),
     }
 
@@ -63,7 +65,11 @@ def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
     return executor_view(detail.item) | {
         "handlers": list(detail.handlers),
         "nodes": [
-            node_view(each.node) | {"running": [mark_view(mark) for mark in each.running]}
+            node_view(each.node)
+            | {
+                "slots_wanted": each.slots_wanted,
+                "running": [mark_view(mark) for mark in each.running],
+            }
             for each in detail.nodes
         ],
     }
@@ -79,9 +85,12 @@ def node_view(node: Node) -> dict[str, Any]:
         "name": node.name,
         "state": node.state.value,
         "draining": node.draining,
+        "cordoned": node.cordoned,
+        "drain_wanted": node.drain_wanted,
         "slots": node.slots,
         "in_use": node.in_use,
         "handlers": sorted(node.handlers),
+        "unstoppable": sorted(node.unstoppable),
         "labels": dict(node.labels),
         "sdk": node.sdk,
         "address": node.address,
@@ -123,6 +132,8 @@ def job_detail_view(detail: JobDetail) -> dict[str, Any]:
     return job_view(detail.item) | {
         "triggers": [trigger_view(trigger) for trigger in detail.item.triggers],
         "next_fires": instants(detail.next_fires),
+        "executor_paused_at": instant(detail.executor_paused_at),
+        "everything_paused_at": instant(detail.everything_paused_at),
         "recent_runs": [mark_view(mark) for mark in detail.item.recent],
     }
 
@@ -154,11 +165,17 @@ def run_view(item: RunItem) -> dict[str, Any]:
         "origin": run.origin.value,
         "requested_by": run.requested_by,
         "retry_of": run.retry_of,
+        "parent_run_id": run.parent_run_id,
+        "shard_index": run.shard_index,
+        "shard_total": run.shard_total,
+        "fire_id": run.fire_id,
         "scheduled_at": instant(run.scheduled_at),
-        "due_at": instant(run.due_at),
+        # A run that waits for an earlier one is due when that has ended.
+        "due_at": None if run.is_parked else instant(run.due_at),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.ended_at),
         "cancel_requested_at": instant(run.cancel_requested_at),
+        "cancel_reason": run.cancel_reason,
         "attempt": run.attempt,
         "tries": run.tries,
         "node_id": run.node_id,
@@ -170,7 +187,7 @@ def run_view(item: RunItem) -> dict[str, Any]:
 
 
 def run_detail_view(detail: RunDetail) -> dict[str, Any]:
-    run = detail.item.run
+    run, waiting = detail.item.run, detail.waiting
     return run_view(detail.item) | {
         "parameters": json.loads(detail.parameters),
         "result": None if run.result is None else _json_or_text(run.result),
@@ -186,12 +203,48 @@ def run_detail_view(detail: RunDetail) -> dict[str, Any]:
                 "started_at": instant(each.attempt.started_at),
                 "ended_at": instant(each.attempt.ended_at),
                 "log_lines": each.attempt.log_lines,
+                "late_outcome": each.late_outcome,
+                "late_message": each.late_message,
+                "late_at": instant(each.late_at),
             }
             for each in detail.attempts
         ],
-        "waiting_for": None if detail.waiting is None else detail.waiting.code,
+        "waiting_for": None if waiting is None else waiting.code,
+        "waiting_for_runs": [] if waiting is None else list(waiting.runs),
+        "start_by": None if waiting is None else instant(waiting.start_by),
+        "shards": [run_view(shard) for shard in detail.shards],
+        "children": [run_view(child) for child in detail.children],
         "job_deleted": detail.job_deleted,
         "retried_by": list(detail.retried_by),
+    }
+
+
+def bulk_view(bulk: Bulk) -> dict[str, Any]:
+    return {
+        "done": bulk.done,
+        "runs": list(bulk.runs),
+        "skipped": dict(bulk.skipped),
+        "next": bulk.next,
+    }
+
+
+def admin_view(item: AdminItem) -> dict[str, Any]:
+    status = item.status
+    return {
+        "id": item.id,
+        "name": item.name,
+        "version": item.version,
+        "live": item.live,
+        "started_at": instant(item.started_at),
+        "uptime_seconds": item.uptime_ms // 1000,
+        "lease_expires_at": instant(item.lease_expires_at),
+        "clock_offset_ms": status.clock_offset_ms,
+        "sessions": status.sessions,
+        "waiting": status.waiting,
+        "loops": {
+            name: {"last_pass_ms_ago": loop.last_pass_ms_ago, "failing": loop.failing}
+            for name, loop in sorted(status.loops.items())
+        },
     }
 
 

@@ -53,7 +53,12 @@ def pause_executor(conn: sa.Connection, executor_id: int, *, at: int | None) -> 
 
 
 def pause_everything(conn: sa.Connection, *, at: int | None) -> None:
-    """Pause all executors from an instant on, or end that pause (None)."""
-    conn.execute(sa.delete(setting).where(setting.c.name == ALL_PAUSED))
-    if at is not None:
+    """Pause all executors from an instant on, unless they are paused; or end that pause (None).
+
+    Of two pauses at once the first one counts: the other one's insert fails, and its transaction is
+    repeated.
+    """
+    if at is None:
+        conn.execute(sa.delete(setting).where(setting.c.name == ALL_PAUSED))
+    else:
         conn.execute(sa.insert(setting).values(name=ALL_PAUSED, value=str(at)))

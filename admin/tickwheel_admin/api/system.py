@@ -1,0 +1,42 @@
+"""/api/v1/system and /api/v1/admins: the installation as a whole."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import body_fields
+from tickwheel_admin.api.views import admin_view, answer, instant
+from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import SYSTEM
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_SYSTEM = "/api/v1/system"
+
+
+@routes.get("/api/v1/admins", permission=Permission.VIEW, api=True)
+async def list_admins(request: web.Request) -> web.Response:
+    items = await request.app[SYSTEM].admins(actor_of(request))
+    return answer({"items": [admin_view(item) for item in items]})
+
+
+@routes.get(_SYSTEM, permission=Permission.VIEW, api=True)
+async def get_system(request: web.Request) -> web.Response:
+    return answer({"paused_at": instant(await request.app[SYSTEM].paused_at())})
+
+
+@routes.post(f"{_SYSTEM}/pause", permission=Permission.ADMINISTER, api=True)
+async def pause_everything(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[SYSTEM].pause_all(actor_of(request))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_SYSTEM}/resume", permission=Permission.ADMINISTER, api=True)
+async def resume_everything(request: web.Request) -> web.Response:
+    raise_if_any((await body_fields(request, ())).problems)
+    await request.app[SYSTEM].resume_all(actor_of(request))
+    return web.Response(status=204)
