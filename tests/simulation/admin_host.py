@@ -17,8 +17,11 @@ from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.services.system import System
 from tickwheel_admin.store.database import DatabaseUnavailable
 from tickwheel_admin.store.ids import Ids
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
@@ -53,6 +56,7 @@ class AdminHost:
         self._history = history
         self._shares = shares
         self._troubles = troubles
+        self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
         self._starts = 0
 
     @property
@@ -117,6 +121,9 @@ class AdminHost:
         self.hub = LinkHub()
         self.jobs = Jobs(self.store, self.ids, self.events)
         self.runs = Runs(self.store, self.ids, self.events)
+        self.executors = Executors(self.store, self.ids, self.events)
+        self.nodes = Nodes(self.store, self.ids, self.events)
+        self.system = System(self.store, self.ids, self.events)
         self.engine = await self._until_database_answers()
         self._loops = [
             process.spawn(loop.run(), name=type(loop).__name__) for loop in self.engine.loops
@@ -141,7 +148,7 @@ class AdminHost:
                     random=self._random,
                     new_token=lambda: f"{self._random.getrandbits(128):032x}",
                     retention_days=RETENTION_DAYS,
-                    wall_clock=self._database.now,
+                    wall_clock=lambda: self._database.now() + self._clock_is_off_by,
                 )
                 await engine.membership.enter()
                 return engine

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from tests.simulation.check_starts import Pause, pauses
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
+from tests.simulation.ledger import Ledger
 
 THRESHOLD_MS = 5_000  # what could not be planned by then is a misfire
 AHEAD_MS = 2_000  # fires are planned this long before their instant
 MINUTE_MS = 60_000
+HOUR_MS = 3_600_000
 MOST_COUNTED = 1_001  # stands for "more than a thousand" in a summary
 MOST_CAUGHT_UP = 1_000  # missed fires that are made up for unless the trigger says less
 
@@ -35,8 +38,13 @@ class _Period:
 class _Trigger:
     id: int
     job_id: int
+    executor_id: int
     created_at: int
     periods: list[_Period] = field(default_factory=list)
+
+    @property
+    def is_fixed_delay(self) -> bool:
+        return any(period.spec["kind"] == "fixed_delay" for period in self.periods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,7 @@ class _Fire:
         return self.added < seq and self.taken < seq
 
 
-def check_fires(database: SimDatabase, history: History) -> None:
+def check_fires(database: SimDatabase, ledger: Ledger, history: History) -> None:
     """Compare the ledger with every trigger's schedule and edits."""
     fires, taken_back = _fires(database)
     triggers = _triggers(database, fires, history)
@@ -61,9 +69,11 @@ def check_fires(database: SimDatabase, history: History) -> None:
         edits[row.job_id].append(row.seq)
     for trigger_id in fires.keys() - triggers.keys():
         history.violation(f"G2: fires of trigger {trigger_id}, which there never was")
+    all_pauses = pauses(ledger)
     for trigger in triggers.values():
         own = fires[trigger.id]
-        excused = taken_back[trigger.id] if database.went_back else set()
+        excused = set(taken_back[trigger.id]) if database.went_back else set()
+        excused |= _passed_over(trigger, all_pauses, ledger)
         _check_instants(trigger, own, excused, history, now=database.now())
         for fire in own:
             _check_policy(trigger, fire, own, history)
@@ -73,6 +83,22 @@ def check_fires(database: SimDatabase, history: History) -> None:
                     f"G11: run {fire.row.id} for {fire.row.scheduled_at} has revision"
                     f" {fire.row.job_revision}, the job was at {revision}"
                 )
+
+
+def _passed_over(trigger: _Trigger, all_pauses: list[Pause], ledger: Ledger) -> set[int]:
+    """Instants of paused times, which nobody need tell of."""
+    excused: set[int] = set()
+    for pause in all_pauses:
+        if pause.executor_id not in (0, trigger.executor_id):
+            continue
+        # A clock that was set back meanwhile may have been an hour ahead.
+        until = min(pause.resumed_at, ledger.latest) + 2 * HOUR_MS * ledger.went_back
+        for period in trigger.periods:
+            if period.before is None or period.before > pause.since:
+                excused |= set(
+                    _instants(trigger, period.spec, after=pause.paused_at, until=int(until))
+                )
+    return excused
 
 
 def _fires(
@@ -109,10 +135,16 @@ def _triggers(
         (row.job_id, row.at)
         for row in database.rows("SELECT job_id, at FROM sim_change WHERE what = 'job-'")
     }
+    executors = {
+        row.id: row.executor_id for row in database.rows("SELECT id, executor_id FROM job")
+    }
     triggers: dict[int, _Trigger] = {}
     for row in database.rows("SELECT * FROM sim_change WHERE what LIKE 'trigger%' ORDER BY seq"):
         trigger = triggers.setdefault(
-            row.id, _Trigger(id=row.id, job_id=row.job_id, created_at=row.at)
+            row.id,
+            _Trigger(
+                id=row.id, job_id=row.job_id, executor_id=executors[row.job_id], created_at=row.at
+            ),
         )
         by_deletion = (row.job_id, row.at) in deleted
         ahead = [
@@ -157,6 +189,8 @@ def _check_instants(
         else:
             due |= instants
     due -= excused
+    if trigger.is_fixed_delay:
+        return  # its instants follow from the ends of its runs
     told = Counter(instant for fire in fires for instant in _told_by(trigger, fire, history))
     for instant in sorted(due | told.keys()):
         if instant in due and told[instant] == 0:
@@ -188,6 +222,8 @@ def _told_by(trigger: _Trigger, fire: _Fire, history: History) -> Iterable[int]:
 
 def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: History) -> None:
     row, spec = fire.row, _spec_of(trigger, fire)
+    if trigger.is_fixed_delay:
+        return
     threshold = spec.get("misfire_threshold_ms", THRESHOLD_MS)
     late_ms = row.created_at - row.scheduled_at
     if row.origin == "schedule":
@@ -219,6 +255,8 @@ def _spec_of(trigger: _Trigger, fire: _Fire) -> dict[str, Any]:
 
 def _instants(trigger: _Trigger, spec: dict[str, Any], *, after: int, until: int) -> Iterable[int]:
     """The schedule's instants in (after, until]."""
+    if spec["kind"] == "fixed_delay":
+        return []
     if spec["kind"] == "once":
         return [spec["at"]] if after < spec["at"] <= until else []
     if spec["kind"] == "cron":

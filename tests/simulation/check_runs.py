@@ -15,23 +15,27 @@ from tests.simulation.history import History
 from tickwheel_shared.protocol import Result
 
 LIVE = ("dispatched", "running")
-BY_RESULT = ("succeeded", "failed", "timed_out", "cancelled")
-FINAL = (*BY_RESULT, "lost", "skipped")
+PARKED = 2**53 - 1  # waits for an earlier run of its job, not for an instant
+BY_RESULT = ("succeeded", "failed", "timed_out", "cancelled", "skipped")
+FINAL = (*BY_RESULT, "lost")
 # What the history of one run may show, step by step.
 LEGAL = {
-    "queued": ("queued", "dispatched", *BY_RESULT),
+    "queued": ("queued", "dispatched", "running", *BY_RESULT),
     "dispatched": ("dispatched", "running", "queued", "lost", *BY_RESULT),
     "running": ("running", "queued", "lost", *BY_RESULT),
     "lost": BY_RESULT,
 }
-SWEPT = "timeout_not_enforced"  # reason of an attempt that an admin ended by itself
+# Reasons of attempts that an admin, or an operator, ended without the node's word.
+UNCONFIRMED = ("timeout_not_enforced", "released")
 
 # How a handler must have ended for an outcome; one that was stopped before its first step has not.
 ENDS = {
     "succeeded": ("returned",),
-    "failed": ("raised", "cancelled", "returned"),  # the latter two when its node was shut down
-    "timed_out": ("cancelled", "returned", "raised"),
-    "cancelled": ("cancelled", "returned", "raised"),
+    # "cancelled" and "returned" when its node was shut down
+    "failed": ("raised", "retry", "fail", "cancelled", "returned"),
+    "timed_out": ("cancelled", "returned", "raised", "retry", "fail", "skip"),
+    "cancelled": ("cancelled", "returned", "raised", "retry", "fail", "skip"),
+    "skipped": ("skip",),
 }
 
 Key = tuple[int, int]
@@ -47,8 +51,10 @@ class _Attempts:
     @property
     def was_ended_by_attempt(self) -> bool:
         """Whether the last attempt ended the run; else it ended while it waited."""
+        if self.run.reason == "node_gone":
+            return False
         return self.run.state in ("succeeded", "failed", "timed_out", "lost") or (
-            self.run.state == "cancelled" and self.run.claim_token is not None
+            self.run.state in ("cancelled", "skipped") and self.run.claim_token is not None
         )
 
     @property
@@ -65,17 +71,18 @@ def check_runs(
 ) -> None:
     """Check every run that there is."""
     ledger = _read(database)
-    policies = {
-        (row.job_id, row.revision): json.loads(row.config)["retry"]
+    configs = {
+        (row.job_id, row.revision): json.loads(row.config)
         for row in database.rows("SELECT job_id, revision, config FROM job_revision")
     }
+    policies = {key: config["retry"] for key, config in configs.items()}
     safe: dict[Key, Result] = {key: result for disk in disks for key, result in disk.ever.items()}
     may_be_unsafe = any(disk.was_full for disk in disks)
     started = {(start.run, start.attempt) for start in journal.starts}
     _check_moves(database, history)
     _check_starts(journal, ledger, history)
-    _check_late_starts(database, journal, history)
-    _check_backoff(database, ledger, policies, history)
+    _check_late_starts(database, journal, ledger, configs, history)
+    _check_backoff(database, ledger, policies, journal, history)
     known_late = {
         row.id
         for row in database.rows(
@@ -84,7 +91,7 @@ def check_runs(
     }
     for attempts in ledger.values():
         policy = policies[attempts.run.job_id, attempts.run.job_revision]
-        _check_tries(attempts, policy, known_late, history)
+        _check_tries(attempts, policy, known_late, journal, history)
         _check_outcomes(attempts, journal, safe, started, history)
         if not may_be_unsafe:
             _check_safety(attempts, safe, history)
@@ -99,7 +106,7 @@ def _read(database: SimDatabase) -> dict[int, _Attempts]:
         earlier[row.run_id].append(row)
     return {
         row.id: _Attempts(run=row, earlier=earlier[row.id])
-        for row in database.rows("SELECT * FROM run ORDER BY id")
+        for row in database.rows("SELECT * FROM run WHERE shard_index <> -1 ORDER BY id")
     }
 
 
@@ -110,13 +117,17 @@ def _check_moves(database: SimDatabase, history: History) -> None:
             history.violation(f"G4: run {row.id} changed after it had ended as {row.state}")
         elif row.state not in LEGAL.get(row.old_state, ()):
             history.violation(f"G4: {what}")
-        is_claim = row.old_state == "queued" and row.state == "dispatched"
+        is_claim = row.old_state == "queued" and row.state in ("dispatched", "running")
         if row.attempt != row.old_attempt + is_claim:
             history.violation(f"G6: {what} and from attempt {row.old_attempt} to {row.attempt}")
         if not is_claim:
             continue
-        if row.at < row.due_at:
+        if row.at < row.due_at != PARKED:
             history.violation(f"run {row.id} was claimed {row.due_at - row.at} ms too early")
+        if row.state == "running":
+            continue  # a whole fire, which is cut into shards
+        if row.node_is_over:
+            history.violation(f"G12: run {row.id} was given to node {row.node_id}, which is full")
         if row.node_state != "live" or row.node_lease <= row.at:
             history.violation(f"G12: run {row.id} was given to node {row.node_id}, which is dead")
         if row.cancel_at is not None:
@@ -139,12 +150,26 @@ def _check_starts(journal: Journal, ledger: Mapping[int, _Attempts], history: Hi
             history.violation(f"run {start.run} started before its instant")
 
 
-def _check_late_starts(database: SimDatabase, journal: Journal, history: History) -> None:
+def _check_late_starts(
+    database: SimDatabase,
+    journal: Journal,
+    ledger: Mapping[int, _Attempts],
+    configs: Mapping[Key, Mapping[str, Any]],
+    history: History,
+) -> None:
     """A node whose lease is over starts nothing that it was sent before (PROTOCOL.md, 3).
 
     Not so when the lease was shortened because every admin saw its socket close: a node that has
-    not seen it cannot know.
+    not seen it cannot know. Beside what must stop when it is cut off, nothing starts even then.
     """
+
+    def must_stop(row: Any) -> bool:
+        attempts = ledger.get(row.id)
+        if attempts is None:
+            return False
+        rules = configs[attempts.run.job_id, attempts.run.job_revision]["blocking"]
+        return rules["strategy"] != "parallel" and rules["when_cut_off"] == "stop"
+
     shortened = {
         (row.id, row.node_lease)
         for row in database.rows("SELECT * FROM sim_change WHERE what = 'lease'")
@@ -155,7 +180,7 @@ def _check_late_starts(database: SimDatabase, journal: Journal, history: History
             "SELECT * FROM sim_change WHERE what = 'run' AND old_state IN ('dispatched', 'running')"
             " AND (state = 'lost' OR reason = 'retry_after_lost')"
         )
-        if (row.node_id, row.node_lease) not in shortened
+        if (row.node_id, row.node_lease) not in shortened or must_stop(row)
     }
     for start in journal.starts:
         at = lost_at.get((start.run, start.attempt))
@@ -170,6 +195,7 @@ def _check_backoff(
     database: SimDatabase,
     ledger: Mapping[int, _Attempts],
     policies: Mapping[Key, Mapping[str, Any]],
+    journal: Journal,
     history: History,
 ) -> None:
     for claim in database.rows(
@@ -186,12 +212,39 @@ def _check_backoff(
         delay = min(
             policy["delay_ms"] * policy["factor"] ** (len(before) - 1), policy["max_delay_ms"]
         )
+        asked = _asked_for(before[-1], journal)
+        if asked is not None:
+            delay = asked * 1000
         if claim.at < before[-1].ended_at + int(delay):
             history.violation(f"G7: attempt {claim.id}/{claim.attempt} came before its backoff")
 
 
+def _asked_for(row: Any, journal: Journal) -> float | None:
+    """After how many seconds the handler of a failed attempt asked for another one."""
+    key = (row.run_id, row.attempt)
+    return journal.asked.get(key) if row.state == "failed" else None
+
+
+def _may_retry(
+    run: Any, state: str, attempt: int, policy: Mapping[str, Any], journal: Journal
+) -> bool:
+    """Whether another try follows after such an end, if there are tries left."""
+    key = (run.id, attempt)
+    if state == "lost":
+        return bool(policy["on_lost"])
+    if state == "failed" and journal.ends.get(key) == "fail":
+        return False
+    if state == "failed" and journal.asked.get(key) is not None:
+        return True
+    return state in policy["outcomes"]
+
+
 def _check_tries(
-    attempts: _Attempts, policy: Mapping[str, Any], known_late: set[int], history: History
+    attempts: _Attempts,
+    policy: Mapping[str, Any],
+    known_late: set[int],
+    journal: Journal,
+    history: History,
 ) -> None:
     run = attempts.run
     name = f"run {run.id} ({run.state})"
@@ -202,16 +255,17 @@ def _check_tries(
     most = 1 + policy["retries"]
     if run.tries > most:
         history.violation(f"G7: {name} was tried {run.tries} times of {most}")
-    may_retry = run.state in ("failed", "timed_out") or (run.state == "lost" and policy["on_lost"])
-    if run.id in known_late:
-        may_retry = False  # it had ended as lost, and a run ends once
-    if may_retry and run.tries < most and run.cancel_requested_at is None:
+    may_retry = attempts.was_ended_by_attempt and _may_retry(
+        run, run.state, run.attempt, policy, journal
+    )
+    if run.id in known_late or run.reason == "released":
+        may_retry = False  # it had ended as lost, and a run ends once; or somebody gave it up
+    was_wanted = run.cancel_requested_at is None or run.cancel_reason == "timeout"
+    if may_retry and run.tries < most and was_wanted:
         history.violation(f"G7: {name} was tried only {run.tries} times of {most}")
     for row in attempts.earlier:
-        if row.state not in ("failed", "timed_out", "lost"):
+        if not _may_retry(run, row.state, row.attempt, policy, journal):
             history.violation(f"G7: {name} was tried again after it was {row.state}")
-        if row.state == "lost" and not policy["on_lost"]:
-            history.violation(f"G7: {name} was tried again after it was lost")
 
 
 def _check_outcomes(
@@ -226,10 +280,11 @@ def _check_outcomes(
         key = (run.id, attempt)
         result, end = safe.get(key), journal.ends.get(key)
         if state == "lost":
-            if result is not None and attempt == run.attempt and run.state == "lost":
-                history.violation(f"G5: {key} is lost; its node has {result.outcome} on disk")
+            outcome = None if result is None else result.outcome
+            if outcome not in (None, "cut_off") and attempt == run.attempt and run.state == "lost":
+                history.violation(f"G5: {key} is lost; its node has {outcome} on disk")
             continue
-        if state == "timed_out" and reason == SWEPT:
+        if reason in UNCONFIRMED:
             continue
         was_stopped_first = key not in started and state != "succeeded"
         if end not in ENDS[state] and not was_stopped_first:
@@ -244,5 +299,5 @@ def _check_safety(attempts: _Attempts, safe: Mapping[Key, Result], history: Hist
     """What was recorded as a node's word was safe on its disk before it was sent."""
     for attempt, (state, reason) in attempts.counted.items():
         key = (attempts.run.id, attempt)
-        if state != "lost" and reason != SWEPT and key not in safe:
+        if state != "lost" and reason not in UNCONFIRMED and key not in safe:
             history.violation(f"G5: the result {state} of {key} was sent and never on a disk")

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.simulation.check_blocking import check_blocking
+from tests.simulation.check_families import check_children, check_fires_of_shards
 from tests.simulation.check_fires import check_fires
+from tests.simulation.check_fixed_delays import check_fixed_delays
 from tests.simulation.check_nodes import check_nodes
 from tests.simulation.check_runs import check_runs
+from tests.simulation.check_starts import check_pauses, check_start_by
 from tests.simulation.database import SimDatabase
 from tests.simulation.handlers import Journal
 from tests.simulation.history import Event, History
+from tests.simulation.ledger import Ledger
 from tests.simulation.node_host import NodeHost
+from tests.simulation.operators import Request
 from tests.simulation.troubles import Troubles
-from tests.simulation.workload import Request
 
 
 def check(
@@ -31,7 +36,15 @@ def check(
 ) -> None:
     """Note every broken promise in the history."""
     _remember_changes(database, history)
-    check_fires(database, history)
+    ledger = Ledger(database)
+    processes = {process.name: process for node in nodes for process in node.processes.values()}
+    check_fires(database, ledger, history)
+    check_blocking(ledger, journal, processes, history)
+    check_fires_of_shards(ledger, history)
+    check_children(ledger, history)
+    check_fixed_delays(ledger, history)
+    check_pauses(ledger, history)
+    check_start_by(ledger, history)
     check_nodes(database, nodes, admins, troubles, history)
     check_runs(database, journal, [node.disk for node in nodes], history)
     _check_requests(database, requests, history)

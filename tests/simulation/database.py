@@ -25,24 +25,28 @@ CREATE TABLE sim_change (
     old_state TEXT, state TEXT, old_attempt INTEGER, attempt INTEGER, tries INTEGER,
     node_id INTEGER, node_state TEXT, node_lease INTEGER, due_at INTEGER, cancel_at INTEGER,
     reason TEXT, spec TEXT, next_fire_at INTEGER, revision INTEGER,
-    trigger_id INTEGER, scheduled_at INTEGER
+    trigger_id INTEGER, scheduled_at INTEGER, new_due_at INTEGER, old_tries INTEGER, result TEXT,
+    node_is_over INTEGER
 );
 CREATE TRIGGER sim_run_added AFTER INSERT ON run BEGIN
-    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, tries, due_at, reason)
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, tries, due_at, reason,
+                            trigger_id, scheduled_at)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'run+', NEW.id, NEW.job_id, NEW.state,
-            NEW.attempt, NEW.tries, NEW.due_at, NEW.reason);
+            NEW.attempt, NEW.tries, NEW.due_at, NEW.reason, NEW.trigger_id, NEW.scheduled_at);
 END;
 CREATE TRIGGER sim_run_changed AFTER UPDATE ON run
 WHEN OLD.state IS NOT NEW.state OR OLD.attempt IS NOT NEW.attempt OR OLD.due_at IS NOT NEW.due_at
      OR OLD.cancel_requested_at IS NOT NEW.cancel_requested_at
 BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, old_state, state, old_attempt, attempt,
-                            tries, node_id, node_state, node_lease, due_at, cancel_at, reason)
+                            tries, node_id, node_state, node_lease, due_at, cancel_at, reason,
+                            new_due_at, old_tries, result, node_is_over)
     SELECT sim_seq(), tickwheel_now(), sim_time(), 'run', NEW.id, NEW.job_id, OLD.state, NEW.state,
            OLD.attempt, NEW.attempt, NEW.tries, NEW.node_id,
            (SELECT state FROM node WHERE id = NEW.node_id),
            (SELECT lease_expires_at FROM node WHERE id = NEW.node_id),
-           OLD.due_at, OLD.cancel_requested_at, NEW.reason;
+           OLD.due_at, OLD.cancel_requested_at, NEW.reason, NEW.due_at, OLD.tries, NEW.result,
+           (SELECT in_use > slots OR draining OR cordoned FROM node WHERE id = NEW.node_id);
 END;
 CREATE TRIGGER sim_run_removed AFTER DELETE ON run BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, trigger_id,
@@ -72,6 +76,19 @@ CREATE TRIGGER sim_job_deleted AFTER UPDATE ON job WHEN OLD.deleted_at <> NEW.de
     INSERT INTO sim_change (seq, at, vt, what, id, job_id)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'job-', NEW.id, NEW.id);
 END;
+CREATE TRIGGER sim_executor_paused AFTER UPDATE ON executor WHEN OLD.paused_at IS NOT NEW.paused_at
+BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pause', NEW.id, NEW.paused_at);
+END;
+CREATE TRIGGER sim_all_paused AFTER INSERT ON setting WHEN NEW.name = 'paused_at' BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, next_fire_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pause', 0, CAST(NEW.value AS INTEGER));
+END;
+CREATE TRIGGER sim_all_resumed AFTER DELETE ON setting WHEN OLD.name = 'paused_at' BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pause', 0);
+END;
 CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, old_state, state, node_lease)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'node', NEW.id, OLD.state, NEW.state,
@@ -88,7 +105,7 @@ END;
 _MISCOUNTED = """
 SELECT n.id, n.name, n.in_use, n.slots, (
     SELECT count(*) FROM run r WHERE r.state IN ('dispatched', 'running') AND r.node_id = n.id
-) AS live FROM node n WHERE n.in_use <> live OR n.in_use > n.slots
+) AS live FROM node n WHERE n.in_use <> live
 """
 
 

@@ -11,6 +11,7 @@ from random import Random
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
 from tickwheel_executor.context import Run
+from tickwheel_executor.errors import Fail, Retry, Skip
 from tickwheel_executor.handlers import Handlers
 
 
@@ -37,10 +38,12 @@ class Journal:
         self._history = history
         self._latest = latest
         self.starts: list[Start] = []
-        self.ends: dict[tuple[int, int], str] = {}  # returned, raised or cancelled
+        self.ends: dict[tuple[int, int], str] = {}  # returned, raised, cancelled, …
+        self.ended_at: dict[tuple[int, int], float] = {}  # virtual seconds
+        self.asked: dict[tuple[int, int], float | None] = {}  # Retry: after how many seconds
         self._running: defaultdict[str, int] = defaultdict(int)
 
-    def started(self, process: Process, run: Run, slots: int) -> None:
+    def started(self, process: Process, run: Run, slots: Callable[[], int]) -> None:
         if self._history.closed:
             return
         self.starts.append(
@@ -54,7 +57,7 @@ class Journal:
             )
         )
         self._running[process.name] += 1
-        if self._running[process.name] > slots:
+        if self._running[process.name] > slots():
             self._history.violation(f"G12: {process.name} runs more handlers than it has slots")
         self._history.note(process.name, f"start {run.id}/{run.attempt} {run.job}")
 
@@ -66,6 +69,7 @@ class Journal:
         if key in self.ends:
             self._history.violation(f"G2: attempt {key} ended twice")
         self.ends[key] = how
+        self.ended_at[key] = self._history.now
         self._history.note(process.name, f"end {run.id}/{run.attempt} {how}")
 
 
@@ -74,7 +78,9 @@ def returned_by(run: int, attempt: int) -> dict[str, int]:
     return {"run": run, "attempt": attempt}
 
 
-def make_handlers(journal: Journal, process: Process, *, seed: int, slots: int) -> Handlers:
+def make_handlers(
+    journal: Journal, process: Process, *, seed: int, slots: Callable[[], int]
+) -> Handlers:
     """All handlers, for one process."""
     handlers = Handlers()
     for name, behave in _BEHAVIOURS.items():
@@ -86,7 +92,7 @@ _Behave = Callable[[Run, Random], Awaitable[None]]
 
 
 def _journaled(
-    behave: _Behave, journal: Journal, process: Process, *, seed: int, slots: int
+    behave: _Behave, journal: Journal, process: Process, *, seed: int, slots: Callable[[], int]
 ) -> Callable[[Run], Awaitable[dict[str, int]]]:
     async def handler(run: Run) -> dict[str, int]:
         journal.started(process, run, slots)
@@ -98,6 +104,12 @@ def _journaled(
             raise
         except HandlerFailure:
             journal.ended(process, run, "raised")
+            raise
+        except (Retry, Fail, Skip) as asked:
+            if isinstance(asked, Retry):
+                key = (run.id, run.attempt)
+                journal.asked[key] = None if asked.after_ms is None else asked.after_ms / 1000
+            journal.ended(process, run, type(asked).__name__.lower())
             raise
         journal.ended(process, run, "returned")
         return returned_by(run.id, run.attempt)
@@ -119,6 +131,19 @@ async def _flaky(run: Run, random: Random) -> None:
 async def _failing(run: Run, random: Random) -> None:
     await asyncio.sleep(random.uniform(0, 0.1))
     raise HandlerFailure("always")
+
+
+async def _moody(run: Run, random: Random) -> None:
+    await asyncio.sleep(random.uniform(0, 0.3))
+    mood = random.random()
+    if mood < 0.2:
+        raise Retry("not yet", after=random.choice((0, 0.5, 4)))
+    if mood < 0.35:
+        raise Retry("not now")
+    if mood < 0.5:
+        raise Fail("never")
+    if mood < 0.7:
+        raise Skip("nothing to do")
 
 
 async def _slow(run: Run, random: Random) -> None:
@@ -155,6 +180,7 @@ _BEHAVIOURS: dict[str, _Behave] = {
     "quick": _quick,
     "flaky": _flaky,
     "failing": _failing,
+    "moody": _moody,
     "slow": _slow,
     "long": _long,
     "hanging": _hanging,

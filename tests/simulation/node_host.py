@@ -15,6 +15,8 @@ from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.node import Node
 from tickwheel_executor.settings import NodeSettings
 
+MOST_SLOTS_SET = 4  # what operators give a node at most
+
 
 class NodeHost:
     """One place for a node, and the process that fills it now, if any."""
@@ -118,7 +120,7 @@ class NodeHost:
                 name=self.name,
                 slots=self.slots,
             ),
-            make_handlers(self._journal, process, seed=self._seed, slots=self.slots),
+            make_handlers(self._journal, process, seed=self._seed, slots=self._most_slots),
             connect=connect,
             spool=self.disk.spool(process),
             clock=lambda: self._now() + self._clock_is_off_by,
@@ -133,6 +135,10 @@ class NodeHost:
             self._loop.world_later(2.0, self.start)
             return
         self.is_ready = True
+
+    def _most_slots(self) -> int:
+        """The most that it may run at once; less was perhaps set by somebody meanwhile."""
+        return max(self.slots, MOST_SLOTS_SET)
 
     async def _stop(self, process: Process, grace_seconds: float) -> None:
         clean = await self.node.drain(grace_seconds)

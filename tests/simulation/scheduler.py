@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from enum import Enum, auto
+from math import inf
 from typing import Any
 
 _process: ContextVar[Process | None] = ContextVar("simulated_process", default=None)
@@ -42,6 +43,7 @@ class Process:
         self.on_death: Callable[[Process], None] | None = None
         self.died_at: float | None = None  # virtual seconds
         self.freezes = 0
+        self.frozen: list[tuple[float, float]] = []  # from when to when; virtual seconds
         self._loop = loop
         self._context = Context()
         self._context.run(_process.set, self)
@@ -63,10 +65,12 @@ class Process:
         if self.life is Life.RUNNING:
             self.life = Life.FROZEN
             self.freezes += 1
+            self.frozen.append((self._loop.now, inf))
 
     def thaw(self) -> None:
         if self.life is Life.FROZEN:
             self.life = Life.RUNNING
+            self.frozen[-1] = (self.frozen[-1][0], self._loop.now)
             self._release()
 
     def kill(self) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from tests.simulation import checker
 from tests.simulation.admin_host import AdminHost
 from tests.simulation.chaos import Chaos, Weather
+from tests.simulation.check_fixed_delays import check_fixed_delays_go_on
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
 from tests.simulation.ears import ears
@@ -26,10 +27,11 @@ from tests.simulation.handlers import Journal
 from tests.simulation.history import History
 from tests.simulation.network import Network
 from tests.simulation.node_host import NodeHost
+from tests.simulation.operators import OPERATOR, Operators
 from tests.simulation.scheduler import SimLoop
 from tests.simulation.store import FaultShares, SimStore
 from tests.simulation.troubles import Troubles
-from tests.simulation.workload import OPERATOR, Operators, make_jobs
+from tests.simulation.workload import make_jobs
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.store.executors import add_executor
@@ -37,7 +39,7 @@ from tickwheel_admin.store.ids import Ids
 
 EPOCH_MS = 1_800_000_000_000
 RECOVERY_SECONDS = 8.0  # without faults, while triggers still fire
-SETTLING_SECONDS = 240.0  # by then everything must have ended
+SETTLING_SECONDS = 500.0  # by then everything must have ended
 ADMINS = 3
 NODES = 4
 HOUR_MS = 3_600_000
@@ -206,7 +208,9 @@ class _World:
             disturbance.cancel()
         self.history.note("world", "faults end")
         await self._heal()
+        await self._operators.restore()
         await asyncio.sleep(RECOVERY_SECONDS)
+        check_fixed_delays_go_on(self._database, self.history)
         await self._operators.pause_all()
         self.history.note("world", "triggers are stopped")
         await self._settle()
@@ -239,15 +243,19 @@ class _World:
             name: sum(node.slots for node in self._nodes if node.executor == name)
             for name in self._executors
         }
-        for name, raw in make_jobs(
+        job_ids: list[int] = []
+        for name, raw, children in make_jobs(
             self._random("jobs"),
             executors=self._executors,
             slots=slots,
+            nodes=dict(Counter(node.executor for node in self._nodes)),
             now=self._database.now(),
             load_seconds=self._load_seconds,
             weather=self._weather,
         ):
+            raw["children"] = [{"job": job_ids[place], "on": on} for place, on in children]
             job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
+            job_ids.append(job_id)
             self.history.note("world", f"job {job_id}: {raw}")
 
     async def _heal(self) -> None:
