@@ -187,7 +187,8 @@ async def add_job(
 ) -> int:
     """A job with its triggers and their next fires; returns its id."""
     job_id = next(_new_id)
-    values = {"name": f"job-{job_id}", "handler": "hello"} | config
+    specs = tuple(spec for spec, _ in triggers)
+    values = {"name": f"job-{job_id}", "handler": "hello", "triggers": specs} | config
     await database.run(_insert_job, job_id, executor_id, JobConfig(**values), triggers)
     return job_id
 

@@ -43,6 +43,12 @@ DISCARD = BlockingPolicy(strategy=Blocking.DISCARD_LATER)
 COVER = BlockingPolicy(strategy=Blocking.COVER_EARLY)
 
 
+@pytest.fixture(autouse=True)
+def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever must follow at once is not to be found by the look for what has stalled."""
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.MEND_SECONDS", float("inf"))
+
+
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     """SQLite, where no statement is in question."""
@@ -477,7 +483,7 @@ async def test_a_line_that_nobody_moves_is_set_going(shared_database: Database) 
     await change(database, tables.run, second, blocking_key=job_id * 2)
     assert await admin.dispatch_all(node) == []
 
-    await admin.engine.sweeper.run_once()
+    await database.run(mend_stalls, after=0)
 
     assert [request.run for request in await admin.dispatch_all(node)] == [second]
     assert (await get_run(database, first)).state is RunState.SUCCEEDED
