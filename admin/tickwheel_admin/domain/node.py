@@ -25,7 +25,7 @@ class NodeWish:
     """What operators want of a node, or what it was told over one of its sockets."""
 
     slots: int | None = None  # attempts at once; None: as many as it said itself
-    drain: bool = False  # to take no new runs
+    drain: bool | None = False  # to take no new runs; None: nobody knows what it was told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ class LinkHub:
             messages: list[Message] = []
             if wish.slots is not None and wish.slots != session.told.slots:
                 messages.append(SetSlots(slots=wish.slots))
-            if wish.drain != session.told.drain:
+            if wish.drain is not None and wish.drain != session.told.drain:
                 messages.append(Drain(on=wish.drain))
             session.told = wish
             session.send(messages)

@@ -143,7 +143,8 @@ class NodeSession:
         arrival = arrival_of(hello, executor_id=self.executor_id, address=self._address)
         admitted = await self._membership.admit(arrival)
         self.node_id = admitted.node_id
-        self.told = NodeWish(slots=admitted.slots)
+        # It keeps what any admin told it last, perhaps before an operator changed their mind.
+        self.told = NodeWish(slots=admitted.slots, drain=None)
         self.heard = True
         replaced = self._hub.add(self)
         if replaced is not None:
