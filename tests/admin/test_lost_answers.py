@@ -15,6 +15,7 @@ from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.people import COMMAND_LINE, People
+from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.services.system import System
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.ids import Ids
@@ -124,3 +125,52 @@ async def test_people(world: World, losing: LosingAnswers) -> None:
     finally:
         people.close()
     assert losing.lost == 7
+
+
+async def test_runs(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
+    runs = Runs(losing, Ids(world.database), world.events)
+    executor_id = await world.executor()
+    job_id = await jobs.create(ADMIN, executor_id, JOB | {"routing": "shards", "shards": 2})
+    losing.lost = 0
+    waiting = world.run(executor_id=executor_id, job_id=job_id, state="queued", attempt=0)
+    await runs.cancel(ADMIN, waiting)  # and not: it has ended already
+    live = world.run(executor_id=executor_id, job_id=job_id, state="running")
+    await runs.cancel(ADMIN, live)
+    await runs.release(ADMIN, live)
+    losing.between = lambda: world.change(sa.update(tables.job).values(deleted_at=1))
+    again = await runs.retry(ADMIN, waiting)  # and not: its job has been deleted
+    assert losing.lost == 4
+    assert [row.id for row in world.runs_of_job(job_id) if row.retry_of == waiting] == [again]
+    assert [action for action, _ in world.audit()][2:] == [
+        "run.cancelled",
+        "run.cancelled",
+        "run.released",
+        "run.retried",
+    ]
+
+
+async def test_shards_that_are_retried(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
+    runs = Runs(losing, Ids(world.database), world.events)
+    executor_id = await world.executor()
+    job_id = await jobs.create(
+        ADMIN,
+        executor_id,
+        JOB | {"routing": "shards", "shards": 2, "blocking": "discard_later"},
+    )
+    mine = {"executor_id": executor_id, "job_id": job_id, "shard_total": 2, "state": "failed"}
+    fire = world.run(**mine, shard_index=-1, ended_at=1_000)
+    world.run(**mine, fire_id=fire, ended_at=900)
+    again = await runs.retry(ADMIN, fire, failed_shards_only=True)  # and not: the job is busy
+    new = [row for row in world.runs_of_job(job_id) if row.origin == "retry"]
+    assert sorted((row.shard_index, row.fire_id) for row in new) == [(-1, None), (0, again)]
+
+
+async def test_a_trigger_pause_that_somebody_ended_meanwhile_is_not_done_again(
+    world: World, losing: LosingAnswers, jobs: Jobs
+) -> None:
+    executor_id = await world.executor()
+    job_id = await jobs.create(ADMIN, executor_id, JOB | {"triggers": [EVERY_10]})
+    (trigger,) = world.triggers_of_job(job_id)
+    losing.between = lambda: world.change(sa.update(tables.trigger).values(paused=False))
+    await jobs.pause_trigger(ADMIN, job_id, trigger.id)
+    assert not world.triggers_of_job(job_id)[0].paused

@@ -25,6 +25,7 @@ from tickwheel_admin.domain.user import ROLE_PERMISSIONS, Permission, Role
 from tickwheel_admin.log_setup import configure_logging, redact_secrets
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.nodes import Arrival, admit_node
 from tickwheel_admin.web.identity import LOGIN_PATH
 from tickwheel_admin.web.routes import Route, declared_routes
 
@@ -33,8 +34,23 @@ STRANGERS: tuple[dict[str, str], ...] = (
     {"Authorization": "Bearer twx_" + "n" * 43},  # what a node's token looks like
     {"Cookie": "tickwheel_session=made-up"},
 )
-EDIT = {"revision": 1, "name": "x", "handler": "h"}
-CHANGING = ("jobs/1/run", "jobs/1/pause", "runs/1/cancel", "runs/1/retry", "executors/1/token")
+NOTHING = dict.fromkeys(("executor_id", "job_id", "trigger_id", "run_id", "node_id"), 999)
+EDITS: dict[str, dict[str, object]] = {
+    "/api/v1/jobs/{job_id": {"revision": 1, "name": "x", "handler": "h"},
+    "/api/v1/nodes/{node_id": {"slots": 2},
+}
+CHANGING = (
+    "jobs/1/run",
+    "jobs/1/pause",
+    "jobs/1/triggers/1/pause",
+    "runs/1/cancel",
+    "runs/1/release",
+    "runs/1/retry",
+    "executors/1/token",
+    "executors/1/pause",
+    "nodes/1/drain",
+    "system/pause",
+)
 
 
 @pytest.fixture
@@ -44,18 +60,48 @@ async def admin(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 async def two_executors(admin: Served) -> tuple[dict[str, int], dict[str, int]]:
-    """Ids of an executor with a job and a run; twice."""
+    """Ids of an executor with a job, a trigger, a run and a node; twice."""
     worlds = []
     for name in ("own", "other"):
         services = admin.services
         executor = await services.executors.create(COMMAND_LINE, name=name, description="")
         job_id = await services.jobs.create(
-            COMMAND_LINE, executor.id, {"name": f"{name}-job", "handler": "h"}
+            COMMAND_LINE,
+            executor.id,
+            {
+                "name": f"{name}-job",
+                "handler": "h",
+                "triggers": [{"kind": "fixed_rate", "every_seconds": 3_600}],
+            },
         )
+        detail = await services.jobs.get(COMMAND_LINE, job_id)
         run_id = await services.jobs.run_now(
             COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
         )
-        worlds.append({"executor_id": executor.id, "job_id": job_id, "run_id": run_id})
+        arrival = Arrival(
+            executor_id=executor.id,
+            node_key=name,
+            name=f"{name}-node",
+            sdk="",
+            slots=1,
+            handlers=["h"],
+            unstoppable=[],
+            labels={},
+            address="192.0.2.9",
+        )
+        node_id = 100 + executor.id
+        await services.store.run(
+            admit_node, arrival, new_id=node_id, admin_id=1, session_id=node_id
+        )
+        worlds.append(
+            {
+                "executor_id": executor.id,
+                "job_id": job_id,
+                "trigger_id": detail.item.triggers[0].id,
+                "run_id": run_id,
+                "node_id": node_id,
+            }
+        )
     return worlds[0], worlds[1]
 
 
@@ -149,7 +195,7 @@ async def test_a_role_opens_the_routes_of_its_permissions_and_no_others(
             continue
         response = await admin.client.request(
             route.method,
-            address(route, own | {"run_id": 999, "job_id": 999, "executor_id": 999}),
+            address(route, own | NOTHING),
             headers=headers,
         )
         covered = (
@@ -196,17 +242,16 @@ async def test_what_lies_outside_ones_scope_looks_like_nothing(admin: Served) ->
     own, other = await two_executors(admin)
     headers = await admin.token_for("somebody", Role.ADMIN)
     await confine(admin, "somebody", own["executor_id"])
-    nothing = {"executor_id": 999, "job_id": 999, "run_id": 999}
     for route in all_routes(admin.client):
         if not route.api or "{" not in route.path or "static" in route.path:
             continue
         answers = []
-        for ids in (other, nothing):
+        for ids in (other, NOTHING):
             response = await admin.client.request(
                 route.method,
                 address(route, ids),
                 headers=headers,
-                json=EDIT if route.method == "PUT" else None,
+                json=EDITS[route.path.split(":")[0]] if route.method == "PUT" else None,
             )
             error = (await response.json())["error"]
             answers.append((response.status, error["code"], error["message"]))
@@ -240,7 +285,15 @@ async def test_a_get_changes_nothing(admin: Served) -> None:
     headers = await admin.token_for("root", Role.ADMIN)
 
     def snapshot(conn: sa.Connection) -> str:
-        watched = (tables.executor, tables.job, tables.trigger, tables.run, tables.audit)
+        watched = (
+            tables.executor,
+            tables.node,
+            tables.job,
+            tables.trigger,
+            tables.run,
+            tables.setting,
+            tables.audit,
+        )
         return str([conn.execute(table.select()).all() for table in watched])
 
     before = await admin.services.store.read(snapshot)
