@@ -132,9 +132,15 @@ def _for_its_node(node_id: int, nodes: list[Node]) -> Waiting:
             template="The node on which alone it may run is not connected.",
         )
     if not node.takes_runs:
-        template = "The node “%(node)s”, on which alone it may run, takes no new runs."
-    elif node.in_use >= node.slots:
-        template = "All slots of the node “%(node)s”, on which alone it may run, are taken."
-    else:
-        return Waiting(code="starting", template="It is about to start.")
-    return Waiting(code="pinned_node", template=template, params={"node": node.name})
+        return Waiting(
+            code="pinned_node",
+            template="The node “%(node)s”, on which alone it may run, takes no new runs.",
+            params={"node": node.name},
+        )
+    if node.in_use >= node.slots:
+        return Waiting(
+            code="pinned_node",
+            template="All slots of the node “%(node)s”, on which alone it may run, are taken.",
+            params={"node": node.name},
+        )
+    return Waiting(code="starting", template="It is about to start.")
