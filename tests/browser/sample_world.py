@@ -7,14 +7,16 @@ import random
 
 import sqlalchemy as sa
 
+from tests.browser.sample_rows import ADMIN as ADMIN
+from tests.browser.sample_rows import NOW as NOW
+from tests.browser.sample_rows import row
+from tests.browser.sample_rules import HANDLERS, add_rules
 from tickwheel_admin.app import Services
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.store import tables
 from tickwheel_shared.protocol import Level, LogLine
 
-NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
 HOUR = 3_600_000
-ADMIN = Actor(user_id=1, name="admin", grants={ALL_EXECUTORS: Role.ADMIN})
 
 EXECUTORS = {
     "billing": "Invoices, dunning, payment reconciliation",
@@ -82,11 +84,39 @@ async def build(services: Services) -> dict[str, int]:
     ids = iter(range(480_000, 500_000))
     await services.store.run(_add_history, job_ids, executor_ids, ids, chance)
     live = await services.store.run(_add_live_runs, job_ids, executor_ids, ids)
+    live |= await add_rules(services, job_ids, executor_ids, ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}
         | live
     )
+
+
+def _status(offset_ms: int, *, sessions: int, waiting: int, failing: str = "") -> str:
+    ago = {
+        "recorder": 12, "leases": 840, "sweeper": 410, "dispatcher": 95, "planner": 230,
+        "cleaner": 31_000,
+    }  # fmt: skip
+    return status_to_json(
+        AdminStatus(
+            clock_offset_ms=offset_ms,
+            sessions=sessions,
+            waiting=waiting,
+            loops={
+                name: LoopStatus(
+                    last_pass_ms_ago=48_000 if name == failing else ms, failing=name == failing
+                )
+                for name, ms in ago.items()
+            },
+        )
+    )
+
+
+_STATUS = {
+    1: _status(14, sessions=10, waiting=0),
+    2: _status(-3_200, sessions=9, waiting=4),
+    3: _status(260, sessions=10, waiting=1_840, failing="recorder"),
+}
 
 
 def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> None:
@@ -99,13 +129,14 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                 version="0.1.0",
                 started_at=NOW - 50 * HOUR,
                 lease_expires_at=NOW + HOUR,
-                status="{}",
+                status=_STATUS[number],
             )
         )
     number = 0
     for executor, executor_id in executor_ids.items():
         handlers = [f"{e}.{n}" for e, n, *_ in JOBS if e == executor and n.isascii()]
         handlers += ["billing.download"] if executor == "warehouse" else []
+        handlers += HANDLERS.get(executor, ())
         for letter in "ab":
             number += 1
             conn.execute(
@@ -116,9 +147,10 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                     name=f"{executor}-{letter}1",
                     state="live",
                     draining=executor == "infra" and letter == "b",
-                    cordoned=False,
-                    drain_wanted=False,
-                    slots=10,
+                    cordoned=(executor, letter) in (("ml", "b"), ("crm", "b")),
+                    drain_wanted=(executor, letter) == ("ml", "b"),
+                    slots=6 if (executor, letter) == ("ml", "a") else 10,
+                    slots_wanted=6 if (executor, letter) == ("ml", "a") else None,
                     in_use=number * 3 % 8,
                     handlers=json.dumps(sorted(handlers)),
                     unstoppable="[]",
@@ -133,25 +165,12 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
     conn.execute(
         tables.node.insert().values(
             id=99, executor_id=executor_ids["ml"], node_key="f" * 32, name="ml-c1", state="dead",
-            draining=False, cordoned=False, drain_wanted=False, slots=4, in_use=0,
-            handlers="[]", unstoppable="[]", labels="{}", sdk="python/0.1.0",
+            draining=False, cordoned=False, drain_wanted=False, slots=4, slots_wanted=None,
+            in_use=0, handlers="[]", unstoppable="[]", labels="{}", sdk="python/0.1.0",
             address="10.2.1.31", connected_at=NOW - 30 * HOUR,
             lease_expires_at=NOW - 372_000, full_lease_at=NOW - 372_000, ended_at=NOW - 372_000,
         )
     )  # fmt: skip
-
-
-def _row(**values: object) -> dict[str, object]:
-    row: dict[str, object] = {
-        "job_revision": 1, "trigger_id": None, "origin": "schedule",
-        "shard_index": 0, "shard_total": 1,
-        "request_key": None, "requested_by": None, "retry_of": None, "parameters": None,
-        "priority": 5, "attempt": 1, "tries": 1, "node_id": None, "claim_token": None,
-        "deadline_at": None, "dispatched_at": None, "started_at": None, "ended_at": None,
-        "cancel_requested_at": None, "reason": None, "message": None, "result": None,
-        "progress": None, "progress_text": None, "log_lines": 0,
-    }  # fmt: skip
-    return row | values
 
 
 def _add_history(
@@ -185,7 +204,7 @@ def _add_history(
                 state = "cancelled"
             error = ERRORS[1] if executor == "ml" else ERRORS[2] if executor == "crm" else ERRORS[0]
             rows.append(
-                _row(
+                row(
                     id=next(ids),  # type: ignore[call-overload]
                     executor_id=executor_ids[executor],
                     job_id=job_ids[name],
@@ -221,7 +240,7 @@ def _add_live_runs(
         at = NOW - ago * 1000
         run_id = made[f"run:{name}"] = next(ids)  # type: ignore[call-overload]
         rows.append(
-            _row(
+            row(
                 id=run_id, executor_id=executor_ids[executor], job_id=job_ids[name],
                 scheduled_at=at, created_at=at - 1500, due_at=at, state="running",
                 node_id=1 + sorted(EXECUTORS).index(executor) * 2, dispatched_at=at + 4,
@@ -232,7 +251,7 @@ def _add_live_runs(
         )  # fmt: skip
     waits = made["run:waiting"] = next(ids)  # type: ignore[call-overload]
     rows.append(
-        _row(
+        row(
             id=waits, executor_id=executor_ids["ml"], job_id=job_ids["churn-scoring"],
             scheduled_at=NOW - 26_000, created_at=NOW - 26_000, due_at=NOW + 44_000,
             state="queued", attempt=1, tries=1, reason="retry", message=ERRORS[1], node_id=7,
@@ -240,7 +259,7 @@ def _add_live_runs(
     )  # fmt: skip
     failed = made["run:failed"] = next(ids)  # type: ignore[call-overload]
     rows.append(
-        _row(
+        row(
             id=failed, executor_id=executor_ids["billing"], job_id=job_ids["payment-reconcile"],
             scheduled_at=NOW - 86_000, created_at=NOW - 88_000, due_at=NOW - 86_000,
             state="failed", attempt=3, tries=3, node_id=1, dispatched_at=NOW - 70_000,
@@ -253,9 +272,13 @@ def _add_live_runs(
         [
             {
                 "run_id": run_id, "attempt": number, "state": "failed", "node_id": 1,
-                "claim_token": None, "dispatched_at": NOW - 86_000,
+                "claim_token": None, "dispatched_at": NOW - (78_000 if number == 2 else 86_000),
                 "started_at": NOW - 85_990, "ended_at": NOW - 80_000, "reason": None,
                 "message": ERRORS[0] if run_id == failed else ERRORS[1], "log_lines": 2,
+                # The first attempt's node was cut off and said what came of it 12 s too late.
+                "late_outcome": "succeeded" if (run_id, number) == (failed, 1) else None,
+                "late_message": None,
+                "late_at": NOW - 66_000 if (run_id, number) == (failed, 1) else None,
             }
             for run_id, number in ((failed, 1), (failed, 2), (waits, 1))
         ],

@@ -15,11 +15,14 @@ from tickwheel_admin.console.pages import (
     job_actions,
     job_edit,
     jobs,
+    nodes,
     overview,
     palette,
+    run_bulk,
     run_log,
     runs,
     session,
+    system,
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
@@ -33,9 +36,12 @@ _TABLES = (
     job_edit.routes,
     jobs.routes,
     job_actions.routes,
+    run_bulk.routes,
     runs.routes,
     run_log.routes,
     executors.routes,
+    nodes.routes,
+    system.routes,
     palette.routes,
     live.routes,
 )

@@ -20,14 +20,30 @@ def take_flash(request: web.Request, response: web.StreamResponse) -> str | None
     if not code:
         return None
     response.del_cookie(_COOKIE, path="/")
+    return flash_text(code)
+
+
+def flash_text(code: str) -> str | None:
+    """What a code says; None for codes that are not ours."""
     return {
         "job.created": _("The job was added."),
         "job.saved": _("The job was saved."),
         "job.deleted": _("The job was deleted."),
         "job.paused": _("The job is paused."),
         "job.resumed": _("The job is on again."),
+        "trigger.paused": _("The trigger is paused."),
+        "trigger.resumed": _("The trigger fires again."),
+        "executor.paused": _("The executor is paused."),
+        "executor.resumed": _("The executor is on again."),
+        "system.paused": _("Everything is paused."),
+        "system.resumed": _("Everything is on again."),
+        "node.cordoned": _("The node gets no new runs."),
+        "node.drained": _("The node is draining."),
+        "node.resumed": _("The node gets runs again."),
+        "node.slots_set": _("The node has been given other slots."),
         "run.requested": _("A new run was added."),
         "run.cancelled": _("The run is being cancelled."),
+        "run.released": _("The run was released."),
         "password.changed": _("Your password was changed."),
         "executor.deleted": _("The executor was deleted."),
     }.get(code)

@@ -10,35 +10,47 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any
-from zoneinfo import ZoneInfo
 
-import msgspec
+from multidict import MultiMapping
 
-from tickwheel_admin.console.reader import local_input, time_zones
+from tickwheel_admin.console.trigger_form import (
+    TRIGGER_DEFAULTS,
+    place_of_trigger_problem,
+    read_further_triggers,
+    read_trigger,
+    values_of_trigger,
+)
+from tickwheel_admin.console.typed import Typed, in_percent, in_units, pretty
+from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
-from tickwheel_admin.domain.json_text import BadJson, object_of_text
-from tickwheel_admin.domain.trigger import TriggerKind
-
-UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.trigger_input import trigger_to_raw
 
 # Where the form shows what the rules call by another name.
-_FIELD_OF_PROBLEM = {
+_PLACES = {
     "timeout_seconds": "timeout",
+    "start_within_seconds": "start_within",
+    "hold_lost_seconds": "hold_lost",
     "retry_delay_seconds": "retry_delay",
     "retry_max_delay_seconds": "retry_max_delay",
-    "triggers[0].expression": "expression",
-    "triggers[0].dialect": "expression",
-    "triggers[0].timezone": "timezone",
-    "triggers[0].every_seconds": "every",
-    "triggers[0].at": "at",
-    "triggers[0].misfire": "misfire",
-    "triggers[0].kind": "when",
+    "retry_on_lost": "retry_on",
 }
+_CHILD = re.compile(r"children\[([0-9]+)\]")
+_GROUPS = frozenset({"retry_on", "children"})  # places that are no single field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRow:
+    """One job to run afterwards, as it was typed."""
+
+    job: str  # "executor / name", or "#id"
+    on: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +58,40 @@ class JobForm:
     """The values of all fields, as text, and what is wrong with them."""
 
     values: Mapping[str, str]
+    children: tuple[ChildRow, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "")
 
     def problem(self, name: str) -> Problem | None:
-        """What is wrong with one field."""
-        return next((p for p in self.problems if _field_of(p) == name), None)
+        """What is wrong with one field; children are "child-0", "child-1" …."""
+        return next((p for p in self.problems if self._place(p) == name), None)
 
     @property
     def unplaced(self) -> list[Problem]:
         """Problems that belong to no field of the form."""
-        return [p for p in self.problems if _field_of(p) not in self.values]
+        rows = {f"child-{index}" for index in range(len(self.children))}
+        places = self.values.keys() | _GROUPS | rows
+        return [p for p in self.problems if self._place(p) not in places]
+
+    @property
+    def opens_more(self) -> bool:
+        """Whether the section of things seldom needed has something to show."""
+        names = ("description", "owner", "tags", "priority")
+        return any(self[name] != _DEFAULTS[name] or self.problem(name) for name in names)
+
+    def refused(self, problems: Sequence[Problem]) -> JobForm:
+        """The same, with what is wrong."""
+        return replace(self, problems=tuple(problems))
+
+    def _place(self, problem: Problem) -> str:
+        if place := place_of_trigger_problem(problem.field, self.values):
+            return place
+        if child := _CHILD.match(problem.field):
+            return f"child-{child[1]}"
+        field = _PLACES.get(problem.field, problem.field)
+        return "tags" if field.startswith("tags[") else field
 
 
 def empty_form(*, timezone: str, executor_id: int | None) -> JobForm:
@@ -73,10 +106,17 @@ def empty_form(*, timezone: str, executor_id: int | None) -> JobForm:
     )
 
 
-def form_of_job(config: JobConfig, *, executor_id: int, revision: int, timezone: str) -> JobForm:
+def form_of_job(
+    config: JobConfig,
+    *,
+    executor_id: int,
+    revision: int,
+    timezone: str,
+    children: Sequence[ChildRow],
+) -> JobForm:
     """The form of a stored job; the first trigger is the one it edits."""
-    raw = job_to_raw(config)
-    timeout, timeout_unit = _in_units(config.timeout_ms)
+    timeout, timeout_unit = in_units(config.timeout_ms)
+    start_within, start_within_unit = in_units(config.start_within_ms)
     values = _DEFAULTS | {
         "executor_id": str(executor_id),
         "revision": str(revision),
@@ -85,94 +125,147 @@ def form_of_job(config: JobConfig, *, executor_id: int, revision: int, timezone:
         "description": config.description,
         "owner": config.owner,
         "tags": ", ".join(config.tags),
-        "parameters": _pretty(config.parameters),
+        "parameters": pretty(config.parameters),
         "routing": config.routing.value,
+        "shards": str(config.shards) if config.routing is Routing.SHARDS else "",
         "priority": str(config.priority),
         "timeout": timeout,
         "timeout_unit": timeout_unit,
-        "retries": str(config.retry.retries),
-        "retry_delay": str(raw["retry_delay_seconds"]),
-        "retry_max_delay": str(raw["retry_max_delay_seconds"]),
-        "retry_backoff": raw["retry_backoff"],
-        "retry_on_lost": "yes" if config.retry.on_lost else "",
+        "start_within": start_within,
+        "start_within_unit": start_within_unit,
         "timezone": timezone,
         "at_timezone": timezone,
+        **_values_of_blocking(config.blocking),
+        **_values_of_retry(config.retry),
     }
     if config.triggers:
-        spec = config.triggers[0]
-        values |= {"when": spec.kind.value, "misfire": spec.misfire.value}
-        match spec.kind:
-            case TriggerKind.CRON:
-                values |= {
-                    "expression": spec.expression or "",
-                    "timezone": spec.timezone or "UTC",
-                }
-            case TriggerKind.FIXED_RATE:
-                every, unit = _in_units(spec.every_ms)
-                anchor = trigger_to_raw(spec)["anchor_at"]
-                values |= {"every": every, "every_unit": unit, "anchor_at": anchor or ""}
-            case TriggerKind.ONCE:
-                values["at"] = local_input(spec.at or 0, timezone)
+        values |= values_of_trigger(config.triggers[0], timezone=timezone)
         further = [trigger_to_raw(other) for other in config.triggers[1:]]
         values["further_triggers"] = json.dumps(further) if further else ""
-    return JobForm(values=values)
+    return JobForm(values=values, children=tuple(children))
 
 
-def form_as_sent(sent: Mapping[str, str], problems: Sequence[Problem] = ()) -> JobForm:
+def _values_of_blocking(policy: BlockingPolicy) -> dict[str, str]:
+    values = {"blocking": policy.strategy.value}
+    if policy.strategy is Blocking.PARALLEL:
+        return values
+    hold_lost, unit = in_units(policy.hold_lost_ms)
+    return values | {
+        "concurrency": str(policy.concurrency),
+        "max_waiting": "" if policy.max_waiting is None else str(policy.max_waiting),
+        "when_cut_off": policy.when_cut_off.value,
+        "hold_lost": hold_lost,
+        "hold_lost_unit": unit,
+    }
+
+
+def _values_of_retry(policy: RetryPolicy) -> dict[str, str]:
+    return {
+        "retries": str(policy.retries),
+        "retry_delay": str(as_seconds(policy.delay_ms)),
+        "retry_max_delay": str(as_seconds(policy.max_delay_ms)),
+        "retry_backoff": "fixed" if policy.factor == 1 else "exponential",
+        "retry_jitter": in_percent(policy.jitter),
+        "retry_on_failed": _yes(RunState.FAILED in policy.outcomes),
+        "retry_on_timed_out": _yes(RunState.TIMED_OUT in policy.outcomes),
+        "retry_on_lost": _yes(policy.on_lost),
+    }
+
+
+def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> JobForm:
     """The form as somebody filled it in."""
     # A checkbox that is off is not sent; its default must not turn it on again.
-    values = _DEFAULTS | {"retry_on_lost": ""}
+    values = _DEFAULTS | dict.fromkeys(_CHECKBOXES, "")
     known = {name: sent[name] for name in values if name in sent}
-    return JobForm(values=values | known, problems=tuple(problems))
+    pairs = zip(sent.getall("child_job", []), sent.getall("child_on", []), strict=False)
+    children = tuple(ChildRow(job=job.strip(), on=on) for job, on in pairs if job.strip())
+    return JobForm(values=values | known, children=children, problems=tuple(problems))
 
 
-def job_of_form(form: JobForm) -> dict[str, Any]:
+def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The raw job that the form says.
+
+    Args:
+        children: the raw children that its rows name, found by `console.child_jobs`.
 
     Raises:
         InvalidInput: what is typed cannot even be read as numbers, JSON, or a local time. Rules
             that concern the meaning are checked where the raw job goes.
     """
     problems: list[Problem] = []
+    typed = Typed(values=form.values, problems=problems)
     raw: dict[str, Any] = {
         "name": form["name"],
         "handler": form["handler"],
         "description": form["description"],
         "owner": form["owner"],
         "tags": [tag.strip() for tag in form["tags"].split(",") if tag.strip()],
-        "parameters": _parameters(form, problems),
+        "parameters": typed.parameters("parameters"),
         "routing": form["routing"],
-        "priority": _whole(form, "priority", problems),
-        "timeout_seconds": _length(form, "timeout", form["timeout_unit"], problems),
-        "retries": _whole(form, "retries", problems),
-        "retry_delay_seconds": _length(form, "retry_delay", "s", problems),
-        "retry_backoff": form["retry_backoff"],
-        "retry_max_delay_seconds": _length(form, "retry_max_delay", "s", problems),
-        "retry_on_lost": form["retry_on_lost"] == "yes",
+        "priority": typed.whole("priority"),
+        "timeout_seconds": typed.length("timeout", form["timeout_unit"]),
+        "start_within_seconds": typed.length("start_within", form["start_within_unit"]),
+        "children": list(children),
+        **_read_blocking(typed),
+        **_read_retry(typed),
         "triggers": [],
     }
+    if form["routing"] == Routing.SHARDS:
+        raw["shards"] = typed.whole("shards")
     if form["when"] != "none":
-        raw["triggers"].append(_trigger(form, problems))
-    raw["triggers"] += _further(form, problems)
+        raw["triggers"].append(read_trigger(typed))
+    raw["triggers"] += read_further_triggers(typed)
     if problems:
         raise InvalidInput(problems)
     return raw
 
 
+def _read_blocking(typed: Typed) -> dict[str, Any]:
+    """Fields of a strategy that is not chosen are not shown, so what they hold does not count."""
+    strategy = typed.text("blocking")
+    raw: dict[str, Any] = {"blocking": strategy}
+    if strategy == Blocking.PARALLEL:
+        return raw
+    raw["concurrency"] = typed.whole("concurrency")
+    raw["when_cut_off"] = typed.text("when_cut_off")
+    raw["hold_lost_seconds"] = typed.length("hold_lost", typed.text("hold_lost_unit"))
+    if strategy == Blocking.SERIAL:
+        raw["max_waiting"] = typed.whole("max_waiting")
+    return raw
+
+
+def _read_retry(typed: Typed) -> dict[str, Any]:
+    outcomes = (RunState.FAILED, RunState.TIMED_OUT)
+    return {
+        "retries": typed.whole("retries"),
+        "retry_delay_seconds": typed.length("retry_delay"),
+        "retry_backoff": typed.text("retry_backoff"),
+        "retry_max_delay_seconds": typed.length("retry_max_delay"),
+        "retry_jitter": typed.share("retry_jitter"),
+        "retry_on": [each.value for each in outcomes if typed.text(f"retry_on_{each}") == "yes"],
+        "retry_on_lost": typed.text("retry_on_lost") == "yes",
+    }
+
+
 def trigger_of_form(form: JobForm) -> dict[str, Any]:
     """The raw trigger that the form says; raises InvalidInput like `job_of_form`."""
-    problems: list[Problem] = []
-    raw = _trigger(form, problems)
-    if problems:
-        raise InvalidInput(problems)
+    typed = Typed(values=form.values, problems=[])
+    raw = read_trigger(typed)
+    if typed.problems:
+        raise InvalidInput(typed.problems)
     return raw
 
 
 def further_triggers(form: JobForm) -> list[dict[str, Any]]:
     """Triggers that the form keeps but does not show; none when they cannot be read."""
-    return _further(form, [])
+    return read_further_triggers(Typed(values=form.values, problems=[]))
 
 
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+_CHECKBOXES = ("retry_on_failed", "retry_on_timed_out", "retry_on_lost")
 _DEFAULTS: dict[str, str] = {
     "executor_id": "",
     "revision": "",
@@ -182,119 +275,26 @@ _DEFAULTS: dict[str, str] = {
     "owner": "",
     "tags": "",
     "parameters": "{}",
-    "when": "none",
-    "expression": "",
-    "timezone": "UTC",
-    "every": "5",
-    "every_unit": "m",
-    "anchor_at": "",
-    "at": "",
-    "at_timezone": "UTC",
-    "misfire": "fire_once",
-    "further_triggers": "",
+    **TRIGGER_DEFAULTS,
     "routing": "round_robin",
+    "shards": "",
+    "blocking": "parallel",
+    "concurrency": "1",
+    "max_waiting": "",
+    "when_cut_off": "stop",
+    "hold_lost": "10",
+    "hold_lost_unit": "m",
     "timeout": "",
     "timeout_unit": "m",
+    "start_within": "",
+    "start_within_unit": "m",
     "retries": "0",
     "retry_delay": "10",
     "retry_backoff": "exponential",
     "retry_max_delay": "3600",
+    "retry_jitter": "0",
+    "retry_on_failed": "yes",
+    "retry_on_timed_out": "yes",
     "retry_on_lost": "yes",
     "priority": "5",
 }
-
-
-def _field_of(problem: Problem) -> str:
-    field = _FIELD_OF_PROBLEM.get(problem.field, problem.field)
-    return "tags" if field.startswith("tags[") else field
-
-
-def _trigger(form: JobForm, problems: list[Problem]) -> dict[str, Any]:
-    raw: dict[str, Any] = {"kind": form["when"], "misfire": form["misfire"]}
-    match form["when"]:
-        case "cron":
-            raw |= {"expression": form["expression"], "timezone": form["timezone"] or "UTC"}
-        case "fixed_rate":
-            raw["every_seconds"] = _length(form, "every", form["every_unit"], problems)
-            raw["anchor_at"] = form["anchor_at"] or None
-        case "once":
-            raw["at"] = _local_instant(form, problems)
-    return raw
-
-
-def _further(form: JobForm, problems: list[Problem]) -> list[dict[str, Any]]:
-    if not form["further_triggers"]:
-        return []
-    try:
-        found = json.loads(form["further_triggers"])
-    except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, list):
-        return found
-    problems.append(
-        Problem(field="triggers", code="wrong_type", template="This must be a list of triggers.")
-    )
-    return []
-
-
-def _parameters(form: JobForm, problems: list[Problem]) -> dict[str, Any]:
-    try:
-        return object_of_text(form["parameters"].strip() or "{}")
-    except BadJson as error:
-        problems.append(
-            Problem(
-                field="parameters", code=error.code, template=error.template, params=error.params
-            )
-        )
-        return {}
-
-
-def _whole(form: JobForm, name: str, problems: list[Problem]) -> int | None:
-    text = form[name].strip()
-    if not text:
-        return None
-    if re.fullmatch(r"-?[0-9]{1,9}", text):
-        return int(text)
-    problems.append(Problem(field=name, code="wrong_type", template="This must be a whole number."))
-    return None
-
-
-def _length(form: JobForm, name: str, unit: str, problems: list[Problem]) -> float | None:
-    """Seconds, from a number in a unit."""
-    text = form[name].strip().replace(",", ".")
-    if not text:
-        return None
-    if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,6})?", text):
-        seconds = float(text) * UNITS.get(unit, 1)
-        return int(seconds) if seconds.is_integer() else round(seconds, 6)
-    problems.append(Problem(field=name, code="wrong_type", template="This must be a number."))
-    return None
-
-
-def _local_instant(form: JobForm, problems: list[Problem]) -> str | None:
-    """ISO 8601 with offset, of a local date and time in a named zone."""
-    text = form["at"].strip()
-    if not text:
-        return None
-    zone = ZoneInfo(form["at_timezone"]) if form["at_timezone"] in time_zones() else UTC
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=zone).isoformat()
-    except ValueError:
-        problems.append(
-            Problem(field="at", code="wrong_type", template="This must be a date and a time.")
-        )
-        return None
-
-
-def _in_units(ms: int | None) -> tuple[str, str]:
-    """A length as a number and the largest unit that keeps it whole."""
-    if ms is None:
-        return "", "m"
-    for unit, seconds in reversed(UNITS.items()):
-        if ms % (seconds * 1000) == 0:
-            return str(ms // (seconds * 1000)), unit
-    return f"{ms / 1000:g}", "s"
-
-
-def _pretty(parameters: str) -> str:
-    return msgspec.json.format(parameters, indent=2)

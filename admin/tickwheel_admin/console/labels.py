@@ -1,15 +1,16 @@
-"""Words for what the domain names by codes: states, origins, reasons, strategies."""
+"""Words for what the ledger names by codes: states, origins, reasons, what a run waits for."""
 
 from __future__ import annotations
 
+import re
+
+import msgspec
+
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import instant, length_in_words
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.domain.schedule.describe import describe
-from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.console.reader import duration, instant, number
+from tickwheel_admin.domain.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
 from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.services.runs import AttemptView
 
 
 def state_name(state: str) -> str:
@@ -48,6 +49,7 @@ def origin_name(origin: Origin) -> str:
         Origin.MANUAL: _("By hand"),
         Origin.API: _("API"),
         Origin.RETRY: _("Retry"),
+        Origin.CHILD: _("Child run"),
     }[origin]
 
 
@@ -61,10 +63,140 @@ def reason_text(reason: str | None) -> str | None:
         "draining": _("The node is shutting down."),
         "unknown_handler": _("The node does not know this handler."),
         "spool_failed": _("The node could not make results safe on its disk."),
+        "unstorable": _("The result could not be stored."),
         "never_seen": _("The node never received the attempt."),
+        "discarded": _("An earlier run was still going on, and its job skips later ones."),
+        "covered": _("A newer run of the job took its place."),
+        "too_many_waiting": _("As many runs as its job allows were waiting already."),
+        "expired": _("It could not start within the time that its job allows."),
+        "paused": _("It was due while its executor, or everything, was paused."),
+        "by_handler": _("Its handler decided to skip it."),
+        "node_gone": _("Its node is gone, and a shard of a broadcast runs on its own node only."),
+        "released": _("Released by an operator: the attempt may still be running on its node."),
+        "cut_off": _("Its node is cut off."),
+        "cancel_unconfirmed": _("Still running on its node."),
+        "blocked": None,
         "cancelled": None,
         "retry": None,
-    }.get(reason or "", reason)
+        "shards": None,
+    }.get(reason or "", None if (reason or "").startswith("retry_after_") else reason)
+
+
+def note(run: Run) -> str | None:
+    """What people should know of how a run ended or stands, beyond its state."""
+    if run.reason == "misfire" and run.state is RunState.SKIPPED:
+        return _missed(run.message) or reason_text(run.reason)
+    if run.reason == "shards" and run.message and (found := _SHARDS.match(run.message)):
+        return _("%(failed)s of %(all)s shards failed.") % {"failed": found[1], "all": found[2]}
+    return _(run.message) if run.message else reason_text(run.reason)
+
+
+# The ledger keeps data; what people read is said in their language and zone.
+_SHARDS = re.compile(r"([0-9]+) of ([0-9]+) shards failed")
+
+
+class _Missed(msgspec.Struct):
+    missed: int
+    first_at: int = msgspec.field(name="from")
+    last_at: int = msgspec.field(name="to")
+
+
+def _missed(message: str | None) -> str | None:
+    """How many fires a summary stands for, and when they were."""
+    try:
+        told = msgspec.json.decode(message or "", type=_Missed)
+    except msgspec.DecodeError:
+        return None
+    if told.missed == 1:
+        return _("The fire of %(time)s was missed; it is skipped.") % {
+            "time": instant(told.first_at)
+        }
+    return _("%(n)s fires were missed from %(first)s to %(last)s; they are skipped.") % {
+        "n": number(told.missed),
+        "first": instant(told.first_at),
+        "last": instant(told.last_at),
+    }
+
+
+def is_still_running(run: Run) -> bool:
+    """Whether its node was told to end it and did not in time."""
+    return run.state in LIVE and run.reason == STILL_RUNNING
+
+
+def can_be_released(run: Run) -> bool:
+    """Whether an operator may stop waiting for its node, and has reason to."""
+    return (
+        run.state in LIVE
+        and not run.is_fire
+        and run.cancel_requested_at is not None
+        and run.reason in (STILL_RUNNING, CUT_OFF)
+    )
+
+
+def stopping_name(run: Run) -> str:
+    """Why a live run is being ended."""
+    if run.cancel_reason == "timeout":
+        return _("Timed out, stopping")
+    if run.cancel_reason == "covered":
+        return _("Making way for a newer run")
+    return _("Cancelling")
+
+
+def late_text(view: AttemptView, next_began_at: int | None) -> str:
+    """What came of an attempt after another one had begun, and that it changed nothing."""
+    words = {
+        "succeeded": _("A success came late"),
+        "failed": _("A failure came late"),
+        "timed_out": _("A timeout came late"),
+        "cancelled": _("A cancellation came late"),
+        "skipped": _("A skip came late"),
+    }
+    what = words.get(view.late_outcome or "", _("A result came late"))
+    if view.late_at is None or next_began_at is None:
+        return _("%(what)s; it is not counted.") % {"what": what}
+    return _("%(what)s, %(time)s after the next attempt began; it is not counted.") % {
+        "what": what,
+        "time": duration(max(view.late_at - next_began_at, 0)),
+    }
+
+
+def skipped_text(code: str) -> str:
+    """Why runs were left alone when something was done with many; follows their number."""
+    return {
+        "run.ended": _("had already ended"),
+        "run.not_ended": _("have not ended yet"),
+        "run.no_failed_shards": _("have no shard that failed"),
+        "run.not_sharded": _("belong to a job that is no longer cut into shards"),
+        "run.nodes_gone": _("were shards of nodes that have ended"),
+        "run.job_busy": _("wait for another run of their job to end"),
+        "job.deleted": _("belong to a job that has been deleted"),
+        "not_allowed": _("may not be operated by you"),
+        "not_found": _("are not there any more"),
+    }.get(code, code)
+
+
+def offset_text(offset_ms: int) -> str:
+    """How an admin's clock differs from the database's; positive when it is behind."""
+    if abs(offset_ms) < 1_000:
+        return _("within a second of the database’s")
+    template = (
+        _("%(time)s behind the database’s")
+        if offset_ms > 0
+        else _("%(time)s ahead of the database’s")
+    )
+    return template % {"time": duration(abs(offset_ms))}
+
+
+def loop_name(name: str) -> str:
+    """What one of an admin's background loops is for."""
+    return {
+        "planner": _("Planning fires"),
+        "dispatcher": _("Sending runs"),
+        "recorder": _("Recording results"),
+        "sweeper": _("Sweeping up"),
+        "leases": _("Renewing leases"),
+        "cleaner": _("Cleaning"),
+    }.get(name, name)
 
 
 def waiting_text(waiting: Waiting) -> str:
@@ -81,89 +213,3 @@ def waiting_text(waiting: Waiting) -> str:
         "no_free_slot": _("All %(slots)s slots are taken; it begins when one is free."),
     }.get(waiting.code, _(waiting.template))
     return text % (waiting.params | {"time": instant(due_at, "time") if due_at else ""})
-
-
-def routing_choices() -> list[tuple[str, str, str]]:
-    """Each routing strategy with its name and what it does."""
-    return [
-        (
-            Routing.ROUND_ROBIN.value,
-            _("Round robin"),
-            _("One node after the other. Right for most jobs."),
-        ),
-        (
-            Routing.LEAST_BUSY.value,
-            _("Least busy"),
-            _("The node with the most free slots. For runs of uneven length."),
-        ),
-        (Routing.RANDOM.value, _("Random"), _("Any node with a free slot, each equally likely.")),
-        (
-            Routing.FAILOVER.value,
-            _("Failover"),
-            _("Always the first node by name; others only stand in for it."),
-        ),
-    ]
-
-
-def routing_name(routing: Routing) -> str:
-    """The short name of a strategy."""
-    return next(name for value, name, _what in routing_choices() if value == routing.value)
-
-
-def misfire_choices() -> list[tuple[str, str, str]]:
-    """What happens with fires that were missed while no admin ran."""
-    return [
-        (
-            MisfirePolicy.FIRE_ONCE.value,
-            _("Run once, late"),
-            _("One run for the latest missed fire, as soon as possible."),
-        ),
-        (
-            MisfirePolicy.SKIP.value,
-            _("Skip them"),
-            _("Nothing runs for them; a skipped run says how many were missed."),
-        ),
-        (
-            MisfirePolicy.FIRE_ALL.value,
-            _("Run each"),
-            _("A run for every missed fire, oldest first; for the latest 1,000 at most."),
-        ),
-    ]
-
-
-def misfire_name(policy: MisfirePolicy) -> str:
-    """The short name of a misfire policy."""
-    return next(name for value, name, _what in misfire_choices() if value == policy.value)
-
-
-def schedule_text(spec: TriggerSpec) -> str:
-    """When a trigger fires, in words."""
-    if spec.kind is TriggerKind.ONCE and spec.at is not None:
-        return _("Once, on %(moment)s") % {"moment": instant(spec.at)}
-    return describe(spec, _)
-
-
-def schedule_rule(spec: TriggerSpec) -> str:
-    """When a trigger fires, as it was written down."""
-    if spec.kind is TriggerKind.CRON:
-        zone = spec.timezone or "UTC"
-        return f"{spec.expression}" if zone == "UTC" else f"{spec.expression}  {zone}"
-    if spec.kind is TriggerKind.FIXED_RATE:
-        return _("fixed rate")
-    if spec.kind is TriggerKind.FIXED_DELAY:
-        return _("fixed delay")
-    return _("one-off")
-
-
-def retry_text(policy: RetryPolicy) -> str:
-    """How often and how soon a failed run is tried again."""
-    if policy.retries == 0:
-        return _("none")
-    first = length_in_words(policy.delay_ms)
-    if policy.factor == 1 or policy.retries == 1:
-        return _("%(n)s×, every %(delay)s") % {"n": policy.retries, "delay": first}
-    return _("%(n)s×, %(first)s up to %(last)s apart") % {
-        "n": policy.retries,
-        "first": first,
-        "last": length_in_words(min(policy.max_delay_ms, policy.delay_after(policy.retries))),
-    }

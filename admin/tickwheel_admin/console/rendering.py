@@ -16,10 +16,10 @@ import msgspec
 from aiohttp import hdrs, web
 
 from tickwheel_admin import __version__
-from tickwheel_admin.console import labels, reader
+from tickwheel_admin.console import labels, policies, reader
 from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
-from tickwheel_admin.console.flash import take_flash
+from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
 from tickwheel_admin.console.snippets import node_program
 from tickwheel_admin.domain.errors import Problem, UserError
@@ -27,6 +27,7 @@ from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
 from tickwheel_admin.web.identity import actor_or_none, csrf_of
+from tickwheel_admin.web.keys import SYSTEM
 
 BLOCK_HEADER = "X-Block"
 
@@ -58,6 +59,7 @@ class Renderer:
             "theme_cookie": reader.THEME_COOKIE,
             "time_zone_cookie": reader.TIME_ZONE_COOKIE,
             "labels": labels,
+            "policies": policies,
             "Permission": Permission,
             "node_program": node_program,
         }
@@ -74,7 +76,8 @@ class Renderer:
             "translated": gettext,
         }
         # Macros depend on nothing but the globals, so one module serves every page and block.
-        self._environment.globals["ui"] = self._environment.get_template("ui.html").module
+        for name, template in (("ui", "ui.html"), ("macros", "form_macros.html")):
+            self._environment.globals[name] = self._environment.get_template(template).module
 
     def page(
         self,
@@ -121,6 +124,7 @@ class Renderer:
             "actor": actor,
             "csrf_token": csrf_of(request) if actor is not None else "",
             "flash": None,
+            "paused_at": None,
             "admins": request.app[ADMINS].known,
             "query": lambda **changes: _query(request, changes),
             "new_request_key": new_request_key,
@@ -140,11 +144,12 @@ async def render(
     block: str | None = None,
 ) -> web.Response:
     """Answer with a page of this application's renderer."""
+    values = dict(context or {})
     if BLOCK_HEADER not in request.headers:
         await request.app[ADMINS].refresh(request)
-    return request.app[RENDERER].page(
-        request, template_name, context or {}, status=status, block=block
-    )
+        if actor_or_none(request) is not None:
+            values["paused_at"] = await request.app[SYSTEM].paused_at()
+    return request.app[RENDERER].page(request, template_name, values, status=status, block=block)
 
 
 def is_scripted(request: web.Request) -> bool:
@@ -171,6 +176,18 @@ def done_in_place(
     # Headers are latin-1: everything else goes as \\u escapes.
     events = json.dumps({"toast": toast, **{f"live:{topic}": None for topic in topics}})
     return web.Response(status=204, headers={"HX-Trigger": events})
+
+
+def done_or_back(
+    request: web.Request, address: str, code: str, *, topics: tuple[str, ...]
+) -> web.Response:
+    """A small change was made: say so by the message of this code, in place or on a page."""
+    if is_scripted(request):
+        reader.set_reader(request)
+        return done_in_place(flash_text(code) or "", topics=topics)
+    response = go_to(request, address)
+    set_flash(response, code)
+    return response
 
 
 def new_request_key() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.console.rendering import done_or_back, go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
@@ -66,6 +66,18 @@ async def show_executor(request: web.Request) -> web.Response:
     )
 
 
+@routes.post(f"{EXECUTOR}/pause", permission=Permission.OPERATE)
+async def pause_executor(request: web.Request) -> web.Response:
+    await request.app[EXECUTORS].pause(actor_of(request), _executor_id(request))
+    return _switched(request, "executor.paused")
+
+
+@routes.post(f"{EXECUTOR}/resume", permission=Permission.OPERATE)
+async def resume_executor(request: web.Request) -> web.Response:
+    await request.app[EXECUTORS].resume(actor_of(request), _executor_id(request))
+    return _switched(request, "executor.resumed")
+
+
 @routes.get(f"{EXECUTOR}/token", permission=Permission.ADMINISTER)
 async def ask_token(request: web.Request) -> web.Response:
     detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
@@ -101,6 +113,11 @@ async def delete_executor(request: web.Request) -> web.Response:
     response = go_to(request, "/executors")
     set_flash(response, "executor.deleted")
     return response
+
+
+def _switched(request: web.Request, code: str) -> web.Response:
+    address = f"/executors/{_executor_id(request)}"
+    return done_or_back(request, address, code, topics=("nodes", "jobs", "stats"))
 
 
 async def _new_form(

@@ -9,6 +9,7 @@ from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import (
     done_in_place,
+    done_or_back,
     go_to,
     is_scripted,
     new_request_key,
@@ -25,6 +26,7 @@ from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
 JOB = "/jobs/{job_id:[0-9]{1,18}}"
+TRIGGER = f"{JOB}/triggers/{{trigger_id:[0-9]{{1,18}}}}"
 
 routes = Routes()
 
@@ -39,6 +41,20 @@ async def pause_job(request: web.Request) -> web.Response:
 async def resume_job(request: web.Request) -> web.Response:
     await request.app[JOBS].resume(actor_of(request), _job_id(request))
     return await _switched(request, "job.resumed")
+
+
+@routes.post(f"{TRIGGER}/pause", permission=Permission.OPERATE)
+async def pause_trigger(request: web.Request) -> web.Response:
+    await request.app[JOBS].pause_trigger(actor_of(request), _job_id(request), _trigger_id(request))
+    return _trigger_switched(request, "trigger.paused")
+
+
+@routes.post(f"{TRIGGER}/resume", permission=Permission.OPERATE)
+async def resume_trigger(request: web.Request) -> web.Response:
+    await request.app[JOBS].resume_trigger(
+        actor_of(request), _job_id(request), _trigger_id(request)
+    )
+    return _trigger_switched(request, "trigger.resumed")
 
 
 @routes.get(f"{JOB}/run", permission=Permission.OPERATE)
@@ -98,14 +114,13 @@ async def delete_job(request: web.Request) -> web.Response:
 
 
 async def _switched(request: web.Request, code: str) -> web.Response:
-    if is_scripted(request):
-        set_reader(request)
-        text = _("The job is paused.") if code == "job.paused" else _("The job is on again.")
-        return done_in_place(text, topics=("jobs", "stats"))
     form = await read_form(request)
-    response = go_to(request, safe_next(form.get("back"), default="/jobs"))
-    set_flash(response, code)
-    return response
+    address = safe_next(form.get("back"), default="/jobs")
+    return done_or_back(request, address, code, topics=("jobs", "stats"))
+
+
+def _trigger_switched(request: web.Request, code: str) -> web.Response:
+    return done_or_back(request, f"/jobs/{_job_id(request)}", code, topics=("jobs", "stats"))
 
 
 async def _own_parameters(request: web.Request, typed: str | None) -> str | None:
@@ -143,3 +158,7 @@ async def _run_form(
 
 def _job_id(request: web.Request) -> int:
     return int(request.match_info["job_id"])
+
+
+def _trigger_id(request: web.Request) -> int:
+    return int(request.match_info["trigger_id"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.console.child_jobs import find_children, rows_of, suggestions
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.job_form import (
     JobForm,
@@ -17,7 +18,7 @@ from tickwheel_admin.console.job_form import (
     job_of_form,
     trigger_of_form,
 )
-from tickwheel_admin.console.labels import schedule_text
+from tickwheel_admin.console.policies import schedule_text
 from tickwheel_admin.console.reader import set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
@@ -47,13 +48,14 @@ async def show_new(request: web.Request) -> web.Response:
 
 @routes.post("/jobs/new", permission=Permission.DEVELOP)
 async def create_job(request: web.Request) -> web.Response:
-    form = form_as_sent(dict(await read_form(request)))
+    form = form_as_sent(await read_form(request))
     executors = await _own_executors(request)
     try:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
         if executor_id is None:
             raise InvalidInput.one("executor_id", "required", "Choose an executor.")
-        job_id = await request.app[JOBS].create(actor_of(request), executor_id, job_of_form(form))
+        raw = await _raw_job(request, form)
+        job_id = await request.app[JOBS].create(actor_of(request), executor_id, raw)
     except (InvalidInput, Conflict) as error:
         return await _form_page(request, _refused(form, error), executors=executors, error=error)
     response = go_to(request, f"/jobs/{job_id}")
@@ -71,6 +73,7 @@ async def show_edit(request: web.Request) -> web.Response:
         executor_id=job.executor_id,
         revision=job.revision,
         timezone=reader.timezone,
+        children=await rows_of(request, job.config.children),
     )
     return await _form_page(request, form, executors=await _own_executors(request))
 
@@ -78,12 +81,11 @@ async def show_edit(request: web.Request) -> web.Response:
 @routes.post(f"{JOB}/edit", permission=Permission.DEVELOP)
 async def save_job(request: web.Request) -> web.Response:
     job_id = _job_id(request)
-    form = form_as_sent(dict(await read_form(request)))
+    form = form_as_sent(await read_form(request))
     try:
         revision = int(form["revision"]) if form["revision"].isdecimal() else 0
-        await request.app[JOBS].update(
-            actor_of(request), job_id, job_of_form(form), revision=revision
-        )
+        raw = await _raw_job(request, form)
+        await request.app[JOBS].update(actor_of(request), job_id, raw, revision=revision)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
             request, _refused(form, error), executors=await _own_executors(request), error=error
@@ -97,10 +99,10 @@ async def save_job(request: web.Request) -> web.Response:
 async def preview_schedule(request: web.Request) -> web.Response:
     """When the schedule being typed fires: in words, with the next five fires."""
     set_reader(request)
-    form = form_as_sent(dict(request.query))
+    form = form_as_sent(request.query)
     if form["when"] == "none":
         return web.Response()
-    context: dict[str, Any] = {"problem": None, "words": "", "fires": []}
+    context: dict[str, Any] = {"form": form, "problem": None, "words": "", "fires": []}
     try:
         raw = trigger_of_form(form)
         preview = await request.app[JOBS].preview(raw, n=5)
@@ -115,10 +117,33 @@ async def preview_schedule(request: web.Request) -> web.Response:
 async def list_handlers(request: web.Request) -> web.Response:
     """The handlers that the chosen executor's live nodes offer."""
     set_reader(request)
-    form = form_as_sent(dict(request.query))
+    form = form_as_sent(request.query)
     return await render(
         request, "handler_field.html", {"form": form, "handlers": await _handlers(request, form)}
     )
+
+
+@routes.get("/jobs/suggestions", permission=Permission.DEVELOP)
+async def suggest_children(request: web.Request) -> web.Response:
+    """Options for the field of a child job that is being typed into."""
+    texts = await suggestions(request, request.query.get("child_job", ""))
+    return await render(request, "child_suggestions.html", {"suggested": texts})
+
+
+async def _raw_job(request: web.Request, form: JobForm) -> dict[str, Any]:
+    """The raw job that the form says, its children found.
+
+    Raises:
+        InvalidInput: with every problem found.
+    """
+    children, problems = await find_children(request, form.children)
+    try:
+        raw = job_of_form(form, children=children)
+    except InvalidInput as error:
+        raise InvalidInput((*error.problems, *problems)) from None
+    if problems:
+        raise InvalidInput(problems)
+    return raw
 
 
 async def _form_page(
@@ -139,6 +164,7 @@ async def _form_page(
             "executors": executors,
             "handlers": await _handlers(request, form),
             "further": further_triggers(form),
+            "suggested": await suggestions(request, ""),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
             "reader_zone": reader.timezone,
@@ -154,12 +180,12 @@ async def _form_page(
 def _refused(form: JobForm, error: InvalidInput | Conflict) -> JobForm:
     """The form with what is wrong; a taken name belongs to its field."""
     if isinstance(error, InvalidInput):
-        return JobForm(values=form.values, problems=error.problems)
+        return form.refused(error.problems)
     if error.code.endswith("name_taken"):
         problem = Problem(
             field="name", code=error.code, template=error.template, params=error.params
         )
-        return JobForm(values=form.values, problems=(problem,))
+        return form.refused([problem])
     return form
 
 

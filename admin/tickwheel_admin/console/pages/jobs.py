@@ -9,8 +9,12 @@ from aiohttp import web
 
 from tickwheel_admin.console.charts import column_chart
 from tickwheel_admin.console.labels import shown_state
+from tickwheel_admin.console.policies import misfire_text
+from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import render
+from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
+from tickwheel_admin.domain.trigger import TriggerKind
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobQuery, JobView
 from tickwheel_admin.services.runs import RunItem, RunQuery
@@ -54,6 +58,7 @@ async def show_job(request: web.Request) -> web.Response:
     actor, job_id = actor_of(request), int(request.match_info["job_id"])
     detail = await request.app[JOBS].get(actor, job_id)
     runs = await request.app[RUNS].page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
+    set_reader(request)
     drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
     return await render(
         request,
@@ -71,8 +76,17 @@ async def show_job(request: web.Request) -> web.Response:
             ),
             "numbers": _numbers(runs.items),
             "failures_in_a_row": _failures_in_a_row(runs.items),
+            "missed": _missed(detail.item.job.config),
         },
     )
+
+
+def _missed(config: JobConfig) -> list[str]:
+    """What becomes of missed fires; said once when all triggers agree."""
+    texts = (
+        misfire_text(spec) for spec in config.triggers if spec.kind is not TriggerKind.FIXED_DELAY
+    )
+    return list(dict.fromkeys(texts))
 
 
 def _length_ms(item: RunItem) -> int | None:

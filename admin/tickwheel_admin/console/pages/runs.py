@@ -6,17 +6,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from tickwheel_admin.console import labels
 from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.labels import shown_state
 from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import (
-    done_in_place,
-    go_to,
-    is_scripted,
-    new_request_key,
-    render,
-)
+from tickwheel_admin.console.rendering import done_or_back, go_to, new_request_key, render
+from tickwheel_admin.console.run_filter import fields_of, group_name, read_filter, whole_number
+from tickwheel_admin.console.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
@@ -32,7 +28,6 @@ TABS = (
     RunGroup.ACTIVE, RunState.QUEUED, RunState.RUNNING, RunState.SUCCEEDED, RunGroup.FAILED_ANY,
     RunState.CANCELLED, RunState.SKIPPED,
 )  # fmt: skip
-_STATES = frozenset((*RunState, *RunGroup))
 
 routes = Routes()
 
@@ -40,15 +35,9 @@ routes = Routes()
 @routes.get("/runs", permission=Permission.VIEW)
 async def list_runs(request: web.Request) -> web.Response:
     actor = actor_of(request)
+    set_reader(request)
     executors = await request.app[EXECUTORS].list(actor)
-    state = request.query.get("state", "")
-    query = RunQuery(
-        state=state if state in _STATES else None,
-        job_id=_number(request.query.get("job")),
-        executor_id=_number(request.query.get("executor")),
-        from_at=_number(request.query.get("from")),
-        to_at=_number(request.query.get("to")),
-    )
+    query = read_filter(request.query)
     page = await request.app[RUNS].page(actor, query, cursor=request.query.get("cursor"))
     job_name = None
     if query.job_id is not None:
@@ -59,12 +48,14 @@ async def list_runs(request: web.Request) -> web.Response:
         {
             "runs": page.items,
             "next_cursor": page.next,
-            "tabs": TABS,
-            "state": state if query.state is not None else "",
+            "tabs": [(tab.value, group_name(tab.value)) for tab in TABS],
+            "state": query.state or "",
             "query_values": query,
+            "filter_fields": fields_of(query),
             "executors": executors,
             "job_name": job_name,
             "is_filtered": query != RunQuery(),
+            "may_operate": actor.may_anywhere(Permission.OPERATE),
         },
     )
 
@@ -74,7 +65,7 @@ async def show_run(request: web.Request) -> web.Response:
     detail = await _detail(request)
     run = detail.item.run
     set_reader(request)
-    attempt = _number(request.query.get("attempt"))
+    attempt = whole_number(request.query.get("attempt"))
     archived = [view.attempt.attempt for view in detail.attempts]
     return await render(
         request,
@@ -87,6 +78,8 @@ async def show_run(request: web.Request) -> web.Response:
             "is_final": run.state in FINAL,
             "is_live": run.state in LIVE,
             "phases": _phases(run),
+            "shards": shard_overview(detail.shards) if run.is_fire else None,
+            "late": _late(detail),
             "log_attempt": attempt if attempt in archived else None,
             "trigger": None,
         },
@@ -102,12 +95,23 @@ async def ask_cancel(request: web.Request) -> web.Response:
 @routes.post(f"{RUN}/cancel", permission=Permission.OPERATE)
 async def cancel_run(request: web.Request) -> web.Response:
     await request.app[RUNS].cancel(actor_of(request), _run_id(request))
-    if is_scripted(request):
-        set_reader(request)
-        return done_in_place(_("The run is being cancelled."), topics=("runs", "stats"))
-    response = go_to(request, f"/runs/{_run_id(request)}")
-    set_flash(response, "run.cancelled")
-    return response
+    return done_or_back(
+        request, f"/runs/{_run_id(request)}", "run.cancelled", topics=("runs", "stats")
+    )
+
+
+@routes.get(f"{RUN}/release", permission=Permission.OPERATE)
+async def ask_release(request: web.Request) -> web.Response:
+    detail = await _detail(request)
+    return await render(request, "run_release.html", {"detail": detail, "run": detail.item.run})
+
+
+@routes.post(f"{RUN}/release", permission=Permission.OPERATE)
+async def release_run(request: web.Request) -> web.Response:
+    await request.app[RUNS].release(actor_of(request), _run_id(request))
+    return done_or_back(
+        request, f"/runs/{_run_id(request)}", "run.released", topics=("runs", "stats")
+    )
 
 
 @routes.get(f"{RUN}/retry", permission=Permission.OPERATE)
@@ -125,6 +129,7 @@ async def retry_run(request: web.Request) -> web.Response:
             _run_id(request),
             parameters=None if typed is None else parse_parameters(typed.strip() or "{}"),
             request_key=form.get("request_key") or None,
+            failed_shards_only=form.get("failed_shards_only") == "yes",
         )
     except InvalidInput as error:
         if typed is None:
@@ -140,6 +145,17 @@ async def retry_run(request: web.Request) -> web.Response:
     response = go_to(request, f"/runs/{new_id}")
     set_flash(response, "run.requested")
     return response
+
+
+def _late(detail: RunDetail) -> dict[int, str]:
+    """What came of attempts after the next one had begun, by attempt."""
+    began = {view.attempt.attempt: view.attempt.dispatched_at for view in detail.attempts}
+    began[detail.item.run.attempt] = detail.item.run.dispatched_at
+    return {
+        number: labels.late_text(view, began.get(number + 1))
+        for view in detail.attempts
+        if view.late_at is not None and (number := view.attempt.attempt)
+    }
 
 
 async def _retry_form(
@@ -224,8 +240,3 @@ async def _detail(request: web.Request) -> RunDetail:
 
 def _run_id(request: web.Request) -> int:
     return int(request.match_info["run_id"])
-
-
-def _number(text: str | None) -> int | None:
-    """A whole number from a query; None also for what is none."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 18 else None

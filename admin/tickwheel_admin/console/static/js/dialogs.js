@@ -34,20 +34,24 @@ document.body.addEventListener('htmx:sendError', (event) => {
 // --- dialogs: any link with data-dialog; without script it is a page of its own ---
 
 const modal = $('#modal');
-document.addEventListener('click', async (event) => {
-  const link = event.target.closest('a[data-dialog]');
-  if (!modal || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
-  await htmx.ajax('GET', link.getAttribute('href'), {
+async function openDialog(address) {
+  await htmx.ajax('GET', address, {
     target: '#modal-body',
     swap: 'innerHTML',
     headers: {'X-Block': 'dialog'},
   });
   if (!$('#modal-body form')) return;
   modal.showModal();
-  const field = $('textarea, input:not([type=hidden])', modal) ?? $('footer .button:last-child', modal);
+  const field = $('textarea, input:not([type=hidden]):not([type=checkbox])', modal) ?? $('footer .button:last-child', modal);
   field?.focus();
+}
+document.addEventListener('click', (event) => {
+  const link = event.target.closest('a[data-dialog]');
+  if (!modal || !link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  openDialog(link.getAttribute('href'));
 });
+document.addEventListener('open-dialog', (event) => openDialog(event.detail));
 modal?.addEventListener('click', (event) => {
   if (event.target === modal || event.target.closest('[data-close]')) {
     event.preventDefault();

@@ -1,0 +1,126 @@
+"""Cancelling or retrying many runs: those that were selected, or all that match a filter.
+
+What matches is done in steps of bounded size. Each answer says how far it is and, while there is
+more, holds the form of the next step, which the page's script sends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiohttp import web
+from multidict import MultiMapping
+
+from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.rendering import new_request_key, render
+from tickwheel_admin.console.run_filter import fields_of, in_words, read_filter, whole_number
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.runs import Bulk, RunGroup, RunQuery
+from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.redirects import safe_next
+from tickwheel_admin.web.routes import Routes
+
+MAX_CODES = 50  # of skipped runs, in the fields that carry the numbers from step to step
+
+_MEANT = {"cancel": RunGroup.ACTIVE, "retry": RunGroup.FAILED_ANY}
+
+routes = Routes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be done, and with which runs."""
+
+    doing: str  # "cancel" or "retry"
+    run_ids: tuple[int, ...]
+    query: RunQuery | None  # all that match it; None: those of the ids
+    failed_shards_only: bool
+    back: str
+
+
+@routes.get("/runs/bulk", permission=Permission.OPERATE)
+async def ask_bulk(request: web.Request) -> web.Response:
+    asked = _asked(request.query)
+    return await _page(request, asked, {"request_key": new_request_key()})
+
+
+@routes.post("/runs/bulk", permission=Permission.OPERATE)
+async def do_bulk(request: web.Request) -> web.Response:
+    form = await read_form(request)
+    asked, key = _asked(form), form.get("request_key") or new_request_key()
+    done = whole_number(form.get("done")) or 0
+    skipped = _skipped(form.get("skipped", ""))
+    bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
+    done, skipped = done + bulk.done, skipped + Counter(bulk.skipped)
+    told = {"request_key": key, "done": done, "skipped": skipped, "cursor": bulk.next}
+    response = await _page(request, asked, {"told": told})
+    response.headers["HX-Trigger"] = json.dumps({"live:runs": None, "live:stats": None})
+    return response
+
+
+async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | None) -> Bulk:
+    runs, actor = request.app[RUNS], actor_of(request)
+    if asked.query is None:
+        if not asked.run_ids:
+            return Bulk(runs=[], skipped={})
+        if asked.doing == "cancel":
+            return await runs.cancel_many(actor, asked.run_ids)
+        return await runs.retry_many(
+            actor, asked.run_ids, request_key=key, failed_shards_only=asked.failed_shards_only
+        )
+    if asked.doing == "cancel":
+        return await runs.cancel_matching(actor, asked.query, cursor=cursor)
+    return await runs.retry_matching(
+        actor,
+        asked.query,
+        request_key=key,
+        cursor=cursor,
+        failed_shards_only=asked.failed_shards_only,
+    )
+
+
+async def _page(request: web.Request, asked: Asked, context: dict[str, Any]) -> web.Response:
+    set_reader(request)
+    fields = [("do", asked.doing), ("back", asked.back)]
+    if asked.query is None:
+        fields += [("run", str(run_id)) for run_id in asked.run_ids]
+    else:
+        fields += [("all", "yes"), *fields_of(asked.query)]
+    values = {
+        "asked": asked,
+        "fields": fields,
+        "words": [] if asked.query is None else await in_words(request, asked.query),
+        "told": None,
+    }
+    return await render(request, "run_bulk.html", values | context, block="dialog")
+
+
+def _asked(values: MultiMapping[str]) -> Asked:
+    doing = "retry" if values.get("do") == "retry" else "cancel"
+    everything = values.get("all") == "yes"
+    query = read_filter(values) if everything else None
+    if query is not None and query.state is None:  # as the use case means it, and so to be said
+        query = replace(query, state=_MEANT[doing])
+    ids = (whole_number(text) for text in values.getall("run", []))
+    return Asked(
+        doing=doing,
+        run_ids=() if everything else tuple(dict.fromkeys(i for i in ids if i is not None)),
+        query=query,
+        failed_shards_only=values.get("failed_shards_only") == "yes",
+        back=safe_next(values.get("back"), default="/runs"),
+    )
+
+
+def _skipped(text: str) -> Counter[str]:
+    """The numbers that the step before sent along; what is none counts nothing."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return Counter()
+    pairs = list(found.items())[:MAX_CODES] if isinstance(found, dict) else []
+    return Counter({str(code)[:60]: n for code, n in pairs if isinstance(n, int) and n > 0})

@@ -1,0 +1,45 @@
+"""The installation as a whole: its admins, and the pause of everything."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.console.rendering import done_or_back, render
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import SYSTEM
+from tickwheel_admin.web.routes import Routes
+
+MAX_OFFSET_MS = 2_000  # beyond this an admin's clock is pointed out
+
+routes = Routes()
+
+
+@routes.get("/admins", permission=Permission.VIEW)
+async def show_admins(request: web.Request) -> web.Response:
+    admins = await request.app[SYSTEM].admins(actor_of(request))
+    return await render(request, "admins.html", {"items": admins, "max_offset_ms": MAX_OFFSET_MS})
+
+
+@routes.get("/system/pause", permission=Permission.ADMINISTER)
+async def ask_pause(request: web.Request) -> web.Response:
+    return await render(request, "system_pause.html")
+
+
+@routes.post("/system/pause", permission=Permission.ADMINISTER)
+async def pause_everything(request: web.Request) -> web.Response:
+    await request.app[SYSTEM].pause_all(actor_of(request))
+    return done_or_back(request, "/", "system.paused", topics=("jobs", "stats"))
+
+
+@routes.post("/system/resume", permission=Permission.ADMINISTER)
+async def resume_everything(request: web.Request) -> web.Response:
+    await request.app[SYSTEM].resume_all(actor_of(request))
+    return done_or_back(request, "/", "system.resumed", topics=("jobs", "stats"))
+
+
+@routes.get("/system/state", permission=Permission.VIEW)
+async def show_state(request: web.Request) -> web.Response:
+    """The banner of every page, fetched again when jobs changed."""
+    paused_at = await request.app[SYSTEM].paused_at()
+    return await render(request, "system_state.html", {"paused_at": paused_at})

@@ -1,0 +1,235 @@
+"""Words for how a job is configured: schedules, routing, overlaps, retries, children."""
+
+from __future__ import annotations
+
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.i18n import ngettext
+from tickwheel_admin.console.reader import instant, length_in_words, number
+from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.children import ChildOn
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.schedule.describe import describe
+from tickwheel_admin.domain.trigger import (
+    MAX_CATCH_UP,
+    MISFIRE_THRESHOLD_MS,
+    MisfirePolicy,
+    TriggerKind,
+    TriggerSpec,
+)
+
+Choices = list[tuple[str, str, str]]  # value, name, what it does
+
+
+def _name(choices: Choices, value: str) -> str:
+    return next(name for each, name, _what in choices if each == value)
+
+
+# --- where -----------------------------------------------------------------------------------
+
+
+def routing_choices() -> Choices:
+    """Each routing strategy with its name and what it does."""
+    return [
+        (
+            Routing.ROUND_ROBIN.value,
+            _("Round robin"),
+            _("One node after the other. Right for most jobs."),
+        ),
+        (
+            Routing.LEAST_BUSY.value,
+            _("Least busy"),
+            _("The node with the most free slots. For runs of uneven length."),
+        ),
+        (Routing.RANDOM.value, _("Random"), _("Any node with a free slot, each equally likely.")),
+        (
+            Routing.FAILOVER.value,
+            _("Failover"),
+            _("Always the first node by name; others only stand in for it."),
+        ),
+        (
+            Routing.BROADCAST.value,
+            _("Broadcast"),
+            _("Every live node at once, each with its own shard of the run."),
+        ),
+        (
+            Routing.SHARDS.value,
+            _("Shards"),
+            _("The run is cut into a fixed number of parts, spread over the nodes."),
+        ),
+    ]
+
+
+def routing_text(config: JobConfig) -> str:
+    """The short name of a job's strategy."""
+    name = _name(routing_choices(), config.routing.value)
+    if config.routing is not Routing.SHARDS:
+        return name
+    shards = ngettext("%(num)s shard", "%(num)s shards", config.shards) % {"num": config.shards}
+    return f"{name}: {shards}"
+
+
+# --- overlaps --------------------------------------------------------------------------------
+
+
+def blocking_choices() -> Choices:
+    """What happens when a run is due while an earlier one is still running."""
+    return [
+        (
+            Blocking.PARALLEL.value,
+            _("Run side by side"),
+            _("It starts at once, however many are running already."),
+        ),
+        (
+            Blocking.SERIAL.value,
+            _("One after the other"),
+            _("It waits in line until the earlier ones have ended. Nothing is left out."),
+        ),
+        (
+            Blocking.DISCARD_LATER.value,
+            _("Skip the later one"),
+            _("It is skipped, which is no failure; the run that is going on is left alone."),
+        ),
+        (
+            Blocking.COVER_EARLY.value,
+            _("The newest wins"),
+            _("The earlier run is cancelled, and this one starts as soon as that has ended."),
+        ),
+    ]
+
+
+def blocking_text(policy: BlockingPolicy) -> str:
+    """What may run side by side, and how many may wait."""
+    parts = [_name(blocking_choices(), policy.strategy.value)]
+    if policy.strategy is not Blocking.PARALLEL and policy.concurrency > 1:
+        parts.append(_("%(n)s at a time") % {"n": number(policy.concurrency)})
+    if policy.max_waiting is not None:
+        parts.append(_("at most %(n)s waiting") % {"n": number(policy.max_waiting)})
+    return " · ".join(parts)
+
+
+def cut_off_choices() -> Choices:
+    """What becomes of an attempt whose node hears from no admin."""
+    return [
+        (
+            WhenCutOff.STOP.value,
+            _("Stop it"),
+            _("Its node ends it after 12 seconds, so that the next run can start soon."),
+        ),
+        (
+            WhenCutOff.CONTINUE.value,
+            _("Let it finish"),
+            _("It goes on and keeps its place: nothing starts beside it."),
+        ),
+    ]
+
+
+def cut_off_text(policy: BlockingPolicy) -> str:
+    """What a node that is cut off does, and how long its place is kept."""
+    return _("%(what)s; its place is kept for %(time)s at most") % {
+        "what": _name(cut_off_choices(), policy.when_cut_off.value),
+        "time": length_in_words(policy.hold_lost_ms),
+    }
+
+
+# --- retries and children --------------------------------------------------------------------
+
+
+def retry_text(policy: RetryPolicy) -> str:
+    """How often and how soon a failed run is tried again."""
+    if policy.retries == 0:
+        return _("none")
+    first = length_in_words(policy.delay_ms)
+    if policy.factor == 1 or policy.retries == 1:
+        text = _("%(n)s×, every %(delay)s") % {"n": policy.retries, "delay": first}
+    else:
+        last = min(policy.max_delay_ms, policy.delay_after(policy.retries))
+        if policy.jitter:  # the delay without what chance adds
+            last = round(min(policy.delay_ms * policy.factor ** (policy.retries - 1), last))
+        text = _("%(n)s×, %(first)s up to %(last)s apart") % {
+            "n": policy.retries,
+            "first": first,
+            "last": length_in_words(last),
+        }
+    if policy.jitter:
+        text += " " + _("(+ up to %(share)s %% by chance)") % {"share": f"{policy.jitter * 100:g}"}
+    return text
+
+
+def retried_states(policy: RetryPolicy) -> list[RunState]:
+    """The ends after which there is another try."""
+    if policy.retries == 0:
+        return []
+    return [*policy.outcomes, *([RunState.LOST] if policy.on_lost else [])]
+
+
+def child_choices() -> list[tuple[str, str]]:
+    """After which end of its parent a child runs."""
+    return [
+        (ChildOn.SUCCESS.value, _("when it succeeded")),
+        (ChildOn.FAILURE.value, _("when it failed")),
+        (ChildOn.ALWAYS.value, _("in both cases")),
+    ]
+
+
+def child_on_text(on: ChildOn) -> str:
+    return dict(child_choices())[on.value]
+
+
+# --- when ------------------------------------------------------------------------------------
+
+
+def misfire_choices() -> Choices:
+    """What happens with fires that were missed while no admin ran."""
+    return [
+        (
+            MisfirePolicy.FIRE_ONCE.value,
+            _("Run once, late"),
+            _("One run for the latest missed fire, as soon as possible."),
+        ),
+        (
+            MisfirePolicy.SKIP.value,
+            _("Skip them"),
+            _("Nothing runs for them; a skipped run says how many were missed."),
+        ),
+        (
+            MisfirePolicy.FIRE_ALL.value,
+            _("Run each"),
+            _("A run for every missed fire, oldest first, up to a limit."),
+        ),
+    ]
+
+
+def misfire_text(spec: TriggerSpec) -> str:
+    """What happens with a trigger's missed fires, and what counts as missed."""
+    parts = [_name(misfire_choices(), spec.misfire.value)]
+    if spec.misfire is MisfirePolicy.FIRE_ALL and spec.catch_up_limit < MAX_CATCH_UP:
+        parts.append(_("the latest %(n)s") % {"n": number(spec.catch_up_limit)})
+    if spec.misfire_threshold_ms != MISFIRE_THRESHOLD_MS:
+        parts.append(_("after %(time)s") % {"time": length_in_words(spec.misfire_threshold_ms)})
+    return " · ".join(parts)
+
+
+def schedule_text(spec: TriggerSpec) -> str:
+    """When a trigger fires, in words."""
+    if spec.kind is TriggerKind.ONCE and spec.at is not None:
+        return _("Once, on %(moment)s") % {"moment": instant(spec.at)}
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        return _("%(length)s after each run has ended") % {
+            "length": length_in_words(spec.every_ms or 0)
+        }
+    return describe(spec, _)
+
+
+def schedule_rule(spec: TriggerSpec) -> str:
+    """When a trigger fires, as it was written down."""
+    if spec.kind is TriggerKind.CRON:
+        zone = spec.timezone or "UTC"
+        return f"{spec.expression}" if zone == "UTC" else f"{spec.expression}  {zone}"
+    if spec.kind is TriggerKind.FIXED_RATE:
+        return _("fixed rate")
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        return _("fixed delay")
+    return _("one-off")
