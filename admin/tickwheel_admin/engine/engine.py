@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing import RandomSource
 from tickwheel_admin.engine.cleaner import Cleaner
 from tickwheel_admin.engine.dispatcher import Dispatcher
@@ -14,7 +15,6 @@ from tickwheel_admin.engine.membership import Membership
 from tickwheel_admin.engine.planner import Planner
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.engine.recorder import Recorder
-from tickwheel_admin.engine.status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.engine.sweeper import Sweeper
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events

@@ -353,17 +353,6 @@ def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> 
     )
 
 
-def request_cancel(conn: sa.Connection, run_id: int, *, now: int) -> None:
-    """Store that somebody wants a live run stopped; the sweeper sees to it at once and goes on
-    until its node confirms. The run must be locked.
-    """
-    conn.execute(
-        sa.update(run)
-        .where(run.c.id == run_id, run.c.state.in_(_LIVE_VALUES))
-        .values(cancel_requested_at=now, deadline_at=now)
-    )
-
-
 def set_progress(conn: sa.Connection, reports: Sequence[tuple[int, float, str]]) -> None:
     """Keep the latest (run id, fraction, text); the runs must be locked and running."""
     update_rows(

@@ -62,7 +62,7 @@ admin = _table(
     sa.Column("version", sa.String(50), nullable=False),
     sa.Column("started_at", Instant, nullable=False),
     sa.Column("lease_expires_at", Instant, nullable=False),
-    sa.Column("status", LongText, nullable=False),  # JSON of engine.status.AdminStatus
+    sa.Column("status", LongText, nullable=False),  # JSON of domain.admin_status
     sa.Index("ix_admin_live", "lease_expires_at"),
 )
 
