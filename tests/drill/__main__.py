@@ -28,7 +28,7 @@ from tests.e2e.ledger import Kind, Problem
 
 Drill = tuple[str, Callable[[Bed], Outcome]]
 
-QUICK = ("claimed × kill9", "spooled × kill9")
+QUICK = ("claimed × kill9",)
 QUICK_TIMING = Timing(frozen=6.0, away=1.0, aftermath=6.5)
 
 

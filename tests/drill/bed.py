@@ -163,7 +163,13 @@ class Bed:
     # --- load ------------------------------------------------------------------------------------
 
     def fires(
-        self, name: str, *, jobs: int = 10, per_second: int = 3, serial: bool = True
+        self,
+        name: str,
+        *,
+        jobs: int = 10,
+        per_second: int = 3,
+        longest_seconds: float = 0.8,
+        serial: bool = True,
     ) -> Fires:
         """Begin to fire, `jobs` times `per_second`, beside one serial job."""
         return Fires(
@@ -172,6 +178,7 @@ class Bed:
             name=name,
             jobs=jobs,
             per_second=per_second,
+            longest_seconds=longest_seconds,
             serial=serial,
             earlier=self.earlier,
         )
