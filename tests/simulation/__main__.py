@@ -6,10 +6,10 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.search import simulate_all, simulate_one
+from tests.simulation.search import first_failing, simulate_all, simulate_one
 from tests.simulation.world import Options, Outcome
 
 
@@ -43,15 +43,15 @@ def report(outcomes: Iterable[Outcome]) -> int:
     return failed
 
 
-def report_mutations(seeds: int, options: Options) -> int:
-    """Print which seeds notice each mutation; returns how many no seed noticed."""
+def report_mutations(names: Sequence[str], seeds: Sequence[int], options: Options) -> int:
+    """Print the seed that notices each mutation; returns how many no seed noticed."""
     unseen = 0
-    for name, mutate in MUTATIONS.items():
-        outcomes = simulate_all(range(1, seeds + 1), options, prepare=mutate)
-        failing = [outcome for outcome in outcomes if outcome.violations]
-        unseen += not failing
-        example = f": {failing[0].violations[0]}" if failing else ""
-        print(f"{name}: noticed by {len(failing)} of {seeds} seeds{example}", flush=True)
+    for name, outcome, tried in first_failing(names, seeds, options):
+        if outcome is None:
+            unseen += 1
+            print(f"{name}: noticed by none of {tried} seeds", flush=True)
+        else:
+            print(f"{name}: seed {outcome.seed}: {outcome.violations[0]}", flush=True)
     return unseen
 
 
@@ -63,14 +63,18 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print the history of each seed")
     parser.add_argument("--load", type=int, default=Options().load_seconds, metavar="SECONDS")
     parser.add_argument(
-        "--mutations", action="store_true", help="switch guarantees off, to see it noticed"
+        "--mutations",
+        nargs="*",
+        metavar="NAME",
+        choices=[*MUTATIONS, []],
+        help="switch mechanisms off, one by one, to see it noticed (default: all)",
     )
     arguments = parser.parse_args()
     options = Options(load_seconds=arguments.load)
-    if arguments.mutations:
-        return report_mutations(arguments.seeds, options)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    if arguments.mutations is not None:
+        return report_mutations(arguments.mutations or list(MUTATIONS), seeds, options)
     if arguments.seed is None:
-        seeds = range(arguments.first, arguments.first + arguments.seeds)
         return 1 if report(simulate_all(seeds, options)) else 0
     outcome = simulate_one(arguments.seed, options)
     if outcome.involved:

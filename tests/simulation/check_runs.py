@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
-from tests.simulation.handlers import Journal, returned_by
+from tests.simulation.handlers import POISON, Journal, returned_by
 from tests.simulation.history import History
 from tickwheel_shared.protocol import Result
 
@@ -289,6 +289,10 @@ def _check_outcomes(
         was_stopped_first = key not in started and state != "succeeded"
         if end not in ENDS[state] and not was_stopped_first:
             history.violation(f"G4: {key} is {state}; its handler has {end or 'not ended'}")
+        if result is not None and POISON.encode() in bytes(result.result):
+            if state != "failed":
+                history.violation(f"G4: {key} is {state}; its result cannot be stored")
+            continue
         if result is not None and result.outcome != state:
             history.violation(f"G4: {key} is {state}; its node says {result.outcome}")
         if state == "succeeded" and json.loads(run.result or "null") != returned_by(*key):

@@ -48,6 +48,9 @@ BEGIN
            OLD.due_at, OLD.cancel_requested_at, NEW.reason, NEW.due_at, OLD.tries, NEW.result,
            (SELECT in_use > slots OR draining OR cordoned FROM node WHERE id = NEW.node_id);
 END;
+CREATE TRIGGER sim_poison BEFORE UPDATE ON run WHEN NEW.result LIKE '%"poison"%' BEGIN
+    SELECT RAISE(ABORT, 'this result cannot be stored');
+END;
 CREATE TRIGGER sim_run_removed AFTER DELETE ON run BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, trigger_id,
                             scheduled_at)
@@ -183,6 +186,10 @@ class SimDatabase:
             if not commit:
                 transaction.rollback()
         return answer
+
+    def audited(self) -> int:
+        """How many entries the audit log has."""
+        return int(self._raw.execute("SELECT count(*) FROM audit").fetchone()[0])
 
     def check_counts(self, who: str) -> None:
         """Every committed state must count the slots of every node exactly (G12)."""

@@ -39,6 +39,7 @@ class SimDisk:
         self.history = history
         self.is_full = False
         self.was_full = False  # at some time: then results may have been sent unsafe
+        self.synced: dict[int, int] = {}  # inode → bytes that survive a crash
         self.torn = 0  # writes of which a crash left a part
         self.ever: dict[Key, Result] = {}  # all that was ever confirmed as safe
         self._spools: list[SimSpool] = []
@@ -67,11 +68,13 @@ class SimDisk:
                 keys |= {(result.run, result.attempt) for result in results}
         return sorted(keys)
 
-    def sync(self, _file: int) -> None:
+    def sync(self, file: int) -> None:
         """What `fsync` does here."""
         if self.is_full:
             self.was_full = True
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        found = os.fstat(file)
+        self.synced[found.st_ino] = found.st_size
 
     def delay(self) -> float:
         return self.random.uniform(0.0005, 0.01)
@@ -85,9 +88,10 @@ class SimSpool(FileSpool):
         super().__init__(disk.directory, key, fsync=disk.sync, segment_bytes=4096)
         self.process = process
         self.is_released = False
+        self._in_flight = False
+        self._size_before = 0
         self._place = disk
         self._disk: Any = _DiskThread(disk, self)
-        self._confirmed = 0  # bytes of the segment that are known to be safe
 
     @property
     def homes(self) -> list[str]:
@@ -110,8 +114,9 @@ class SimSpool(FileSpool):
         return adopted
 
     async def write(self, results: Sequence[Result]) -> None:
+        self._in_flight, self._size_before = True, self._active_size
         await super().write(results)
-        self._confirmed = self._active_size
+        self._in_flight = False
         for result in results:
             self._place.ever[result.run, result.attempt] = result
             self._place.history.note(
@@ -124,11 +129,7 @@ class SimSpool(FileSpool):
             return
         if self._active is not None:
             with suppress(OSError):
-                size = os.fstat(self._active_file).st_size
-                if size > self._confirmed:
-                    left = self._place.random.randint(self._confirmed, size)
-                    os.ftruncate(self._active_file, left)
-                    self._place.torn += left not in (self._confirmed, size)
+                self._tear(os.fstat(self._active_file))
             os.close(self._active_file)
             self._active = None
         for home in self._homes.values():
@@ -136,10 +137,15 @@ class SimSpool(FileSpool):
         self._homes.clear()
         self.is_released = True
 
-    def _begin_segment(self) -> Any:
-        segment = super()._begin_segment()
-        self._confirmed = 0
-        return segment
+    def _tear(self, found: os.stat_result) -> None:
+        """What was not synced is there, or not, or in part; what nobody knows of, likewise."""
+        size, safe = found.st_size, self._place.synced.get(found.st_ino, 0)
+        if self._in_flight:
+            safe = min(safe, self._size_before)
+        if size > safe:
+            left = self._place.random.randint(safe, size)
+            os.ftruncate(self._active_file, left)
+            self._place.torn += left not in (safe, size)
 
     def _close(self) -> None:
         super()._close()

@@ -73,6 +73,9 @@ class Journal:
         self._history.note(process.name, f"end {run.id}/{run.attempt} {how}")
 
 
+POISON = "poison"  # key of a result that the database refuses to store
+
+
 def returned_by(run: int, attempt: int) -> dict[str, int]:
     """What a handler that succeeds returns, so that results cannot be mixed up unseen."""
     return {"run": run, "attempt": attempt}
@@ -84,7 +87,7 @@ def make_handlers(
     """All handlers, for one process."""
     handlers = Handlers()
     for name, behave in _BEHAVIOURS.items():
-        handlers.add(name, _journaled(behave, journal, process, seed=seed, slots=slots))
+        handlers.add(name, _journaled(name, behave, journal, process, seed=seed, slots=slots))
     return handlers
 
 
@@ -92,7 +95,13 @@ _Behave = Callable[[Run, Random], Awaitable[None]]
 
 
 def _journaled(
-    behave: _Behave, journal: Journal, process: Process, *, seed: int, slots: Callable[[], int]
+    name: str,
+    behave: _Behave,
+    journal: Journal,
+    process: Process,
+    *,
+    seed: int,
+    slots: Callable[[], int],
 ) -> Callable[[Run], Awaitable[dict[str, int]]]:
     async def handler(run: Run) -> dict[str, int]:
         journal.started(process, run, slots)
@@ -112,7 +121,8 @@ def _journaled(
             journal.ended(process, run, type(asked).__name__.lower())
             raise
         journal.ended(process, run, "returned")
-        return returned_by(run.id, run.attempt)
+        is_poison = name == "poisonous" and Random(f"{seed}/{run.id}/{run.attempt}").random() < 0.4
+        return returned_by(run.id, run.attempt) | ({POISON: 1} if is_poison else {})
 
     return handler
 
@@ -144,6 +154,10 @@ async def _moody(run: Run, random: Random) -> None:
         raise Fail("never")
     if mood < 0.7:
         raise Skip("nothing to do")
+
+
+async def _poisonous(run: Run, random: Random) -> None:
+    await asyncio.sleep(random.uniform(0, 0.1))
 
 
 async def _slow(run: Run, random: Random) -> None:
@@ -181,6 +195,7 @@ _BEHAVIOURS: dict[str, _Behave] = {
     "flaky": _flaky,
     "failing": _failing,
     "moody": _moody,
+    "poisonous": _poisonous,
     "slow": _slow,
     "long": _long,
     "hanging": _hanging,

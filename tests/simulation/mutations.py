@@ -6,17 +6,33 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain import planning, reports
+from tickwheel_admin.domain.blocking import Verdict
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.engine import claim, recording, sweeper
+from tickwheel_admin.engine import (
+    claim,
+    leases,
+    losing,
+    recorder,
+    recording,
+    router,
+    stalls,
+    sweeper,
+    sweeping,
+    turns,
+)
+from tickwheel_admin.store import follow_ups, triggers
 from tickwheel_admin.store import runs as store_runs
-from tickwheel_admin.store import triggers
+from tickwheel_admin.store.database import Refused
+from tickwheel_admin.store.tables import node as node_table
 from tickwheel_admin.store.tables import run as run_table
-from tickwheel_executor import answers, delivery, links
+from tickwheel_executor import answers, cut_off, delivery, file_spool, links
 from tickwheel_executor.keys import claim_of
 
 
@@ -26,16 +42,31 @@ def node_forgets_what_it_has_met() -> None:
 
 
 def any_token_proves() -> None:
-    """G6: reports count whatever attempt and token they show."""
+    """G6, claim token and fence: reports count whatever attempt and token they show."""
     reports.proves = lambda run, key, executor_id: run is not None
+    _show_in_results(lambda run: {"attempt": run.attempt, "token": run.claim_token or ""})
+
+
+def old_attempts_prove() -> None:
+    """G6, fence: what an earlier attempt reports counts for the current one."""
+    original = reports.proves
+
+    def proves(run: Any, key: Any, executor_id: int) -> bool:
+        is_old = run is not None and key.attempt < run.attempt
+        return is_old or original(run, key, executor_id)
+
+    reports.proves = proves
+    _show_in_results(
+        lambda run: {"attempt": run.attempt, "token": run.claim_token or ""}, only_old=True
+    )
+
+
+def _show_in_results(shown: Callable[[Any], dict[str, Any]], *, only_old: bool = False) -> None:
     original = reports.on_result
 
     def on_result(run: Any, result: Any, config: Any, **rest: Any) -> Any:
-        if run is not None:
-            shown = {"attempt": run.attempt, "token": run.claim_token or ""}
-            result = type(result)(
-                **{f: getattr(result, f) for f in result.__struct_fields__} | shown
-            )
+        if run is not None and not (only_old and result.attempt >= run.attempt):
+            result = msgspec.structs.replace(result, **shown(run))
         return original(run, result, config, **rest)
 
     reports.on_result = on_result
@@ -85,22 +116,25 @@ def fires_are_not_unique() -> None:
 
 def unconfirmed_runs_are_queued_again() -> None:
     """G2, G7: what a node did not confirm in time goes to another one, without asking it."""
-    original = sweeper._sweep
+    original = sweeping.sweep_live
 
-    def sweep(conn: Any, ids: Any, configs: Any, connected: Any, may_expire: Any) -> Any:
-        now = sweeper.now_ms(conn)
+    def sweep_live(conn: Any, ids: Any, configs: Any, *rest: Any) -> Any:
+        now = sweeping.now_ms(conn)
         locked = store_runs.lock_runs(conn, ids)
-        store_runs.move_runs(
+        moves = [
+            run_moves.handed_back(run, reason="unconfirmed", now=now)
+            for run in locked.values()
+            if run.state is RunState.DISPATCHED and (run.deadline_at or now) <= now
+        ]
+        follow_ups.move_with_follow_ups(
             conn,
-            [
-                run_moves.handed_back(run, reason="unconfirmed", now=now)
-                for run in locked.values()
-                if run.state is RunState.DISPATCHED and (run.deadline_at or now) <= now
-            ],
+            [move for move in moves if move.after.state is RunState.QUEUED],
+            configs=configs,
+            now=now,
         )
-        return original(conn, ids, configs, connected, may_expire)
+        return original(conn, ids, configs, *rest)
 
-    sweeper._sweep = sweep
+    sweeper.sweep_live = sweep_live
 
 
 def results_are_not_spooled() -> None:
@@ -111,6 +145,17 @@ def results_are_not_spooled() -> None:
             pending.written = True
 
     delivery.ResultDelivery._write = write  # type: ignore[method-assign]
+
+
+def spool_is_not_synced() -> None:
+    """G5: results are written, and nobody waits until they are on the disk."""
+    original = file_spool.FileSpool.__init__
+
+    def init(self: Any, *args: Any, **rest: Any) -> None:
+        original(self, *args, **rest)
+        self._fsync = lambda file: None
+
+    file_spool.FileSpool.__init__ = init  # type: ignore[method-assign]
 
 
 def spool_is_cleared_before_the_receipt() -> None:
@@ -128,13 +173,12 @@ def spool_is_cleared_before_the_receipt() -> None:
 
 def claims_ignore_slots() -> None:
     """G12: slots are taken whether they are free or not."""
-    original = claim._Router.__init__
+    original = router.Router.__init__
 
-    def init(self: Any, nodes: Any, context: Any) -> None:
-        original(self, [dataclasses.replace(n, in_use=0) for n in nodes], context)
+    def init(self: Any, nodes: Any, **rest: Any) -> None:
+        original(self, [dataclasses.replace(n, in_use=0) for n in nodes], **rest)
 
-    claim._Router.__init__ = init  # type: ignore[method-assign]
-    node_table = store_runs.node
+    router.Router.__init__ = init  # type: ignore[method-assign]
 
     def take_slots(conn: Any, *, node_id: int, count: int, now: int) -> bool:
         conn.execute(
@@ -145,6 +189,82 @@ def claims_ignore_slots() -> None:
         return True
 
     claim.take_slots = take_slots
+
+
+def blocking_is_not_decided() -> None:
+    """G8: what is due starts, whatever runs already."""
+    turns.decide = lambda policy, run, lanes: Verdict.START
+
+
+def nobody_sweeps() -> None:
+    """G3: nothing that is past its deadline is looked at."""
+
+    async def run_once(self: Any) -> bool:
+        return False
+
+    sweeper.Sweeper.run_once = run_once  # type: ignore[method-assign]
+
+
+def admins_trust_their_view_at_once() -> None:
+    """No mass false death: leases are ended without 15 s of unbroken renewals."""
+    leases.Leases.may_expire = lambda self: True  # type: ignore[method-assign]
+
+
+def nodes_run_on_when_they_are_cut_off() -> None:
+    """G8: a node ends nothing when it hears from no admin."""
+    cut_off.CutOff._stop_all = lambda self: None  # type: ignore[method-assign]
+
+
+def places_are_not_held() -> None:
+    """G8: every run of a dead node is lost at once, whatever its job asks for."""
+    losing.held_until = lambda config, node: None
+
+
+def one_bad_row_fails_its_batch() -> None:
+    """2.6: a batch that is refused is given up as a whole."""
+
+    async def at_once(batch: Any, write: Any, give_up: Any) -> None:
+        try:
+            await write(batch)
+        except (Refused, IntegrityError, AssertionError) as error:
+            for row in batch:
+                await give_up(row, str(error))
+
+    recorder.halved = at_once
+
+
+def children_are_forgotten() -> None:
+    """G4: the end of a run asks for no child."""
+    follow_ups._ask_children = lambda *args, **rest: 0
+
+
+def nothing_is_unparked() -> None:
+    """G3: what waits for an earlier run is not told of its end."""
+    follow_ups._unpark_next = lambda *args, **rest: 0
+    stalls.unpark = lambda *args, **rest: 0
+
+
+def fixed_delays_are_not_armed() -> None:
+    """G3: the end of a run does not let its trigger fire again."""
+    follow_ups.arm_fixed_delays = lambda *args, **rest: 0
+    stalls.arm_fixed_delays = lambda *args, **rest: 0
+
+
+def fires_do_not_end() -> None:
+    """G4: the last shard does not end its fire, nor does the sweeper."""
+    follow_ups._fires_of_shards = lambda conn, ended, *, now: ([], [])
+    sweeper.sweep_fires = lambda conn, ids, configs, run_ids: sweeping.Swept()
+
+
+def pauses_do_not_hold_back() -> None:
+    """What was planned before a pause runs in it."""
+    original = claim._Claim._reason_to_skip
+
+    def reason_to_skip(self: Any, run: Any) -> Any:
+        reason = original(self, run)
+        return None if reason == "paused" else reason
+
+    claim._Claim._reason_to_skip = reason_to_skip  # type: ignore[method-assign]
 
 
 def nobody_expires_nodes() -> None:
@@ -174,10 +294,14 @@ def planner_starts_from_now() -> None:
     """G9: after a downtime, planning goes on from the present."""
     original = planning.plan
 
-    def plan(schedule: Any, *, next_fire_at: int, now: int, until: int, misfire: Any) -> Any:
+    def plan(
+        schedule: Any, *, next_fire_at: int, now: int, until: int, misfire: Any, **rest: Any
+    ) -> Any:
         if next_fire_at < now - planning.MISFIRE_THRESHOLD_MS:
             next_fire_at = schedule.next_after(now) or next_fire_at
-        return original(schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire)
+        return original(
+            schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire, **rest
+        )
 
     from tickwheel_admin.engine import planner
 
@@ -218,7 +342,8 @@ def edits_leave_fires_that_are_planned() -> None:
 
 def cancel_is_told_once() -> None:
     """G14: a cancel that did not arrive is not repeated."""
-    sweeper._cancel = lambda run, reason: recording.LogReceipt(run=0, attempt=0, first_seq=0)
+    nothing = recording.LogReceipt(run=1, attempt=1, first_seq=1)
+    sweeping._cancel = lambda run, reason: nothing
 
 
 def claims_come_early() -> None:
@@ -235,22 +360,37 @@ def nodes_ignore_their_lease() -> None:
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
-        node_forgets_what_it_has_met,
-        any_token_proves,
-        planner_ignores_edits,
+        # In the order of the mechanisms of the architecture: unique key, compare-and-set, claim
+        # token, fence, node dedupe, spool, sweeper, lease grace, blocking, poison split, the rest.
         fires_are_not_unique,
-        unconfirmed_runs_are_queued_again,
+        planner_ignores_edits,
+        any_token_proves,
+        old_attempts_prove,
+        node_forgets_what_it_has_met,
+        spool_is_not_synced,
         results_are_not_spooled,
         spool_is_cleared_before_the_receipt,
-        claims_ignore_slots,
+        nobody_sweeps,
+        admins_trust_their_view_at_once,
+        blocking_is_not_decided,
+        one_bad_row_fails_its_batch,
+        nodes_run_on_when_they_are_cut_off,
+        places_are_not_held,
         nobody_expires_nodes,
+        unconfirmed_runs_are_queued_again,
+        claims_ignore_slots,
+        claims_come_early,
         refusals_cost_a_try,
         backoff_is_forgotten,
         planner_starts_from_now,
         receipts_before_the_commit,
         edits_leave_fires_that_are_planned,
+        pauses_do_not_hold_back,
         cancel_is_told_once,
-        claims_come_early,
         nodes_ignore_their_lease,
+        children_are_forgotten,
+        nothing_is_unparked,
+        fixed_delays_are_not_armed,
+        fires_do_not_end,
     )
 }

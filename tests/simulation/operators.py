@@ -14,6 +14,7 @@ from tests.simulation.admin_host import AdminHost
 from tests.simulation.chaos import Weather
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
+from tests.simulation.store import done_unknown
 from tests.simulation.workload import ENDLESS, misfires_in
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.job_input import job_to_raw
@@ -114,10 +115,13 @@ class Operators:
             await self._try(lambda admin, run=row.id: admin.runs.cancel(OPERATOR, run), self._any())
 
     async def _try(self, action: Callable[[AdminHost], Any], admin: AdminHost) -> bool:
+        done_unknown.set(False)
         try:
             await action(admin)
         except (UserError, DatabaseUnavailable) as error:
             self._history.note(admin.name, f"tells an operator: {error}")
+            if done_unknown.get() and isinstance(error, UserError):
+                self._history.violation(f"an operator was told “{error}” of what had been done")
             return False
         except IntegrityError as error:
             self._history.note(admin.name, f"tells an operator: {error.orig}")
@@ -175,15 +179,17 @@ class Operators:
             "SELECT id FROM run WHERE state IN ('failed', 'lost', 'timed_out') ORDER BY id"
         )
         chosen = [row.id for row in rows[-3:]]
-        if chosen and hasattr(admin.runs, "retry_selected"):
-            await admin.runs.retry_selected(OPERATOR, chosen)
+        if chosen:
+            key = f"many-{self._random.randrange(10**9)}"
+            only = self._random.random() < 0.3
+            await admin.runs.retry_many(OPERATOR, chosen, request_key=key, failed_shards_only=only)
 
     async def _release(self, admin: AdminHost) -> None:
         rows = self._database.rows(
             "SELECT id FROM run WHERE state IN ('dispatched', 'running')"
             " AND reason = 'cancel_unconfirmed' ORDER BY id"
         )
-        if rows and hasattr(admin.runs, "release"):
+        if rows:
             run_id = self._random.choice(rows).id
             self._history.note("operator", f"releases run {run_id}")
             await admin.runs.release(OPERATOR, run_id)

@@ -6,13 +6,14 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 from tests.simulation.database import SimDatabase
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.world import Options, Outcome, simulate
 
 PATIENCE_SECONDS = 60  # of processor time for one seed; they take one or two
@@ -47,6 +48,28 @@ def simulate_all(
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)  # the caller may have seen enough
+
+
+def first_failing(
+    names: Sequence[str], seeds: Sequence[int], options: Options, *, processes: int | None = None
+) -> Iterator[tuple[str, Outcome | None, int]]:
+    """(mutation, the first outcome with a violation if there is one, seeds tried) as they come.
+
+    Each mutation has a process of its own, for it cannot be undone; these are forked from one that
+    has everything imported, so that they begin at once.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.simulation.world", "tests.simulation.mutations"])
+    with ProcessPoolExecutor(
+        processes or len(os.sched_getaffinity(0)), mp_context=context, max_tasks_per_child=1
+    ) as pool:
+        try:
+            for future in as_completed(
+                [pool.submit(_first_failing, name, seeds, options) for name in names]
+            ):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def simulate_one(seed: int, options: Options) -> Outcome:
@@ -88,3 +111,20 @@ def _patience(seed: int) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+def _first_failing(
+    name: str, seeds: Sequence[int], options: Options
+) -> tuple[str, Outcome | None, int]:
+    MUTATIONS[name]()
+    with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
+        database = SimDatabase(Path(directory))
+        try:
+            for tried, seed in enumerate(seeds, 1):
+                with _patience(seed):
+                    outcome = simulate(seed, database, options)
+                if outcome.violations:
+                    return name, outcome, tried
+        finally:
+            database.close()
+    return name, None, len(seeds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
@@ -26,6 +27,10 @@ from tickwheel_admin.store.database import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+# In an operator's call: what was asked for has been done, and the answer was lost.
+done_unknown: ContextVar[bool] = ContextVar("done_unknown", default=False)
 
 
 class Fault(Enum):
@@ -125,7 +130,10 @@ class SimStore:
         if fault is Fault.ROLLED_BACK:
             self._database.transact(work, *args, commit=False, **kwargs)
             raise _Transient("rolled back")
+        audited = self._database.audited() if fault is Fault.UNKNOWN_COMMIT else 0
         answer = self._database.transact(work, *args, commit=True, **kwargs)
+        if fault is Fault.UNKNOWN_COMMIT and self._database.audited() > audited:
+            done_unknown.set(True)
         if writes:
             self._database.check_counts(f"{self._who} ({name})")
         if fault is Fault.CRASH_AFTER:

@@ -15,6 +15,7 @@ _COST = {
     "flaky": 0.5,
     "failing": 0.3,
     "moody": 0.5,
+    "poisonous": 0.2,
     "slow": 3.0,
     "long": 15.0,
     "hanging": 4.0,
