@@ -12,20 +12,23 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
-from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
+from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, RunState
 from tickwheel_admin.store import (
     executors,
     job_triggers,
     jobs,
+    lanes,
     overview,
     run_lists,
     run_marks,
     tables,
+    triggers,
 )
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, live_nodes
+from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_logs import log_chunks_after
 from tickwheel_admin.store.triggers import due_buckets, due_triggers
@@ -37,7 +40,7 @@ RUNS = 40_000
 NODES = 400
 SECOND = 1_000
 # Small tables that may be read whole; every other table may not.
-SMALL = {"bucket", "executor", "admin", "node", "node_session"}
+SMALL = {"bucket", "executor", "admin", "node", "node_session", "setting"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class Query:
     indexes: tuple[str, ...]
 
 
+IN_LINE = range(1, 21)  # jobs that are not parallel
+LANES = {lanes.Lane(job_id=3): 2, lanes.Lane(job_id=4, shard_index=2): 1}
+FIRES = [1_000_000, 1_000_050]
 PAGE = Position(scheduled_at=1_700_000_020_000, id=1_020_000)
 
 QUERIES = [
@@ -62,6 +68,13 @@ QUERIES = [
         "due triggers of a bucket",
         lambda c, now: due_triggers(
             c, bucket_id=3, after=now - 5_000, until=now, limit=500, paused=[7], now=now
+        ),
+        ("ix_trigger_to_plan|ix_trigger_next",),
+    ),
+    Query(
+        "overdue triggers of a bucket",
+        lambda c, now: due_triggers(
+            c, bucket_id=3, after=0, until=now - 5_000, limit=500, paused=[7], now=now
         ),
         ("ix_trigger_to_plan|ix_trigger_next",),
     ),
@@ -107,6 +120,62 @@ QUERIES = [
         lambda c, now: store_runs.runs_past_deadline(c, now=now, limit=500),
         ("ix_run_to_sweep",),
     ),
+    Query(
+        "queued runs past their deadline",
+        lambda c, now: store_runs.queued_past_deadline(c, now=now, limit=500),
+        ("ix_run_to_sweep",),
+    ),
+    Query(
+        "runs of nodes that ended",
+        lambda c, now: store_runs.live_runs_of_nodes(c, [3, 4], limit=500, now=now),
+        ("ix_run_to_sweep|ix_run_by_state",),
+    ),
+    Query(
+        "held runs of a node that is back",
+        lambda c, now: store_runs.ask_about_held_runs(c, 3, but=[1_000_001], now=now),
+        ("ix_run_to_sweep|ix_run_by_state",),
+    ),
+    Query(
+        "open shards",
+        lambda c, now: store_runs.lock_open_shards(c, FIRES, limit=500),
+        ("ix_run_of_fire",),
+    ),
+    Query("shards by state", lambda c, now: store_runs.count_shards(c, FIRES), ("ix_run_of_fire",)),
+    # Who stands in line.
+    Query("live by job", lambda c, now: lanes.count_live(c, IN_LINE), ("ix_run_blocking",)),
+    Query("live runs, locked", lambda c, now: lanes.lock_live(c, IN_LINE), ("ix_run_blocking",)),
+    Query(
+        "waiting runs of jobs",
+        lambda c, now: lanes.waiting_runs(c, dict.fromkeys(IN_LINE, 50)),
+        ("ix_run_blocking",),
+    ),
+    Query(
+        "next in line",
+        lambda c, now: lanes.lock_parked(c, LANES, newest=False),
+        ("ix_run_blocking",),
+    ),
+    Query(
+        "newest in line",
+        lambda c, now: lanes.lock_parked(c, LANES, newest=True),
+        ("ix_run_blocking",),
+    ),
+    Query(
+        "parked runs, locked",
+        lambda c, now: lanes.lock_parked_runs(c, range(1_000_000, 1_000_100)),
+        ("primary",),
+    ),
+    Query("idle lines", lambda c, now: lanes.idle_lines(c), ("ix_run_blocking",)),
+    Query(
+        "fixed delays that wait",
+        lambda c, now: triggers.unarmed_fixed_delays(c, after=100, limit=1_000),
+        ("ix_trigger_next",),
+    ),
+    Query(
+        "last runs of triggers",
+        lambda c, now: triggers.last_run_states(c, [1, 2]),
+        ("uq_run_fires_once",),
+    ),
+    Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
     Query(
         "live nodes",
         lambda c, now: live_nodes(c, 1, now=now),
@@ -453,18 +522,25 @@ def _run(n: int, start: int) -> dict[str, Any]:
         state = "queued"
     elif n > RUNS - 2_100:
         state, deadline_at = "running", start + n
+    job_id = n * 7 % 100 + 1
+    in_line = job_id in IN_LINE and state in ("queued", "running")
+    parked = in_line and state == "queued" and n % 4 != 0
+    if state == "queued" and n % 8 == 0:
+        deadline_at = start + n
     return {
         "executor_id": n % EXECUTORS + 1,
-        "job_id": n * 7 % 100 + 1,
+        "job_id": job_id,
         "trigger_id": n * 7 % 100 + 1,
         "scheduled_at": start + n,
-        "due_at": start + n,
+        "due_at": PARKED_AT if parked else start + n,
+        "blocking_key": job_id * 2 + (state == "running") if in_line else None,
+        "fire_id": 1_000_000 + n // 50 * 50 if n % 50 > 40 else None,
+        "shard_index": n % 50,
         "state": state,
         "attempt": 0 if state == "queued" else 1,
         "deadline_at": deadline_at,
         "node_id": n % NODES + 1,
-        "fire_id": 1_000_000 + n // 60 if n % 60 == 7 else None,
-        "ended_at": start + n + 5 if deadline_at is None and state != "queued" else None,
+        "ended_at": None if state in ("queued", "running") else start + n + 5,
     }
 
 
@@ -499,7 +575,7 @@ def _trigger(n: int, start: int) -> dict[str, Any]:
         "spec": '{"kind":"fixed_rate","every_ms":1000,"misfire":"fire_once"}',
         "paused": False,
         "state": "active",
-        "next_fire_at": None if n % 3 == 0 else start + RUNS + (n - 600) * SECOND,
+        "next_fire_at": None if n % 30 == 0 else start + RUNS + (n - 600) * SECOND,
         "version": 1,
         "created_at": 1,
     }

@@ -15,7 +15,7 @@ from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import insert_fires
-from tickwheel_admin.store.tables import ALIVE, bucket, job, run, trigger
+from tickwheel_admin.store.tables import bucket, job, run, trigger
 
 # Admins plan side by side, each one bucket at a time. More buckets would only mean more look-ups.
 BUCKETS = 16
@@ -126,19 +126,17 @@ def due_triggers(
 def unarmed_fixed_delays(conn: sa.Connection, *, after: int, limit: int) -> tuple[list[int], int]:
     """(fixed-delay triggers that wait for the end of a run, trigger id to go on from).
 
+    Those of paused jobs are among them: who arms them looks at their jobs.
     Looks at `limit` of the triggers without a next fire; 0 means that there are no more.
     """
     rows = conn.execute(
         reading(
             sa.select(trigger.c.id, trigger.c.spec)
-            .join(job, job.c.id == trigger.c.job_id)
             .where(
                 trigger.c.next_fire_at.is_(None),
                 trigger.c.id > after,
                 trigger.c.state == TriggerState.ACTIVE.value,
                 trigger.c.paused.is_(False),
-                job.c.paused.is_(False),
-                job.c.deleted_at == ALIVE,
             )
             .order_by(trigger.c.id)
             .limit(limit),
