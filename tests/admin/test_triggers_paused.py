@@ -105,7 +105,7 @@ async def test_who_may_pause_a_trigger(world: World, executor_id: int) -> None:
 async def test_an_edit_makes_up_for_as_many_fires_as_the_trigger_says(
     world: World, executor_id: int
 ) -> None:
-    patient = EVERY_10 | {"misfire": "fire_all", "misfire_threshold_seconds": 15}
+    patient = EVERY_10 | {"misfire": "fire_all", "misfire_threshold_seconds": 35}
     job_id = await world.jobs.create(ADMIN, executor_id, job(patient | {"catch_up_limit": 2}))
     overdue = world.now // 10_000 * 10_000 - 100_000
     world.change(sa.update(tables.trigger).values(next_fire_at=overdue))
@@ -116,7 +116,7 @@ async def test_an_edit_makes_up_for_as_many_fires_as_the_trigger_says(
     # Younger than the threshold: not missed, though nobody planned it in time.
     on_time = [row.scheduled_at for row in runs if row.origin == "schedule"]
     assert on_time == [at for at in range(overdue, world.now, 10_000) if at >= on_time[0]]
-    assert 1 <= len(on_time) <= 3
+    assert 3 <= len(on_time) <= 4
 
 
 async def test_what_a_pause_of_everything_holds_back_is_not_written_by_an_edit(
