@@ -15,6 +15,7 @@ from tickwheel_admin.domain.run import CUT_OFF, LIVE, Move, Run
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.nodes import ended_nodes
 from tickwheel_admin.store.runs import live_runs_of_nodes, lock_runs
 
 RUNS_PER_BATCH = 500
@@ -45,10 +46,12 @@ def lose_runs(
     by_id = {node.id: node for node in nodes}
     found = live_runs_of_nodes(conn, by_id, now=now, limit=RUNS_PER_BATCH)
     locked = lock_runs(conn, found)
+    # Read under the locks: a node may be back since it was looked for, and have been given runs.
+    ended = ended_nodes(conn, by_id)
     known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
     moves: list[Move] = []
     for run in locked.values():
-        if run.state in LIVE and run.node_id in by_id:
+        if run.state in LIVE and run.node_id in ended:
             config = known[run.job_id, run.job_revision]
             moves += _move_of(run, by_id[run.node_id], config, now=now)
     followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
