@@ -42,7 +42,10 @@ async def link(request: web.Request) -> web.StreamResponse:
     socket = web.WebSocketResponse(
         heartbeat=PING_SECONDS, max_msg_size=MAX_FRAME_BYTES, compress=False
     )
-    await socket.prepare(request)
+    try:
+        await socket.prepare(request)
+    except ConnectionResetError:
+        return web.Response()  # the node left meanwhile, or we were frozen: nobody reads this
     executor_id, executor_name = executor
     session = NodeSession(
         WebSocketChannel(socket),
