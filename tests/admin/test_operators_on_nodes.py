@@ -1,0 +1,180 @@
+"""What operators do with nodes, from the row to the socket; and how admins do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import (
+    Admin,
+    FakeSession,
+    accepted,
+    add_job,
+    ask,
+    create_schema,
+    in_use,
+    new_executor_id,
+    result,
+    states,
+)
+from tests.admin.kit import NOW, Clock
+from tests.admin.world import ADMIN
+from tickwheel_admin.domain.admin_status import status_from_json
+from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.services.nodes import Nodes
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.nodes import Arrival, take_slots
+from tickwheel_shared.protocol import Held
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+WALL_CLOCK = NOW - 7_000  # of the machine the admin runs on
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(f"sqlite:///{tmp_path / 'nodes.db'}", clock=Clock())
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def admin(database: Database) -> Admin:
+    admin = Admin(database)
+    await admin.engine.membership.enter()
+    return admin
+
+
+def nodes_of(admin: Admin) -> Nodes:
+    return Nodes(admin.database, Ids(admin.database), admin.events)
+
+
+async def told(admin: Admin, node: FakeSession) -> NodeWish:
+    """What a renewal hands to the sockets."""
+    await admin.engine.leases.run_once()
+    return admin.links.wishes[node.node_id]
+
+
+async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None:
+    database, admin = shared_database, Admin(shared_database)
+    executor_id = new_executor_id()
+    node, other = [await admin.add_node(executor_id, name=name) for name in "ab"]
+    job_id = await add_job(database, executor_id=executor_id, routing=Routing.FAILOVER)
+    first = await ask(database, job_id)
+    [request] = await admin.dispatch_all(node)
+    await nodes_of(admin).cordon(ADMIN, node.node_id)
+
+    second = await ask(database, job_id)
+    assert await admin.dispatch_all(node) == []
+    assert await states(database, first, second) == ["dispatched", "dispatched"]
+    # Nor does a claim that chose it a moment before.
+    took = await database.run(take_slots, node_id=node.node_id, count=1, now=0)
+    assert not took
+    await admin.say(node, accepted(request), result(request))  # what it has goes on
+    assert await in_use(database, node.node_id) == 0
+
+    await nodes_of(admin).resume(ADMIN, node.node_id)
+    third = await ask(database, job_id)
+    assert [request.run for request in await admin.dispatch_all(node)] == [third]
+    assert len(other.sent) == 1
+
+
+async def test_a_cordon_is_no_news_for_the_node_but_a_drain_is(admin: Admin) -> None:
+    node = await admin.add_node(1)
+    nodes = nodes_of(admin)
+    assert await told(admin, node) == NodeWish()
+    await nodes.cordon(ADMIN, node.node_id)
+    assert await told(admin, node) == NodeWish()
+    await nodes.drain(ADMIN, node.node_id)
+    assert await told(admin, node) == NodeWish(drain=True)
+    await nodes.resume(ADMIN, node.node_id)
+    assert await told(admin, node) == NodeWish()
+
+
+async def test_slots_change_at_once_and_for_good(database: Database, admin: Admin) -> None:
+    node = await admin.add_node(1, slots=1)
+    job_id = await add_job(database)
+    for after in range(6):
+        await ask(database, job_id, after=after)
+    assert len(await admin.dispatch_all(node)) == 1
+
+    await nodes_of(admin).set_slots(ADMIN, node.node_id, 4)
+    assert len(await admin.dispatch_all(node)) == 3
+    assert await told(admin, node) == NodeWish(slots=4)
+
+    await nodes_of(admin).set_slots(ADMIN, node.node_id, 2)
+    assert await admin.dispatch_all(node) == []
+    assert await in_use(database, node.node_id) == 4  # what runs goes on
+
+    # Its next socket, to whichever admin, begins with the operator's number.
+    again = await admin.engine.membership.admit(
+        Arrival(
+            executor_id=1,
+            node_key=await key_of(database, node.node_id),
+            name="node",
+            sdk="test/1",
+            slots=1,
+            handlers=["hello"],
+            unstoppable=[],
+            labels={},
+            address="",
+        )
+    )
+    assert (again.node_id, again.slots) == (node.node_id, 2)
+    slots = sa.select(tables.node.c.slots).where(tables.node.c.id == node.node_id)
+    assert await database.read(lambda conn: conn.execute(slots).scalar_one()) == 2
+
+
+async def key_of(database: Database, node_id: int) -> str:
+    key = sa.select(tables.node.c.node_key).where(tables.node.c.id == node_id)
+    return str(await database.read(lambda conn: conn.execute(key).scalar_one()))
+
+
+async def test_every_admin_tells_the_nodes_it_hears(database: Database, admin: Admin) -> None:
+    other = Admin(database, admin_id=2)
+    await other.engine.membership.enter()
+    node, elsewhere = await admin.add_node(1, name="a"), await other.add_node(1, name="b")
+    for each in (node, elsewhere):
+        await nodes_of(admin).drain(ADMIN, each.node_id)
+
+    await admin.engine.leases.run_once()
+    await other.engine.leases.run_once()
+
+    assert admin.links.wishes == {node.node_id: NodeWish(drain=True)}
+    assert other.links.wishes == {elsewhere.node_id: NodeWish(drain=True)}
+
+
+async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) -> None:
+    node = await admin.add_node(1)
+    engine = admin.engine
+    engine.leases._wall_clock = lambda: WALL_CLOCK
+    await engine.leases._pass()
+    await engine.sweeper._pass()
+    engine.planner.failing = True
+    engine.recorder.receive(node, [Held(runs=[])] * 3)
+    await engine.leases._pass()
+
+    row = await database.read(lambda conn: conn.execute(sa.select(tables.admin)).one())
+    status = status_from_json(row.status)
+    assert status.sessions == 1
+    assert status.waiting == 3
+    assert set(status.loops) == {
+        "recorder",
+        "leases",
+        "sweeper",
+        "dispatcher",
+        "planner",
+        "cleaner",
+    }
+    assert status.loops["planner"].last_pass_ms_ago is None
+    assert status.loops["planner"].failing
+    assert not status.loops["sweeper"].failing
+    assert (status.loops["sweeper"].last_pass_ms_ago or 0) >= 0
+    assert status.clock_offset_ms == NOW - WALL_CLOCK
