@@ -295,11 +295,20 @@ def test_a_viewer_sees_no_action_and_can_force_none(
 ) -> None:
     console.open_as(context, "viewer")
     job = console.ids["job:invoice-close"]
-    for path in ("/jobs", f"/jobs/{job}", f"/runs/{console.ids['run:failed']}", "/executors"):
+    runs = [f"/runs/{console.ids[f'run:{name}']}" for name in ("failed", "fire-failed")]
+    runs.append(f"/runs/{console.ids['run:still-running']}")
+    executor = f"/executors/{console.ids['executor:ml']}"
+    for path in ("/", "/jobs", f"/jobs/{job}", "/runs", *runs, "/executors", executor, "/admins"):
         page.goto(console.url + path)
         main = page.get_by_role("main")
-        assert main.get_by_role("link", name=re.compile("New|Edit|Delete|Run now")).count() == 0
+        assert (
+            main.get_by_role(
+                "link", name=re.compile("New|Edit|Delete|Run now|Release|Pause|Change")
+            ).count()
+            == 0
+        )
         assert main.locator("form:not([role=search])[method=post]").count() == 0
+        assert main.locator("input[type=checkbox]").count() == 0
     page_errors.expected.append("403")
     answer = page.goto(f"{console.url}/jobs/new")
     assert answer is not None
