@@ -39,11 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     seed = arguments.seed if arguments.seed is not None else Random().randrange(1_000_000)
     load = os.getloadavg()[0]
     outcomes: list[Outcome] = []
+    complete = True
     for kind in arguments.database or KINDS:
         if kind in SERVERS and not SERVERS[kind].is_installed():
             print(f"{kind}: not installed, not drilled", flush=True)
             continue
-        outcomes += run(kind, list(_chosen(kind, arguments, Random(seed))), keep=arguments.keep)
+        drills = list(_chosen(kind, arguments, Random(seed)))
+        try:
+            run(kind, drills, outcomes, keep=arguments.keep)
+        except KeyboardInterrupt:
+            complete = False
+            break
     about = {
         "seed": seed,
         "processors": os.cpu_count(),
@@ -53,12 +59,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "databases": sorted({outcome.database for outcome in outcomes}),
     }
     print_summary(outcomes, about)
-    return 0 if outcomes and all(outcome.is_good for outcome in outcomes) else 1
+    if not complete:
+        print("interrupted: the other drills were not played", flush=True)
+    return 0 if complete and outcomes and all(outcome.is_good for outcome in outcomes) else 1
 
 
-def run(kind: str, drills: Sequence[Drill], *, keep: Path | None = None) -> list[Outcome]:
-    """Play the drills one after the other; a bed in which one did not end is replaced."""
-    outcomes: list[Outcome] = []
+def run(
+    kind: str, drills: Sequence[Drill], outcomes: list[Outcome], *, keep: Path | None = None
+) -> None:
+    """Play the drills one after the other; a bed in which one did not end is replaced.
+
+    Args:
+        outcomes: what each found is appended here.
+    """
     waiting = list(drills)
     while waiting:
         with made(kind, keep=keep) as bed:
@@ -70,7 +83,6 @@ def run(kind: str, drills: Sequence[Drill], *, keep: Path | None = None) -> list
                     break
             else:
                 outcomes.append(_played(bed, "everything once more", _everything))
-    return outcomes
 
 
 def _played(bed: Bed, name: str, drill: Callable[[Bed], Outcome]) -> Outcome:

@@ -53,7 +53,7 @@ class Fires:
             jobs: how many, and `per_second` how often each fires.
             longest_seconds: a fifth of the jobs works so long, the others less.
             earlier: runs in the journals that were checked before.
-            serial: one more, whose runs must not overlap, fires twice a second.
+            serial: one more, whose runs must not overlap, fires once a second.
         """
         self.cluster = cluster
         self.reader = reader
@@ -99,10 +99,9 @@ class Fires:
                 {
                     "kind": "fixed_rate",
                     "every_seconds": 1,
-                    "anchor_at": first + 500 * n,
+                    "anchor_at": first,
                     "misfire": "fire_all",
                 }
-                for n in range(2)
             ],
         )
 
