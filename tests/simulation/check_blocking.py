@@ -127,7 +127,8 @@ def _check_skip(
     live = sum(other.state in LIVE for other in others)
     queued = [other for other in others if other.state == "queued"]
     earlier = sum(other.order < run.order for other in queued)
-    later = sum(other.order > run.order for other in queued)
+    # Of what was decided at once, the newest may have started already.
+    later = sum(other.order > run.order for other in others if other.state not in FINAL)
     strategy, n = rules["strategy"], rules["concurrency"]
     justified = {
         "discarded": strategy == "discard_later" and live + earlier >= n,

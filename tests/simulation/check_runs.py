@@ -281,7 +281,11 @@ def _check_outcomes(
         result, end = safe.get(key), journal.ends.get(key)
         if state == "lost":
             outcome = None if result is None else result.outcome
-            if outcome not in (None, "cut_off") and attempt == run.attempt and run.state == "lost":
+            # What was stopped because it was lost only confirms that.
+            told = outcome not in (None, "cut_off") and (
+                outcome != "cancelled" or run.cancel_requested_at is not None
+            )
+            if told and attempt == run.attempt and run.state == "lost":
                 history.violation(f"G5: {key} is lost; its node has {outcome} on disk")
             continue
         if reason in UNCONFIRMED:

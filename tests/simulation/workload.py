@@ -45,7 +45,7 @@ def make_jobs(
     """
     jobs: list[tuple[str, Job, list[tuple[int, str]]]] = []
     # Seeds differ in how busy they are; all of them stay within what a laptop simulates quickly.
-    fires_per_second = random.choice((0.3, 0.6) if weather.is_siege else (1.0, 2.0, 3.5))
+    fires_per_second = random.choice((0.3, 0.6) if weather.is_siege else (0.8, 1.6, 3.0))
     for executor in executors:
         budget = slots[executor] * _UTILISATION
         fires = fires_per_second / len(executors)
@@ -54,7 +54,9 @@ def make_jobs(
             handler = random.choice(tuple(_COST))
             job = _job(random, f"{executor}-{handler}-{number}", handler)
             shards = {"shards": job.get("shards", 1), "broadcast": nodes[executor]}
-            cost = _COST[handler] * shards.get(job["routing"], 1)
+            # A child costs about as much as its parent.
+            children = _children(random, first, len(jobs))
+            cost = _COST[handler] * (shards.get(job["routing"], 1) + len(children))
             in_line = job.get("concurrency", 1_000) * 0.5  # slots its own lane has at most
             job["triggers"], used = _triggers(
                 random,
@@ -66,7 +68,7 @@ def make_jobs(
             )
             budget -= used
             fires -= used / cost
-            jobs.append((executor, job, _children(random, first, len(jobs))))
+            jobs.append((executor, job, children))
         # Never ends by itself and has no timeout: only a cancel that arrives ends its runs.
         endless = _job(random, f"{executor}-{ENDLESS}", "hanging", parallel=True)
         jobs.append((executor, endless | {"timeout_seconds": None}, []))
