@@ -271,7 +271,7 @@ def test_shards_are_seen_opened_and_retried(admin_page: Page, console: Console) 
     admin_page.goto(child_link)
     child.get_by_role("link").click()
     expect(admin_page.get_by_role("region", name="Details")).to_contain_text(
-        f"Parent\n#{console.ids['run:fire-failed']}"
+        f"Parent#{console.ids['run:fire-failed']}"
     )
 
 

@@ -61,7 +61,8 @@ modal?.addEventListener('click', (event) => {
 modal?.addEventListener('close', () => $('#modal-body').replaceChildren());
 document.body.addEventListener('htmx:afterRequest', (event) => {
   const form = event.target.closest?.('form[data-closes]');
-  if (form && event.detail.successful && modal.open) modal.close();
+  // A refused form is swapped in, which htmx calls a success too.
+  if (form && event.detail.xhr.status < 300 && modal.open) modal.close();
 });
 document.addEventListener('click', (event) => {
   if (event.target.closest('[data-open-shortcuts]')) $('#shortcuts').showModal();
