@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, Origin, Run, RunState
+from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.requests import Request, request_run, request_shards
 from tickwheel_admin.services.scope import not_found
@@ -56,7 +56,7 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
             now=now,
             run_ids=edit.run_ids,
         )
-    elif run.cancel_requested_at is None:
+    elif run.cancel_requested_at is None or run.cancel_reason == TIMEOUT:
         # Of a whole fire this is what the sweeper stops its shards by.
         move_runs(conn, [moves.stop_wanted(run, reason="operator", now=now)])
     else:

@@ -146,7 +146,7 @@ def claimable_runs(
             run.c.state == RunState.QUEUED.value,
             due_at <= now,
         )
-        .order_by(*order)
+        .order_by(*order, run.c.id)  # those of one plan rise by instant
         .limit(limit)
     )
     return [
