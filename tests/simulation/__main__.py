@@ -62,6 +62,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--verbose", action="store_true", help="print the history of each seed")
     parser.add_argument("--load", type=int, default=Options().load_seconds, metavar="SECONDS")
+    parser.add_argument("--admins", type=int, help="how many (default: as the seed says)")
+    parser.add_argument("--faults", nargs="*", default=(), help="only these, such as 'kill node'")
+    parser.add_argument("--siege", action="store_true", help="only long faults under light load")
     parser.add_argument(
         "--mutations",
         nargs="*",
@@ -70,7 +73,12 @@ def main() -> int:
         help="switch mechanisms off, one by one, to see it noticed (default: all)",
     )
     arguments = parser.parse_args()
-    options = Options(load_seconds=arguments.load)
+    options = Options(
+        load_seconds=arguments.load,
+        admins=arguments.admins,
+        faults=tuple(arguments.faults),
+        siege=arguments.siege or None,
+    )
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.mutations is not None:
         return report_mutations(arguments.mutations or list(MUTATIONS), seeds, options)

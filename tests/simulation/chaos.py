@@ -49,7 +49,13 @@ class Chaos:
         random: Random,
         history: History,
         weather: Weather,
+        only: Sequence[str] = (),
     ) -> None:
+        """Choose the faults of this world.
+
+        Args:
+            only: names of the faults that there are; none: all that the seed chooses.
+        """
         self.faults: Counter[str] = Counter()  # by kind
         self._admins = admins
         self._nodes = nodes
@@ -64,12 +70,16 @@ class Chaos:
             for part in parts
             for name, (storm, siege, action) in part.actions.items()
         ]
+        if unknown := set(only) - {name for _, name, _ in known}:
+            raise ValueError(f"no such faults: {', '.join(sorted(unknown))}")
         # Each world has its own climate: some faults it never sees, others come in crowds.
         self._choices: list[tuple[str, Callable[[], None]]] = [
             (name, action)
             for weight, name, action in known
             for _ in range(weight * random.choice((0, 1, 1, 3)))
         ] or [known[0][1:]]
+        if only:
+            self._choices = [(name, action) for _, name, action in known if name in only]
 
     async def rage(self) -> None:
         """Set off one fault after the other, until cancelled."""

@@ -53,6 +53,8 @@ class Options:
     chaos: bool = True
     admins: int | None = None  # None: mostly 3
     nodes: int = NODES
+    faults: tuple[str, ...] = ()  # names of those that there are; none: as the seed says
+    siege: bool | None = None  # None: as the seed says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +140,13 @@ class _World:
             history=self.history,
             troubles=self._troubles,
             weather=self._weather,
+            only=options.faults,
         )
 
     def _draw_weather(self, random: Random) -> Weather:
         is_siege = random.random() < 0.15
+        if self._options.siege is not None:
+            is_siege = self._options.siege
         return Weather(
             mean_gap_seconds=random.choice((10.0, 20.0) if is_siege else (1.0, 2.5, 5.0)),
             is_siege=is_siege,
