@@ -117,7 +117,7 @@ def test_a_refused_form_keeps_what_was_typed(
     page_errors.expected += ["422", "409"]
     fill_new_job(admin_page, console, "invoice-close")
     admin_page.get_by_label("Parameters").fill('{"month": }')
-    admin_page.get_by_label("Timeout").fill("soon")
+    admin_page.get_by_label("Timeout", exact=True).fill("soon")
     admin_page.get_by_role("button", name="Add the job").click()
 
     expect(admin_page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
@@ -129,10 +129,10 @@ def test_a_refused_form_keeps_what_was_typed(
     expect(admin_page.locator("#f-timeout-problem")).to_contain_text("must be a number")
 
     parameters.fill("{}")
-    admin_page.get_by_label("Timeout").fill("2")
+    admin_page.get_by_label("Timeout", exact=True).fill("2")
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.locator("#f-name-problem")).to_contain_text("already has a job named")
-    expect(admin_page.get_by_label("Timeout")).to_have_value("2")
+    expect(admin_page.get_by_label("Timeout", exact=True)).to_have_value("2")
 
 
 def test_a_stale_form_says_that_somebody_else_was_faster(
@@ -303,7 +303,7 @@ def test_a_viewer_sees_no_action_and_can_force_none(
         main = page.get_by_role("main")
         assert (
             main.get_by_role(
-                "link", name=re.compile("New|Edit|Delete|Run now|Release|Pause|Change")
+                "link", name=re.compile("New|Edit|Delete|Run now|Release|Pause everything|Change")
             ).count()
             == 0
         )
