@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tests.drill.proxy import FaultProxy, process_of
-from tests.e2e.cluster import AdminProcess, Cluster, NodeProcess
+from tests.e2e.cluster import NODE_PROGRAM, AdminProcess, Cluster, NodeProcess
 from tests.e2e.fires import Fires, Settled
 from tests.e2e.ledger import Kind, LedgerReader, Problem, problems, read_journals
 from tests.support.polling import wait_until
@@ -99,12 +99,12 @@ class Bed:
 
     def start_node(self, name: str, *, point: str = "") -> NodeProcess:
         """Start a node, told of the first admin only; an old one of that name must have ended."""
-        program = ("-m", "tests.drill.node_program", "--point", point) if point else None
+        armed = ("-m", "tests.drill.node_program", "--point", point)
         node = self.cluster.start_node(
             name,
             slots=SLOTS,
             admins=self.links["admin-1"].url,
-            **({} if program is None else {"program": program}),
+            program=armed if point else (str(NODE_PROGRAM),),
         )
         self.nodes[name] = node
         return node

@@ -58,7 +58,7 @@ class Point:
             if results:
                 self.reached("spooled")
 
-        FileSpool.write = watched  # type: ignore[method-assign]
+        FileSpool.write = watched  # type: ignore[method-assign, assignment]
 
 
 def main() -> None:
