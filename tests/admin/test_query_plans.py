@@ -19,8 +19,10 @@ from tickwheel_admin.store import (
     jobs,
     lanes,
     overview,
+    run_deadlines,
     run_lists,
     run_marks,
+    shards,
     tables,
     triggers,
 )
@@ -117,30 +119,30 @@ QUERIES = [
     ),
     Query(
         "sweep",
-        lambda c, now: store_runs.runs_past_deadline(c, now=now, limit=500),
+        lambda c, now: run_deadlines.runs_past_deadline(c, now=now, limit=500),
         ("ix_run_to_sweep",),
     ),
     Query(
         "queued runs past their deadline",
-        lambda c, now: store_runs.queued_past_deadline(c, now=now, limit=500),
+        lambda c, now: run_deadlines.queued_past_deadline(c, now=now, limit=500),
         ("ix_run_to_sweep",),
     ),
     Query(
         "runs of nodes that ended",
-        lambda c, now: store_runs.live_runs_of_nodes(c, [3, 4], limit=500, now=now),
+        lambda c, now: run_deadlines.live_runs_of_nodes(c, [3, 4], limit=500, now=now),
         ("ix_run_to_sweep|ix_run_by_state",),
     ),
     Query(
         "held runs of a node that is back",
-        lambda c, now: store_runs.ask_about_held_runs(c, 3, but=[1_000_001], now=now),
+        lambda c, now: run_deadlines.ask_about_held_runs(c, 3, but=[1_000_001], now=now),
         ("ix_run_to_sweep|ix_run_by_state",),
     ),
     Query(
         "open shards",
-        lambda c, now: store_runs.lock_open_shards(c, FIRES, limit=500),
+        lambda c, now: shards.lock_open_shards(c, FIRES, limit=500),
         ("ix_run_of_fire",),
     ),
-    Query("shards by state", lambda c, now: store_runs.count_shards(c, FIRES), ("ix_run_of_fire",)),
+    Query("shards by state", lambda c, now: shards.count_shards(c, FIRES), ("ix_run_of_fire",)),
     # Who stands in line.
     Query("live by job", lambda c, now: lanes.count_live(c, IN_LINE), ("ix_run_blocking",)),
     Query("live runs, locked", lambda c, now: lanes.lock_live(c, IN_LINE), ("ix_run_blocking",)),

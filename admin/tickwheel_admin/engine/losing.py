@@ -16,7 +16,8 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.nodes import ended_nodes
-from tickwheel_admin.store.runs import live_runs_of_nodes, lock_runs
+from tickwheel_admin.store.run_deadlines import live_runs_of_nodes
+from tickwheel_admin.store.runs import lock_runs
 
 RUNS_PER_BATCH = 500
 

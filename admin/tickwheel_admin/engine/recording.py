@@ -15,15 +15,9 @@ from tickwheel_admin.engine.ports import Received, Session
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.run_deadlines import ask_about_held_runs, set_deadlines
 from tickwheel_admin.store.run_logs import append_log_chunks
-from tickwheel_admin.store.runs import (
-    ask_about_held_runs,
-    attempt_tokens,
-    keep_late_results,
-    lock_runs,
-    set_deadlines,
-    set_progress,
-)
+from tickwheel_admin.store.runs import attempt_tokens, keep_late_results, lock_runs, set_progress
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,

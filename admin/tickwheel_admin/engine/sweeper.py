@@ -34,7 +34,11 @@ from tickwheel_admin.store.nodes import (
     miscounted_nodes,
     recount_slots,
 )
-from tickwheel_admin.store.runs import PastDeadline, queued_past_deadline, runs_past_deadline
+from tickwheel_admin.store.run_deadlines import (
+    PastDeadline,
+    queued_past_deadline,
+    runs_past_deadline,
+)
 
 log = structlog.get_logger(__name__)
 

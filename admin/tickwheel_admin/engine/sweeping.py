@@ -28,13 +28,9 @@ from tickwheel_admin.domain.run import (
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.runs import (
-    count_shards,
-    lock_open_shards,
-    lock_runs,
-    queued_past_deadline,
-    set_deadlines,
-)
+from tickwheel_admin.store.run_deadlines import queued_past_deadline, set_deadlines
+from tickwheel_admin.store.runs import lock_runs
+from tickwheel_admin.store.shards import count_shards, lock_open_shards
 from tickwheel_shared.protocol import Cancel, CancelReason, Message, Query
 
 RUNS_PER_BATCH = 500

@@ -25,13 +25,8 @@ from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
-from tickwheel_admin.store.runs import (
-    count_shards,
-    insert_requested_runs,
-    lock_runs,
-    move_runs,
-    set_fire_progress,
-)
+from tickwheel_admin.store.runs import insert_requested_runs, lock_runs, move_runs
+from tickwheel_admin.store.shards import count_shards, set_fire_progress
 from tickwheel_admin.store.tables import ALIVE, job, trigger
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import (
-    CUT_OFF,
     FINAL,
     LIVE,
     MOVES,
@@ -49,7 +48,7 @@ _MOVED = (
     "result",
     "log_lines",
 )
-_LIVE_VALUES = sorted(state.value for state in LIVE)
+LIVE_VALUES = sorted(state.value for state in LIVE)
 
 
 def run_from_row(row: Any) -> Run:
@@ -252,107 +251,6 @@ def _archive_attempts(conn: sa.Connection, moves: Sequence[Move]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastDeadline:
-    """A live run that the sweeper must look at."""
-
-    run_id: int
-    node_id: int | None
-
-
-def runs_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[PastDeadline]:
-    """Live runs whose deadline has passed, longest ago first; read from the index alone."""
-    rows = conn.execute(
-        sa.select(run.c.id, run.c.node_id)
-        .where(run.c.state.in_(_LIVE_VALUES), run.c.deadline_at <= now)
-        .order_by(run.c.deadline_at)
-        .limit(limit)
-    )
-    return [PastDeadline(run_id=row.id, node_id=row.node_id) for row in rows]
-
-
-def queued_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[int]:
-    """Queued runs that were to start by now, longest ago first; read from the index alone."""
-    rows = conn.execute(
-        sa.select(run.c.id)
-        .where(run.c.state == RunState.QUEUED.value, run.c.deadline_at <= now)
-        .order_by(run.c.deadline_at)
-        .limit(limit)
-    )
-    return list(rows.scalars())
-
-
-def lock_open_shards(conn: sa.Connection, fire_ids: Iterable[int], *, limit: int) -> list[Run]:
-    """Shards of these fires that wait, or run and were not asked to end; locked in ascending
-    order of id.
-    """
-    waits = unindexed(run.c.state) == RunState.QUEUED.value
-    runs = sa.and_(unindexed(run.c.state).in_(_LIVE_VALUES), run.c.cancel_requested_at.is_(None))
-    rows = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(run.c.fire_id.in_(sorted(fire_ids)), sa.or_(waits, runs))
-        .order_by(run.c.id)
-        .limit(limit)
-        .with_for_update()
-    )
-    return [run_from_selected(row) for row in rows]
-
-
-def count_shards(
-    conn: sa.Connection, fire_ids: Iterable[int]
-) -> defaultdict[int, Counter[RunState]]:
-    """How many shards of each fire are in each state."""
-    found: defaultdict[int, Counter[RunState]] = defaultdict(Counter)
-    rows = conn.execute(
-        sa.select(run.c.fire_id, run.c.state, sa.func.count())
-        .where(run.c.fire_id.in_(sorted(fire_ids)))
-        .group_by(run.c.fire_id, run.c.state)
-    )
-    for fire_id, state, count in rows:
-        found[fire_id][RunState(state)] = count
-    return found
-
-
-def live_runs_of_nodes(
-    conn: sa.Connection, node_ids: Iterable[int], *, limit: int, now: int | None = None
-) -> list[int]:
-    """Ids of dispatched and running runs on these nodes; reads the live part of an index.
-
-    Args:
-        now: leave those out that keep their place beyond it.
-    """
-    wanted = sa.and_(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
-    if now is not None:
-        held = sa.and_(run.c.reason.is_not(None), run.c.reason == CUT_OFF, run.c.deadline_at > now)
-        wanted = sa.and_(wanted, sa.or_(run.c.reason.is_(None), sa.not_(held)))
-    return list(conn.execute(sa.select(run.c.id).where(wanted).limit(limit)).scalars())
-
-
-def ask_about_held_runs(conn: sa.Connection, node_id: int, *, but: Iterable[int], now: int) -> None:
-    """A node is back and does not name these runs, which were held for it: it is asked at once."""
-    conn.execute(
-        sa.update(run)
-        .where(
-            run.c.state.in_(_LIVE_VALUES),
-            run.c.node_id == node_id,
-            run.c.reason == CUT_OFF,
-            run.c.id.not_in(sorted(but)),
-        )
-        .values(reason=None, deadline_at=now)
-    )
-
-
-def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> None:
-    """Say when the sweeper looks next at each (run id, instant); the runs must be locked."""
-    update_rows(
-        conn,
-        run,
-        [{"id": run_id, "deadline_at": deadline_at} for run_id, deadline_at in deadlines],
-        match=("id",),
-        values=("deadline_at",),
-    )
-
-
 def set_progress(conn: sa.Connection, reports: Sequence[tuple[int, float, str]]) -> None:
     """Keep the latest (run id, fraction, text); the runs must be locked and running."""
     update_rows(
@@ -364,14 +262,6 @@ def set_progress(conn: sa.Connection, reports: Sequence[tuple[int, float, str]])
         ],
         match=("id",),
         values=("progress", "progress_text"),
-    )
-
-
-def set_fire_progress(conn: sa.Connection, counts: Sequence[tuple[int, int, int]]) -> None:
-    """Keep how far whole fires are: (run id, ended shards, all shards); they must be locked."""
-    set_progress(
-        conn,
-        [(run_id, ended / total, f"{ended}/{total}") for run_id, ended, total in sorted(counts)],
     )
 
 
