@@ -51,7 +51,7 @@ def make_jobs(
         fires = fires_per_second / len(executors)
         first = len(jobs)
         for number in range(random.randint(4, 6)):
-            handler = random.choice(tuple(_COST))
+            handler = random.choice((*_COST, "poisonous"))
             job = _job(random, f"{executor}-{handler}-{number}", handler)
             shards = {"shards": job.get("shards", 1), "broadcast": nodes[executor]}
             # A child costs about as much as its parent.
