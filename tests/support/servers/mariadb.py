@@ -43,7 +43,7 @@ class MariaDB(DatabaseServer):
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run one statement as the server's administrator."""
-        with self._log_in() as connection, connection.cursor() as cursor:
+        with self.log_in() as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
@@ -99,12 +99,13 @@ class MariaDB(DatabaseServer):
             except OSError:
                 return False
         try:
-            self._log_in().close()
+            self.log_in().close()
         except pymysql.err.OperationalError:
             return False
         return True
 
-    def _log_in(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
+    def log_in(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
+        """A connection of the server's administrator, through its socket."""
         return pymysql.connect(
             unix_socket=self.socket_path, user=getpass.getuser(), autocommit=True
         )

@@ -1,0 +1,70 @@
+"""An admin of a play: its engine and services at one seat, a coroutine for each thing it does."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, TypeVar
+
+from tests.admin import engine_kit
+from tests.admin.engine_kit import FakeSession
+from tests.interleavings.seats import Seat
+from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.store.ids import Ids
+from tickwheel_shared.protocol import Message
+
+M = TypeVar("M", bound=Message)
+
+Said = tuple[FakeSession, Any]  # the socket of a node, and what came over it
+
+
+class Admin(engine_kit.Admin):
+    """One admin with everything it does, at a seat of its own."""
+
+    def __init__(self, seat: Seat, *, admin_id: int, random: Random) -> None:
+        super().__init__(seat.store, admin_id=admin_id)  # type: ignore[arg-type]  # it is a Store
+        self.seat = seat
+        self.ids = Ids(seat.store)
+        self.jobs = Jobs(seat.store, self.ids, self.events)
+        self.runs = Runs(seat.store, self.ids, self.events)
+        self.executors = Executors(seat.store, self.ids, self.events)
+        self.engine.dispatcher._random = Random(random.random())
+        self.engine.planner._random = Random(random.random())
+        self.engine.leases.may_expire = lambda: True  # type: ignore[method-assign]
+
+    @property
+    def name(self) -> str:
+        return f"admin {self.admin_id}"
+
+    async def plans(self) -> None:
+        await self.engine.planner.run_once()
+
+    async def claims(self) -> None:
+        await self.engine.dispatcher.run_once()
+
+    async def sweeps(self) -> None:
+        await self.engine.sweeper.run_once()
+
+    async def mends(self) -> None:
+        """Sweep with the second look at what stalled, whenever that was last taken."""
+        self.engine.sweeper._mended_at = -1e9
+        await self.sweeps()
+
+    async def renews(self) -> None:
+        await self.engine.leases.run_once()
+
+    async def records(self, *said: Said) -> None:
+        for session, message in said:
+            self.engine.recorder.receive(session, [message])
+        while await self.engine.recorder.run_once():
+            pass
+
+    def sent(self, kind: type[M]) -> list[M]:
+        """Messages of one kind that went to nodes, oldest first."""
+        return [
+            message
+            for session in self.links.sessions.values()
+            for message in session.sent
+            if isinstance(message, kind)
+        ]

@@ -1,0 +1,259 @@
+"""The databases that plays run on, and what their servers say about locks."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, ClassVar
+
+import psycopg
+import sqlalchemy as sa
+
+from tests.interleavings.baton import Connection
+from tests.interleavings.seats import Seat
+from tests.support.databases import chosen_kinds
+from tests.support.servers import MariaDB, PostgreSQL
+from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.triggers import ensure_buckets
+
+SEATS = 8  # one for the stage, the others for actors
+LAG_SHARE = 0.15  # of commits that the other server of a Galera cluster falls behind for
+DATABASE = "tickwheel_interleavings"
+
+# Every change of a run's state or attempt, whoever makes it, is written down by the database.
+_MEMORY = """CREATE TABLE seen_move (id {serial} PRIMARY KEY, run_id BIGINT, old_state VARCHAR(16),
+    new_state VARCHAR(16), old_attempt INT, attempt INT, node_id BIGINT, reason VARCHAR(50))"""
+_REMEMBER = """INSERT INTO seen_move
+    (run_id, old_state, new_state, old_attempt, attempt, node_id, reason) VALUES
+    (NEW.id, OLD.state, NEW.state, OLD.attempt, NEW.attempt, NEW.node_id, NEW.reason)"""
+_CHANGED = "OLD.state <> NEW.state OR OLD.attempt <> NEW.attempt"
+
+
+def cluster_kinds() -> list[str]:
+    """The servers among the chosen databases; Galera comes last, for it takes seconds to start."""
+    chosen = [kind for kind in chosen_kinds() if kind != "sqlite"]
+    return [*chosen, "galera"] if "mariadb" in chosen else chosen
+
+
+class Cluster(ABC):
+    """A database of one kind, with seats at its servers."""
+
+    kind: ClassVar[str]
+    _unique: ClassVar[str]  # how ALTER TABLE calls a unique key
+    _own_tables: ClassVar[tuple[str, ...]] = ("seen_move",)
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self.seats = [
+            Seat(urls[number % len(urls)], server=number % len(urls)) for number in range(SEATS)
+        ]
+        self.quiet = self.seats[0].database  # for what happens before and after a play
+        self._random = Random()
+        self.lag_share = LAG_SHARE
+        metadata.create_all(self.quiet.engine)
+        with self.quiet.engine.begin() as conn:
+            for statement in self._memory():
+                conn.exec_driver_sql(statement)
+            ensure_buckets(conn)
+            self._tables = [t.name for t in metadata.sorted_tables if t.name != "bucket"]
+        self.await_applied()
+
+    @abstractmethod
+    def waiting(self, connections: Sequence[Connection]) -> set[Connection]: ...
+
+    def committing(self, connection: Connection) -> str:
+        """Nothing special where there is one server."""
+        return ""
+
+    def committed(self, connection: Connection) -> None:  # noqa: B027 - few have something to do
+        """Others see it at once where there is one server."""
+
+    def set_clock(self, server: int, *, ahead_ms: int) -> None:
+        """Let the clock of a server be ahead."""
+        for seat in self.seats:
+            if seat.server == server:
+                seat.ahead_ms = ahead_ms
+
+    def await_applied(self) -> None:  # noqa: B027 - few have something to do
+        """Return when every server has all that was committed."""
+
+    @contextmanager
+    def rewriting(self, rewrite: Callable[[str], str]) -> Iterator[None]:
+        """Change statements on their way to the servers."""
+        for seat in self.seats:
+            seat.rewrites.append(rewrite)
+        try:
+            yield
+        finally:
+            for seat in self.seats:
+                seat.rewrites.remove(rewrite)
+
+    @contextmanager
+    def without_unique(self, table: str, name: str, columns: Sequence[str]) -> Iterator[None]:
+        """Do without a unique key."""
+        with self.quiet.engine.begin() as conn:
+            conn.exec_driver_sql(f"ALTER TABLE {table} DROP {self._unique} {name}")
+        self.await_applied()
+        try:
+            yield
+        finally:
+            self.begin(self._random)
+            with self.quiet.engine.begin() as conn:
+                conn.exec_driver_sql(
+                    f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({', '.join(columns)})"
+                )
+            self.await_applied()
+
+    def begin(self, random: Random) -> None:
+        """Empty every table for the next play."""
+        self._random = random
+        self.lag_share = LAG_SHARE
+        for seat in self.seats:
+            seat.ahead_ms = 0
+        with self.quiet.engine.begin() as conn:
+            quote = conn.dialect.identifier_preparer.quote_identifier
+            for name in (*self._tables, *self._own_tables):
+                conn.exec_driver_sql(f"DELETE FROM {quote(name)}")
+            conn.exec_driver_sql("UPDATE bucket SET planned_at = 0, planned_by = 0")
+
+    def close(self) -> None:
+        for seat in self.seats:
+            seat.close()
+
+    @abstractmethod
+    def _memory(self) -> list[str]: ...
+
+
+class MariaDBCluster(Cluster):
+    """One MariaDB server."""
+
+    kind = "mariadb"
+    _unique = "INDEX"
+
+    def __init__(self, servers: Sequence[MariaDB], urls: Sequence[str]) -> None:
+        self._administrators = [server.log_in() for server in servers]
+        super().__init__(urls)
+
+    def waiting(self, connections: Sequence[Connection]) -> set[Connection]:
+        # Not innodb_trx: what that table shows is up to 100 ms old.
+        found = set()
+        for server in sorted({connection.server for connection in connections}):
+            (_, _, status), *_ = self._ask(server, "SHOW ENGINE INNODB STATUS")
+            for transaction in status.split("---TRANSACTION ")[1:]:
+                thread = re.search(r"MariaDB thread id (\d+)", transaction)
+                if thread and re.search(r"^LOCK WAIT", transaction, re.MULTILINE):
+                    found.add(Connection(server, int(thread[1])))
+        return found & set(connections)
+
+    def close(self) -> None:
+        super().close()
+        for connection in self._administrators:
+            connection.close()
+
+    def _ask(self, server: int, question: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        with self._administrators[server].cursor() as cursor:
+            cursor.execute(question, values or None)
+            return cursor.fetchall()
+
+    def _memory(self) -> list[str]:
+        return [
+            _MEMORY.format(serial="BIGINT AUTO_INCREMENT"),
+            # Its rows are replicated like any other, so whoever applies them, <wsrep…>, adds none.
+            f"""CREATE TRIGGER remember AFTER UPDATE ON run FOR EACH ROW
+            IF ({_CHANGED}) AND LEFT(USER(), 1) <> '<' THEN {_REMEMBER}; END IF""",
+        ]
+
+
+class GaleraCluster(MariaDBCluster):
+    """Two servers; what one commits, the other has a little later.
+
+    Sometimes one falls behind: what the other commits is certified against it, but not applied
+    there until the one that lags commits something itself. It is held by a trigger that waits for
+    a lock, which fires where the transactions of others are applied.
+    """
+
+    kind = "galera"
+    _own_tables = ("seen_move", "lag")
+
+    def __init__(self, servers: Sequence[MariaDB], urls: Sequence[str]) -> None:
+        self._ports = [server.port for server in servers]
+        self._behind: int | None = None  # the server that lags
+        for server in servers:
+            server.execute("SET GLOBAL slave_run_triggers_for_rbr = 'ENFORCE'")
+        super().__init__(servers, urls)
+
+    def committing(self, connection: Connection) -> str:
+        if self._behind == connection.server:
+            self._let_catch_up()  # it comes after all that it has not applied
+            return f"server {connection.server + 1} catches up"
+        if self._behind is None and self._random.random() < self.lag_share:
+            self._behind = 1 - connection.server
+            self._ask(self._behind, "SELECT GET_LOCK('lag', 0)")
+            self._ask(connection.server, self._INSERT_LAG, self._ports[self._behind])
+            return f"server {self._behind + 1} falls behind"
+        return ""
+
+    def committed(self, connection: Connection) -> None:
+        # Mostly the others go on when they have it. When not, certification fails and not a lock.
+        if self._behind is None and self._random.random() < 0.8:
+            self.await_applied()
+
+    def await_applied(self) -> None:
+        self._let_catch_up()
+        committed = [self._last_committed(server) for server in range(len(self._ports))]
+        for server in range(len(committed)):
+            while self._last_committed(server) < max(committed):
+                pass  # some tenths of a millisecond
+
+    def _let_catch_up(self) -> None:
+        if self._behind is not None:
+            self._ask(self._behind, "SELECT RELEASE_LOCK('lag')")
+            self._behind = None
+
+    def _last_committed(self, server: int) -> int:
+        ((_, number),) = self._ask(server, "SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'")
+        return int(number)
+
+    _INSERT_LAG = f"INSERT INTO {DATABASE}.lag (port) VALUES (%s)"
+
+    def _memory(self) -> list[str]:
+        return [
+            *super()._memory(),
+            "CREATE TABLE lag (id BIGINT AUTO_INCREMENT PRIMARY KEY, port INT)",
+            """CREATE TRIGGER fall_behind AFTER INSERT ON lag FOR EACH ROW
+            IF @@GLOBAL.port = NEW.port AND LEFT(USER(), 1) = '<'
+            THEN DO GET_LOCK('lag', 20); DO RELEASE_LOCK('lag'); END IF""",
+        ]
+
+
+class PostgreSQLCluster(Cluster):
+    """One PostgreSQL server."""
+
+    kind = "postgresql"
+    _unique = "CONSTRAINT"
+
+    def __init__(self, server: PostgreSQL, url: str) -> None:
+        # The first to wait is too early to see a deadlock, so the one who completes it is its
+        # victim, in every replay. By default it would be found after a second.
+        server.execute(f"ALTER DATABASE {DATABASE} SET deadlock_timeout = '1ms'")
+        dsn = sa.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._administrator = psycopg.connect(dsn, autocommit=True)
+        super().__init__([url])
+
+    def waiting(self, connections: Sequence[Connection]) -> set[Connection]:
+        rows = self._administrator.execute("SELECT pid FROM pg_locks WHERE NOT granted").fetchall()
+        return {Connection(0, pid) for (pid,) in rows} & set(connections)
+
+    def close(self) -> None:
+        super().close()
+        self._administrator.close()
+
+    def _memory(self) -> list[str]:
+        return [
+            _MEMORY.format(serial="BIGSERIAL"),
+            f"""CREATE FUNCTION remember() RETURNS trigger AS $$ BEGIN
+            IF {_CHANGED} THEN {_REMEMBER}; END IF; RETURN NULL; END $$ LANGUAGE plpgsql""",
+            "CREATE TRIGGER remember AFTER UPDATE ON run FOR EACH ROW EXECUTE FUNCTION remember()",
+        ]

@@ -1,0 +1,245 @@
+"""The rows that a play begins with, and those that it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.fires import new_run
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.job_input import config_to_json
+from tickwheel_admin.domain.node import LEASE_MS
+from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.runs import insert_fires, run_from_row
+
+EXECUTOR = 1
+HANDLER = "hello"
+FIRST_NEW_ID = 1_000  # ids below are those of the rows that were there before
+SETTLED_MS = LEASE_MS  # from now; no play lasts so long
+BUCKET = 0  # of every trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedJob:
+    """A job that was there before the play."""
+
+    id: int
+    config: JobConfig
+    trigger_ids: Sequence[int]
+
+
+class Props:
+    """Rows of an emptied database. Ids are the same in every replay."""
+
+    def __init__(self, conn: sa.Connection) -> None:
+        self._conn = conn
+        self._ids: dict[str, int] = {}
+        self.jobs: list[StagedJob] = []
+        self.live_before: list[Run] = []  # runs that are live before the play
+        self.began_at = self.now
+        for name in ("admin", "job", "trigger", "run", "node", "node_session", "audit"):
+            self._insert(tables.id_block, name=name, next_id=FIRST_NEW_ID)
+        self._insert(
+            tables.executor,
+            id=EXECUTOR,
+            name="billing",
+            description="",
+            token_hash=f"hash-{EXECUTOR}",
+            created_at=self.began_at,
+            deleted_at=0,
+        )
+
+    # --- before the play -------------------------------------------------------------------------
+
+    def new_id(self, name: str) -> int:
+        self._ids[name] = self._ids.get(name, 0) + 1
+        return self._ids[name]
+
+    @property
+    def now(self) -> int:
+        """The database's time."""
+        return now_ms(self._conn)
+
+    def job(
+        self, *, triggers: Sequence[tuple[TriggerSpec, int | None]] = (), **config: Any
+    ) -> StagedJob:
+        """A job with its triggers and their next fires."""
+        job_id = self.new_id("job")
+        specs = tuple(spec for spec, _ in triggers)
+        values = {"name": f"job-{job_id}", "handler": HANDLER, "triggers": specs} | config
+        made = JobConfig(**values)
+        at = self.began_at
+        self._insert(
+            tables.job,
+            id=job_id,
+            executor_id=EXECUTOR,
+            name=made.name,
+            handler=made.handler,
+            owner=made.owner,
+            tags="",
+            revision=1,
+            paused=False,
+            route_cursor=0,
+            created_at=at,
+            updated_at=at,
+            deleted_at=0,
+        )
+        self._insert(
+            tables.job_revision,
+            job_id=job_id,
+            revision=1,
+            config=config_to_json(made),
+            created_at=at,
+            created_by="ada",
+        )
+        trigger_ids = []
+        for spec, next_fire_at in triggers:
+            trigger_ids.append(16 * self.new_id("trigger"))  # all in one bucket
+            self._insert(
+                tables.trigger,
+                id=trigger_ids[-1],
+                job_id=job_id,
+                executor_id=EXECUTOR,
+                bucket=0,
+                spec=spec_to_json(spec),
+                paused=False,
+                state=TriggerState.ACTIVE.value,
+                next_fire_at=next_fire_at,
+                version=1,
+                created_at=0,
+            )
+        self.jobs.append(StagedJob(id=job_id, config=made, trigger_ids=trigger_ids))
+        return self.jobs[-1]
+
+    def add_node(self, *, slots: int = 10, **changes: Any) -> int:
+        """A live node that nobody hears."""
+        node_id = self.new_id("node")
+        at = self.began_at
+        values: dict[str, Any] = {
+            "id": node_id,
+            "executor_id": EXECUTOR,
+            "node_key": f"{node_id:032x}",
+            "name": f"node-{node_id}",
+            "state": "live",
+            "draining": False,
+            "cordoned": False,
+            "drain_wanted": False,
+            "slots": slots,
+            "in_use": 0,
+            "handlers": msgspec.json.encode([HANDLER]).decode(),
+            "unstoppable": "[]",
+            "labels": "{}",
+            "sdk": "test/1",
+            "address": "192.0.2.9",
+            "connected_at": at,
+            "lease_expires_at": at + SETTLED_MS,
+            "full_lease_at": at + SETTLED_MS,
+        }
+        self._insert(tables.node, **(values | changes))
+        return node_id
+
+    def add_session(self, node_id: int, admin_id: int) -> int:
+        """A node's socket at an admin; returns the session's id."""
+        session_id = self.new_id("node_session")
+        self._insert(
+            tables.node_session,
+            node_id=node_id,
+            admin_id=admin_id,
+            session_id=session_id,
+            connected_at=self.began_at,
+        )
+        return session_id
+
+    def add_admin(self, admin_id: int, name: str) -> None:
+        self._insert(
+            tables.admin,
+            id=admin_id,
+            name=name,
+            url=f"http://admin-{admin_id}",
+            version="test",
+            started_at=self.began_at,
+            lease_expires_at=self.began_at + SETTLED_MS,
+            status="{}",
+        )
+
+    def queued(self, job: StagedJob, **changes: Any) -> Run:
+        """A run that is due."""
+        made = replace(self._unstored(job), **changes)
+        insert_fires(self._conn, [made])
+        return made
+
+    def running(
+        self, job: StagedJob, node_id: int, *, started_ms_ago: int = 500, **changes: Any
+    ) -> Run:
+        """A run that a node has accepted."""
+        at = self.began_at - started_ms_ago
+        queued = replace(self._unstored(job), **changes)
+        claimed = run_moves.claimed(queued, node_id=node_id, token=f"old-{queued.id}", now=at)
+        live = run_moves.accepted(claimed.after, timeout_ms=job.config.timeout_ms, now=at).after
+        if live.blocking_key is not None:
+            live = replace(live, blocking_key=job.id * 2 + 1)
+        insert_fires(self._conn, [live])
+        self.live_before.append(live)
+        node = tables.node
+        self._conn.execute(
+            sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + 1)
+        )
+        return live
+
+    def _unstored(self, job: StagedJob) -> Run:
+        run_id, at = self.new_id("run"), self.began_at
+        return new_run(
+            job.config,
+            id=run_id,
+            executor_id=EXECUTOR,
+            job_id=job.id,
+            revision=1,
+            origin=Origin.MANUAL,
+            scheduled_at=at - 1_000 + run_id,
+            now=at,
+        )
+
+    def change(self, table: sa.Table, row_id: int, **values: Any) -> None:
+        """Set columns of a row."""
+        self._conn.execute(sa.update(table).where(table.c.id == row_id).values(**values))
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def rows(self, statement: sa.Select[Any]) -> list[Any]:
+        found = list(self._conn.execute(statement))
+        self._conn.rollback()
+        return found
+
+    def runs(self, *conditions: sa.ColumnElement[bool]) -> list[Run]:
+        run = tables.run
+        return [
+            run_from_row(row)
+            for row in self.rows(sa.select(run).where(*conditions).order_by(run.c.id))
+        ]
+
+    def run(self, run_id: int) -> Run:
+        return self.runs(tables.run.c.id == run_id)[0]
+
+    def is_deleted(self, job: StagedJob) -> bool:
+        (row,) = self.rows(sa.select(tables.job.c.deleted_at).where(tables.job.c.id == job.id))
+        return bool(row.deleted_at)
+
+    def node_row(self, node_id: int) -> Any:
+        (row,) = self.rows(sa.select(tables.node).where(tables.node.c.id == node_id))
+        return row
+
+    def _insert(self, table: sa.Table, **values: Any) -> None:
+        self._conn.execute(sa.insert(table).values(**values))
+
+
+def is_live(run: Run) -> bool:
+    return run.state in (RunState.DISPATCHED, RunState.RUNNING)

@@ -1,0 +1,139 @@
+"""Mechanisms switched off one by one: a scenario must turn red, or it would prove nothing.
+
+Some mechanisms stand in for each other, and only both off can be seen; their switch says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import sqlalchemy as sa
+
+from tests.interleavings.clusters import Cluster
+from tickwheel_admin.engine import claim, losing, planner
+from tickwheel_admin.store import route_cursors, tables
+from tickwheel_admin.store import runs as store_runs
+from tickwheel_admin.store import triggers as store_triggers
+from tickwheel_admin.store.batch import insert_rows, update_rows
+
+Switch = Callable[[Cluster], AbstractContextManager[object]]
+
+
+def compare_and_set(cluster: Cluster) -> AbstractContextManager[object]:
+    """G4: moves are written whatever the run's state; and runs are read without their lock,
+    for under it the state cannot have changed.
+    """
+
+    def write_anyway(conn: Any, table: Any, rows: Any, *, where: str = "", **rest: Any) -> int:
+        rest.pop("params", None)
+        return update_rows(conn, table, rows, **rest)
+
+    both = ExitStack()
+    both.enter_context(patch.object(store_runs, "update_rows", write_anyway))
+    both.enter_context(cluster.rewriting(_unlocked("run")))
+    return both
+
+
+def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
+    """G12: a slot is taken because one was free when the nodes were read."""
+
+    node = tables.node
+
+    def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:
+        conn.execute(
+            sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + count)
+        )
+        return True
+
+    return patch.object(claim, "take_slots", take_slots)
+
+
+def plan_check(cluster: Cluster) -> AbstractContextManager[object]:
+    """G11: a plan is written although its trigger has changed since it was read."""
+    return patch.object(planner, "plan_due_triggers", _plan_anyway)
+
+
+def unique_fire(cluster: Cluster) -> AbstractContextManager[object]:
+    """G2: neither the check of the trigger nor the unique key stands against a second fire."""
+
+    def insert_all(*args: Any, **rest: Any) -> None:
+        rest.pop("ignore_duplicates_of", None)
+        insert_rows(*args, **rest)
+
+    off = ExitStack()
+    off.enter_context(plan_check(cluster))
+    off.enter_context(
+        cluster.without_unique(
+            "run", "uq_run_fires_once", ("trigger_id", "scheduled_at", "shard_index")
+        )
+    )
+    off.enter_context(patch.object(store_runs, "insert_rows", insert_all))
+    return off
+
+
+def _plan_anyway(conn: sa.Connection, *, planned: Any, **rest: Any) -> Any:
+    table = tables.trigger
+    current = {
+        row.id: row
+        for row in conn.execute(sa.select(table.c.id, table.c.version, table.c.next_fire_at))
+    }
+    return store_triggers.plan_due_triggers(
+        conn,
+        planned=[
+            replace(
+                plan,
+                version=current[plan.trigger_id].version,
+                planned_from=current[plan.trigger_id].next_fire_at,
+            )
+            for plan in planned
+            if plan.trigger_id in current
+        ],
+        **rest,
+    )
+
+
+def job_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
+    """G8 on Galera: a claim locks the row of a job that is not parallel, and does not write it."""
+    return patch.object(route_cursors, "update_rows", lambda *args, **rest: 0)
+
+
+def unique_request(cluster: Cluster) -> AbstractContextManager[object]:
+    """G2: no unique key stands against a request that comes twice."""
+    return cluster.without_unique("run", "uq_run_requested_once", ("job_id", "request_key"))
+
+
+def unique_node(cluster: Cluster) -> AbstractContextManager[object]:
+    """One process is one node, though it says hello to two admins at once."""
+    return cluster.without_unique("node", "uq_node_key", ("executor_id", "node_key"))
+
+
+def session_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """§4: closing a socket looks for other sessions of the node without locking the node."""
+    return cluster.rewriting(_without_parting_write)
+
+
+def second_look_at_deaths(cluster: Cluster) -> AbstractContextManager[object]:
+    """G3: runs are lost because their node was dead when the sweeper looked for dead nodes."""
+    return patch.object(losing, "ended_nodes", lambda conn, node_ids: set(node_ids))
+
+
+def _unlocked(table: str) -> Callable[[str], str]:
+    def rewrite(statement: str) -> str:
+        plain = statement.replace('"', "").replace("`", "")
+        if f"FROM {table} " in " ".join(plain.split()) and " FOR UPDATE" in statement:
+            return statement.partition(" FOR UPDATE")[0].rstrip()
+        return statement
+
+    return rewrite
+
+
+def _without_parting_write(statement: str) -> str:
+    # Parameters stay where they are: the condition is made one that no row meets.
+    plain = statement.replace('"', "").replace("`", "")
+    if "SET lease_expires_at=(node.lease_expires_at - " in plain:
+        return f"{statement} AND 1 = 0"
+    return statement

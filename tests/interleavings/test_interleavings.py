@@ -1,0 +1,26 @@
+"""Engine transactions of several admins, statement by statement in seeded orders."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interleavings import blocking, claiming, membership, planning, recording, requests
+from tests.interleavings.clusters import Cluster
+from tests.interleavings.explore import Scenario, explore, seeds
+
+SEEDS = 12
+SCENARIOS = (
+    *planning.SCENARIOS,
+    *claiming.SCENARIOS,
+    *recording.SCENARIOS,
+    *membership.SCENARIOS,
+    *requests.SCENARIOS,
+    *blocking.SCENARIOS,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_promises_hold(cluster: Cluster, scenario: Scenario) -> None:
+    explored = explore(cluster, scenario, seeds(SEEDS))
+    print(f"{cluster.kind} {scenario.__name__}: {explored.figures}")
+    explored.assert_kept()
