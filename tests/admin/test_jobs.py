@@ -399,3 +399,13 @@ async def test_a_preview_tells_words_and_instants(world: World) -> None:
     with pytest.raises(InvalidInput) as caught:
         await world.jobs.preview({"kind": "cron", "expression": "every day"})
     assert [p.field for p in caught.value.problems] == ["expression"]
+
+
+async def test_asking_for_runs_does_not_turn_the_round_robin(world: World) -> None:
+    """The row of the job is written to lock it, and whose turn it is stays as it was."""
+    executor_id = await world.executor()
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
+    for _ in range(3):
+        await world.jobs.run_now(ADMIN, job_id)
+    (row,) = world.rows(sa.select(tables.job.c.route_cursor).where(tables.job.c.id == job_id))
+    assert {row.route_cursor % nodes for nodes in range(1, 17)} == {0}

@@ -18,7 +18,6 @@ from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.store.audit import write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.jobs import write_lock
 from tickwheel_admin.store.lanes import count_live
 from tickwheel_admin.store.nodes import ended_nodes
 from tickwheel_admin.store.runs import blocking_key_of, insert_fires, insert_requested_run
@@ -127,7 +126,6 @@ def _check_place(conn: sa.Connection, job: Job) -> None:
     policy = job.config.blocking
     if policy.strategy not in (Blocking.DISCARD_LATER, Blocking.COVER_EARLY):
         return  # parallel, or serial: then each shard stands in line by itself
-    write_lock(conn, job.id)
     if count_live(conn, [job.id]).get(job.id, 0) >= policy.concurrency:
         raise Conflict(
             "run.job_busy", "Another run of this job has not ended yet; retry when it has."

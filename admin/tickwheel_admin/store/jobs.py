@@ -13,6 +13,8 @@ from tickwheel_admin.domain.job_input import config_from_json, config_to_json
 from tickwheel_admin.domain.run import LIVE, RunState
 from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run
 
+# Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
+ROUND = 720_720
 _JOB_COLUMNS = (
     job.c.id,
     job.c.executor_id,
@@ -56,8 +58,12 @@ def get_job(conn: sa.Connection, job_id: int) -> Job | None:
 def lock_job(conn: sa.Connection, job_id: int) -> Job | None:
     """The job, unless it is deleted; no other edit goes on until this transaction ends."""
     # The row alone first: MariaDB cannot lock one table of a join, and the revision read before
-    # the wait for the lock would be an old one.
-    conn.execute(sa.select(job.c.id).where(job.c.id == job_id).with_for_update()).one_or_none()
+    # the wait for the lock would be an old one. The lock is a write, so that it holds on clusters
+    # whose row locks are local.
+    turned = (
+        sa.update(job).where(job.c.id == job_id).values(route_cursor=job.c.route_cursor + ROUND)
+    )
+    conn.execute(turned)
     return get_job(conn, job_id)
 
 
@@ -186,12 +192,6 @@ def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by
 def set_paused(conn: sa.Connection, job_id: int, *, paused: bool, now: int) -> None:
     """Note that the job is paused, or no longer."""
     conn.execute(sa.update(job).where(job.c.id == job_id).values(paused=paused, updated_at=now))
-
-
-def write_lock(conn: sa.Connection, job_id: int) -> None:
-    """Make the lock of a job a write to its row, so that it holds on clusters with local locks."""
-    turned = sa.update(job).where(job.c.id == job_id).values(route_cursor=job.c.route_cursor + 1)
-    conn.execute(turned)
 
 
 def touch_job(conn: sa.Connection, job_id: int, *, now: int) -> None:
