@@ -31,6 +31,7 @@ def run_row(run_id: int, **changes: object) -> dict[str, object]:
         "origin": "schedule",
         "scheduled_at": 1_800_000_000_000 + run_id,
         "shard_index": 0,
+        "shard_total": 1,
         "priority": 5,
         "created_at": 1,
         "state": "queued",
@@ -137,17 +138,21 @@ def test_booleans(database: Database) -> None:
         "name": "n",
         "state": "live",
         "draining": True,
+        "cordoned": False,
+        "drain_wanted": True,
         "slots": 1,
         "in_use": 0,
         "handlers": "[]",
+        "unstoppable": "[]",
         "labels": "{}",
         "sdk": "",
         "address": "",
         "connected_at": 1,
         "lease_expires_at": 1,
+        "full_lease_at": 1,
     }
     database.run_sync(insert_rows, tables.node, [node], columns=list(node))
 
     stored = database.read_sync(lambda conn: conn.execute(sa.select(tables.node)).one())
 
-    assert stored.draining is True
+    assert (stored.draining, stored.cordoned, stored.drain_wanted) == (True, False, True)

@@ -50,7 +50,14 @@ def _lint(report: Report, deadline: float) -> None:
             report.problems.append(f"{' '.join(command)} found something")
 
 
-def _pytest(*paths: str) -> Callable[[Report, float], None]:
+def _pytest(*paths: str, processes: int = 1) -> Callable[[Report, float], None]:
+    """Run the tests of these paths.
+
+    Args:
+        processes: how many share them, file by file; each starts servers of its own.
+    """
+    parallel = [] if processes == 1 else [f"--numprocesses={processes}", "--dist=loadfile"]
+
     def run(report: Report, deadline: float) -> None:
         found = [str(path.relative_to(ROOT)) for name in paths for path in sorted(ROOT.glob(name))]
         with tempfile.TemporaryDirectory(prefix="tickwheel-report-") as directory:
@@ -64,6 +71,7 @@ def _pytest(*paths: str) -> Callable[[Report, float], None]:
                     # A hanging test shows where, long before its tier is stopped.
                     "--override-ini=faulthandler_timeout=120",
                     f"--junitxml={junit_file}",
+                    *parallel,
                     *found,
                 ],
                 report,
@@ -86,10 +94,17 @@ TIERS = (
     Tier(
         name="unit",
         budget_seconds=210,
-        run=_pytest("tests/admin", "tests/shared", "tests/executor_sdk", "tests/test_*.py"),
+        run=_pytest(
+            "tests/admin", "tests/shared", "tests/executor_sdk", "tests/test_*.py", processes=2
+        ),
         needs=system_packages.DATABASES,
     ),
-    Tier(name="simulation", budget_seconds=120, run=_pytest("tests/simulation")),
+    Tier(
+        name="simulation",
+        budget_seconds=150,
+        run=_pytest("tests/simulation", "tests/interleavings"),
+        needs=(*system_packages.DATABASES, *system_packages.GALERA),
+    ),
     Tier(
         name="e2e",
         budget_seconds=330,
@@ -98,7 +113,7 @@ TIERS = (
     ),
     Tier(
         name="browser",
-        budget_seconds=180,
+        budget_seconds=150,
         run=_pytest("tests/browser"),
         needs=system_packages.BROWSER,
     ),
