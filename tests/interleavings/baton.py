@@ -173,7 +173,7 @@ class Play:
         self._random = random
         self._watch = watch
         self._faults = faults
-        self._order = an_order(random)
+        self.order = an_order(random)
         self._arrivals = threading.Condition()
         self._in_lock: set[Actor] = set()
 
@@ -182,6 +182,11 @@ class Play:
         actor = Actor(self, name, work)
         self.actors.append(actor)
         return actor
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether an actor ended with an error, so that what it was to do may not be done."""
+        return any(actor.error is not None for actor in self.actors)
 
     def perform(self) -> None:
         """Play to the end."""
@@ -216,7 +221,7 @@ class Play:
                 continue
             if self.figures.turns >= MAX_TURNS:
                 raise PlayFailed(f"no end after {MAX_TURNS} turns")
-            last = ready[self._order.choose([self.actors.index(actor) for actor in ready])]
+            last = ready[self.order.choose([self.actors.index(actor) for actor in ready])]
             self._hand_to(last)
 
     def _hand_to(self, actor: Actor) -> None:

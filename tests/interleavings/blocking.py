@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import sqlalchemy as sa
 
+from tests.admin.engine_kit import FakeSession
 from tests.interleavings.admins import Admin
-from tests.interleavings.props import is_live
+from tests.interleavings.membership import arrival
+from tests.interleavings.props import EXECUTOR, is_live
 from tests.interleavings.stage import PERSON, Stage, result_of
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.job_input import job_to_raw
@@ -19,7 +22,7 @@ from tickwheel_admin.domain.routing import Routing
 from tickwheel_admin.domain.run import FINAL, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
-from tickwheel_shared.protocol import Outcome
+from tickwheel_shared.protocol import Held, Outcome, RunKey
 
 DELAY_MS = 60_000
 
@@ -271,6 +274,94 @@ def a_fixed_delay_goes_on(stage: Stage) -> Iterator[None]:
         stage.expect(row.next_fire_at is not None, "the trigger never fires again")
 
 
+def a_cut_off_run_comes_back(stage: Stage) -> Iterator[None]:
+    """A node is back with the run that kept its place, while sweepers hold it for the node."""
+    greeting, claiming, *sweepers = [stage.admin() for _ in range(4)]
+    at = stage.began_at - 10
+    dead = stage.node(
+        node_key="k" * 32, state="dead", lease_expires_at=at, full_lease_at=at, ended_at=at
+    )
+    stage.node(heard_by=[claiming])
+    policy = BlockingPolicy(strategy=Blocking.SERIAL, when_cut_off=WhenCutOff.CONTINUE)
+    job = stage.job(blocking=policy)
+    live = stage.running(job, dead)
+    waiting = stage.queued(job)
+
+    async def return_and_tell() -> None:
+        await greeting.engine.membership.admit(arrival("k" * 32))
+        session = FakeSession(dead, EXECUTOR)
+        greeting.links.sessions[dead] = session
+        key = RunKey(run=live.id, attempt=live.attempt, token=live.claim_token or "")
+        await greeting.records((session, Held(runs=[key])))
+
+    stage.acts(greeting, "admits, hears what it holds", return_and_tell)
+    for admin in sweepers:
+        stage.acts(admin, "sweeps", admin.sweeps)
+    stage.acts(claiming, "claims", claiming.claims)
+    yield
+    after = stage.run(live.id)
+    stage.expect(is_live(after), f"a run that goes on is {after.state.value}")
+    if not stage.play.gave_up:
+        stage.expect(after.reason is None, f"its node is back, and it is still {after.reason}")
+    stage.expect(not is_live(stage.run(waiting.id)), "the next one runs beside it")
+
+
+def an_operator_releases(stage: Stage) -> Iterator[None]:
+    """Two operators release a run while its node confirms the end, and the next one is claimed."""
+    recorder, claiming, *operators = [stage.admin() for _ in range(4)]
+    node_id = stage.node(heard_by=stage.admins)
+    job = stage.job(blocking=BlockingPolicy(strategy=Blocking.SERIAL))
+    asked_at = stage.began_at - 60_000
+    live = stage.running(
+        job, node_id, cancel_requested_at=asked_at, cancel_reason="operator", deadline_at=asked_at
+    )
+    waiting = stage.queued(job)
+    _ends(stage, recorder, [live], Outcome.CANCELLED)
+    stage.acts(claiming, "claims", claiming.claims)
+    for admin in operators:
+        stage.may_raise(
+            stage.acts(admin, "releases", admin.runs.release, PERSON, live.id), Conflict
+        )
+    yield
+    stage.finish(recorder)
+    after = stage.run(live.id)
+    stage.expect(after.state is RunState.CANCELLED, f"the run ended as {after.state.value}")
+    stage.expect(
+        stage.run(waiting.id).state is RunState.SUCCEEDED,
+        f"the next one is {stage.run(waiting.id).state.value}",
+    )
+
+
+def shards_are_tried_again(stage: Stage) -> Iterator[None]:
+    """The failed shards of a fire are retried by two people while its job's next run is claimed."""
+    admins = [stage.admin() for _ in range(3)]
+    stage.node(heard_by=admins)
+    job = stage.job(
+        routing=Routing.SHARDS, shards=2, blocking=BlockingPolicy(strategy=Blocking.DISCARD_LATER)
+    )
+    fire = stage.queued(job)
+    claiming, *operators = admins
+    stage.afterwards(claiming.claims, claiming.claims)
+    shards = stage.runs(tables.run.c.fire_id == fire.id)
+    said = [(claiming.links.sessions[1], result_of(run, Outcome.FAILED)) for run in shards]
+    stage.afterwards(partial(claiming.records, *said))
+    stage.queued(job)
+    stage.acts(claiming, "claims", claiming.claims)
+    for admin in operators:
+        retries = stage.acts(
+            admin,
+            "retries failed shards",
+            admin.runs.retry,
+            PERSON,
+            fire.id,
+            request_key=admin.name,
+            failed_shards_only=True,
+        )
+        stage.may_raise(retries, Conflict)
+    yield
+    stage.finish(claiming)
+
+
 SCENARIOS = (
     serial_runs_take_turns,
     lines_at_two_servers,
@@ -282,4 +373,7 @@ SCENARIOS = (
     a_fire_is_cut_once,
     children_come_once,
     a_fixed_delay_goes_on,
+    a_cut_off_run_comes_back,
+    an_operator_releases,
+    shards_are_tried_again,
 )

@@ -18,8 +18,7 @@ from tests.interleavings.clusters import (
     cluster_kinds,
 )
 from tests.support.availability import unavailable
-from tests.support.servers import MariaDB, PostgreSQL
-from tests.support.servers.galera import Galera
+from tests.support.servers import Galera, MariaDB, PostgreSQL
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,7 +39,7 @@ def galera_starting() -> Iterator[Future[Galera]]:
     if "galera" not in cluster_kinds() or not Galera.is_installed():
         yield started
         return
-    thread = threading.Thread(target=run, name="galera")
+    thread = threading.Thread(target=run, name="galera", daemon=True)
     thread.start()
     yield started
     over.set()

@@ -44,7 +44,8 @@ def renewals_meet_expiry(stage: Stage) -> Iterator[None]:
         stage.expect(node.lease_expires_at > stage.now, "a live node's lease is over")
 
 
-def _arrival(node_key: str) -> Arrival:
+def arrival(node_key: str) -> Arrival:
+    """What the process of this name says in its hello."""
     return Arrival(
         executor_id=EXECUTOR,
         node_key=node_key,
@@ -70,7 +71,7 @@ def hellos_meet_expiry(stage: Stage) -> Iterator[None]:
             full_lease_at=stage.began_at - 10,
         )
     hellos = [
-        stage.acts(admin, "admits", admin.engine.membership.admit, _arrival("k" * 32))
+        stage.acts(admin, "admits", admin.engine.membership.admit, arrival("k" * 32))
         for admin in greeted
     ]
     stage.acts(sweeper, "sweeps", sweeper.sweeps)
@@ -137,7 +138,7 @@ def a_return_meets_its_loss(stage: Stage) -> Iterator[None]:
     fresh = stage.queued(job)
 
     async def return_and_claim() -> None:
-        await greeting.engine.membership.admit(_arrival("k" * 32))
+        await greeting.engine.membership.admit(arrival("k" * 32))
         greeting.links.sessions[node_id] = FakeSession(node_id, EXECUTOR)
         await greeting.claims()
 
@@ -153,10 +154,30 @@ def a_return_meets_its_loss(stage: Stage) -> Iterator[None]:
     stage.expect(stage.run(before.id).tries == 1, "the run before was not settled")
 
 
+def an_admin_is_evicted(stage: Stage) -> Iterator[None]:
+    """An admin that was frozen wakes and renews while two others take it off the books."""
+    frozen, *sweepers = [stage.admin() for _ in range(3)]
+    node_id = stage.node(heard_by=[frozen])
+    stage.change(tables.admin, frozen.admin_id, lease_expires_at=stage.began_at - 10)
+    stage.acts(frozen, "renews", frozen.renews)
+    for admin in sweepers:
+        stage.acts(admin, "sweeps", admin.sweeps)
+    yield
+    known = {row.id for row in stage.rows(sa.select(tables.admin))}
+    heard = {row.admin_id for row in stage.rows(sa.select(tables.node_session))}
+    stage.expect(heard <= known, f"sessions at admins {heard}, of which {known} are there")
+    if frozen.admin_id not in heard:
+        stage.expect(
+            node_id in frozen.links.disconnected or stage.play.gave_up,
+            "its session is gone, and it keeps the node's socket",
+        )
+
+
 SCENARIOS = (
     renewals_meet_expiry,
     hellos_meet_expiry,
     sockets_close_at_once,
     a_close_meets_renewals,
     a_return_meets_its_loss,
+    an_admin_is_evicted,
 )

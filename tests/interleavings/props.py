@@ -182,9 +182,10 @@ class Props:
     ) -> Run:
         """A run that a node has accepted."""
         at = self.began_at - started_ms_ago
-        queued = replace(self._unstored(job), **changes)
+        queued = self._unstored(job)
         claimed = run_moves.claimed(queued, node_id=node_id, token=f"old-{queued.id}", now=at)
         live = run_moves.accepted(claimed.after, timeout_ms=job.config.timeout_ms, now=at).after
+        live = replace(live, **changes)
         if live.blocking_key is not None:
             live = replace(live, blocking_key=job.id * 2 + 1)
         insert_fires(self._conn, [live])

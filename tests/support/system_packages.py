@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tests.support.browsers import find_chromium
 from tests.support.servers import MariaDB, PostgreSQL
+from tests.support.servers.base import find_program
+from tests.support.servers.galera import find_provider
 
 OPT_OUT = "TICKWHEEL_TEST_INSTALL"
 
@@ -49,6 +51,15 @@ DATABASES = (
         is_there=PostgreSQL.is_installed,
         without_it="tests on PostgreSQL are skipped",
     ),
+)
+# Debian's MariaDB brings them along; on other systems they are packages of their own.
+GALERA = tuple(
+    SystemPackage(name=name, is_there=is_there, without_it="tests on Galera are skipped")
+    for name, is_there in (
+        ("galera-4", lambda: find_provider() is not None),
+        ("rsync", lambda: find_program("rsync") is not None),
+        ("lsof", lambda: find_program("lsof") is not None),
+    )
 )
 BROWSER = (
     SystemPackage(
@@ -127,5 +138,5 @@ def _apt_get(command: str, *names: str) -> bool:
 
 
 if __name__ == "__main__":
-    for consequence in install_missing((*DATABASES, *BROWSER)):
+    for consequence in install_missing((*DATABASES, *GALERA, *BROWSER)):
         print(consequence)

@@ -6,7 +6,8 @@ A server keeps its data and its port over `crash()` and `stop()`, so that tests 
 from __future__ import annotations
 
 from tests.support.servers.base import DatabaseServer
+from tests.support.servers.galera import Galera
 from tests.support.servers.mariadb import MariaDB
 from tests.support.servers.postgresql import PostgreSQL
 
-__all__ = ["DatabaseServer", "MariaDB", "PostgreSQL"]
+__all__ = ["DatabaseServer", "Galera", "MariaDB", "PostgreSQL"]
