@@ -52,6 +52,7 @@ class _Standing:
     run: Any
     state: str
     due_at: int
+    added_at: float  # virtual seconds
     attempt: int = 0
 
     @property
@@ -72,7 +73,9 @@ def _check_ledger(ledger: Ledger, history: History) -> None:
             continue
         if row.what == "run+":
             if row.state not in FINAL:
-                standing[run.id] = _Standing(run=run, state=row.state, due_at=row.due_at)
+                standing[run.id] = _Standing(
+                    run=run, state=row.state, due_at=row.due_at, added_at=row.vt
+                )
                 of_job[run.job_id].add(run.id)
             continue
         before, others = standing[run.id], []
@@ -91,7 +94,7 @@ def _check_ledger(ledger: Ledger, history: History) -> None:
 
 
 def _ready(each: _Standing, now: int) -> bool:
-    return each.state == "queued" and (each.due_at in (PARKED,) or each.due_at <= now)
+    return each.state == "queued" and (each.due_at == PARKED or each.due_at <= now)
 
 
 def _check_claim(
@@ -110,7 +113,11 @@ def _check_claim(
     earlier = [
         other
         for other in others
-        if not other.attempt and _ready(other, row.at) and other.order < run.order
+        # Shards that the very same transaction made were not there when it decided.
+        if not other.attempt
+        and other.added_at < row.vt
+        and _ready(other, row.at)
+        and other.order < run.order
     ]
     if len(earlier) >= rules["concurrency"] - len(live):
         names = " ".join(f"run {other.run.id}" for other in earlier)
