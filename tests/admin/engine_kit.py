@@ -162,6 +162,7 @@ class Admin:
     def trust_own_view(self) -> None:
         """As after 15 s of unbroken renewals."""
         self.engine.leases.may_expire = lambda: True  # type: ignore[method-assign]
+        self.engine.leases.expected_database_ms = lambda: None  # type: ignore[method-assign]
 
     async def dispatch_all(self, session: FakeSession) -> list[RunRequest]:
         """Claim until nothing is left that can be decided now."""

@@ -126,7 +126,7 @@ async def test_a_delay_counts_from_the_end_of_the_run(shared_database: Database)
 
     # The same again, and an edit or a pause meanwhile: both stand against arming.
     trigger = await trigger_of(database, job_id)
-    assert await database.run(arm_fixed_delays, [trigger.id], now=5) == 0
+    assert await database.run(arm_fixed_delays, {(trigger.id, 1_000)}, now=5) == 0
     assert await next_fire(database, job_id) == armed
 
 
@@ -347,7 +347,7 @@ async def test_a_pause_between_reading_and_arming_wins(
                 cursor.execute("UPDATE trigger SET paused = 1, version = version + 1")
 
         sa.event.listen(conn, "before_cursor_execute", pause)
-        return arm_fixed_delays(conn, [trigger.id], now=NOW)
+        return arm_fixed_delays(conn, {(trigger.id, trigger.last_fire_at)}, now=NOW)
 
     assert await database.run(paused_meanwhile) == 0
     assert await next_fire(database, job_id) is None

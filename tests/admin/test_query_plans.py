@@ -174,7 +174,7 @@ QUERIES = [
     ),
     Query(
         "last runs of triggers",
-        lambda c, now: triggers.last_run_states(c, [1, 2]),
+        lambda c, now: triggers.states_of_fires(c, {1: now, 2: now}),
         ("uq_run_fires_once",),
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
@@ -279,7 +279,7 @@ QUERIES = [
     ),
     Query(
         "last run of a trigger, locked",
-        lambda c, now: job_triggers.lock_last_run_of_trigger(c, 7),
+        lambda c, now: job_triggers.lock_run_of_fire(c, 7, now),
         ("uq_run_fires_once",),
     ),
     Query(

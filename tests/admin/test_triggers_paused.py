@@ -144,7 +144,8 @@ async def delayed(world: World, executor_id: int, **last_run: Any) -> int:
     (trigger,) = world.triggers_of_job(job_id)
     if last_run:
         world.run(executor_id=executor_id, job_id=job_id, trigger_id=trigger.id, **last_run)
-        world.change(sa.update(tables.trigger).values(next_fire_at=None))
+        fired_at = last_run["scheduled_at"]
+        world.change(sa.update(tables.trigger).values(next_fire_at=None, last_fire_at=fired_at))
     return job_id
 
 

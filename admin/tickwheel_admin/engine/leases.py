@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 STEADY_SECONDS = 15.0  # of unbroken renewals before this admin may declare anything dead
 MAX_GAP_SECONDS = 6.0  # between two renewals; more means a freeze or an outage
+RENEWALS_PER_LEASE = 8
 MAX_STEP_SECONDS = 2.0  # of database time against our own; more means a clock was set
 
 
@@ -55,6 +57,7 @@ class Leases(Loop):
         self._status = status
         self.clock_offset_ms: int | None = None  # the database's clock less our own
         self._steady_since: float | None = None
+        self._offsets: deque[float] = deque(maxlen=RENEWALS_PER_LEASE)  # of the database's clock
         self._renewed_at = 0.0
         self._database_at = 0
 
@@ -95,18 +98,41 @@ class Leases(Loop):
             and now - self._steady_since >= STEADY_SECONDS
         )
 
+    def expected_database_ms(self) -> int | None:
+        """What the database's clock should say now; None: this admin does not know.
+
+        A clock that is set is noticed only by the next renewal. Whoever ends anything compares
+        before, in its own transaction (`clock_is_steady`).
+        """
+        if self._steady_since is None:
+            return None
+        passed = asyncio.get_running_loop().time() - self._renewed_at
+        return self._database_at + int(passed * 1000)
+
     def _note_renewal(self, asked_at: float, database_at: int) -> None:
         gap = asked_at - self._renewed_at
-        step = (database_at - self._database_at) / 1000 - gap
-        if self._steady_since is not None and (
-            gap > MAX_GAP_SECONDS or abs(step) > MAX_STEP_SECONDS
-        ):
+        # Against the whole lease: two small steps must not add up to what a node relies on.
+        offset = database_at / 1000 - asked_at
+        step = max((abs(offset - earlier) for earlier in self._offsets), default=0.0)
+        if self._steady_since is not None and (gap > MAX_GAP_SECONDS or step > MAX_STEP_SECONDS):
             log.warning("leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3))
             self._steady_since = None
         if self._steady_since is None:
             self._steady_since = asked_at
+            self._offsets.clear()
+        self._offsets.append(offset)
         self._renewed_at, self._database_at = asked_at, database_at
         self.clock_offset_ms = database_at - self._wall_clock()
+
+
+def clock_is_steady(conn: sa.Connection, expected_ms: int | None) -> bool:
+    """Whether the database's clock says what an admin expects, so that deadlines can be trusted.
+
+    Args:
+        expected_ms: as `Leases.expected_database_ms` said before the transaction; None: unknown,
+            and nothing is compared.
+    """
+    return expected_ms is None or abs(now_ms(conn) - expected_ms) <= MAX_STEP_SECONDS * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,13 @@ def lose_runs(
     nodes: Collection[Node],
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
+    *,
+    may_end_holds: bool = True,
 ) -> Lost:
     """Move runs of ended nodes on, as far as their time has come.
+
+    Args:
+        may_end_holds: whether the database's clock can be trusted to say that it has.
 
     Raises:
         MoreIds: as `move_with_follow_ups`.
@@ -54,7 +59,8 @@ def lose_runs(
     for run in locked.values():
         if run.state in LIVE and run.node_id in ended:
             config = known[run.job_id, run.job_revision]
-            moves += _move_of(run, by_id[run.node_id], config, now=now)
+            hold_ends_at = now if may_end_holds else 0
+            moves += _move_of(run, by_id[run.node_id], config, now=now, by=hold_ends_at)
     followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
     held = sum(move.after.state in LIVE for move in moves)
     return Lost(
@@ -65,9 +71,9 @@ def lose_runs(
     )
 
 
-def _move_of(run: Run, node: Node, config: JobConfig, *, now: int) -> list[Move]:
+def _move_of(run: Run, node: Node, config: JobConfig, *, now: int, by: int) -> list[Move]:
     until = held_until(config, node)
-    if until is None or until <= now:
+    if until is None or until <= by:
         return [run_moves.lost(run, config.retry, now=now)]
     if run.reason == CUT_OFF and run.deadline_at == until:
         return []

@@ -10,7 +10,7 @@ from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import Followed, arm_fixed_delays, unpark
 from tickwheel_admin.store.lanes import Lane, idle_lines
-from tickwheel_admin.store.triggers import last_run_states, unarmed_fixed_delays
+from tickwheel_admin.store.triggers import states_of_fires, unarmed_fixed_delays
 
 TRIGGERS_PER_LOOK = 1_000
 
@@ -36,7 +36,11 @@ def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
     lanes = {Lane(job_id=job_id): 1 for job_id in idle_lines(conn)}
     queued = unpark(conn, lanes, now=now) if lanes else 0
     found, looked_to = unarmed_fixed_delays(conn, after=after, limit=TRIGGERS_PER_LOOK)
-    states = last_run_states(conn, found)
-    stalled = [each for each in found if states.get(each) is None or states[each] in FINAL]
+    states = states_of_fires(conn, found)
+    stalled = {
+        (trigger_id, fired_at)
+        for trigger_id, fired_at in found.items()
+        if trigger_id not in states or states[trigger_id] in FINAL
+    }
     armed = arm_fixed_delays(conn, stalled, now=now) if stalled else 0
     return Mended(looked_to=looked_to, followed=Followed(queued=queued, armed=armed))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.engine.leases import Leases
+from tickwheel_admin.domain.node import Node
+from tickwheel_admin.engine.leases import Leases, clock_is_steady
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.losing import lose_runs
+from tickwheel_admin.engine.losing import Lost, lose_runs
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.engine.stalls import mend_stalls
 from tickwheel_admin.engine.sweeping import (
@@ -87,6 +88,7 @@ class Sweeper(Loop):
         live, is_late = await self._store.read(_past_deadline)
         connected = frozenset(self._links.connected())
         may_expire = self._leases.may_expire()
+        expected = self._leases.expected_database_ms()
         moved = 0
         if is_late:
             swept = await self._with_ids(
@@ -108,7 +110,7 @@ class Sweeper(Loop):
         if runs:
             swept = await self._with_ids(
                 lambda ids: self._store.run(
-                    sweep_live, runs, self._configs, connected, may_expire, ids
+                    _sweep_live, runs, self._configs, connected, may_expire, expected, ids
                 )
             )
             moved += self._tell(swept)
@@ -124,18 +126,21 @@ class Sweeper(Loop):
         return swept.moved
 
     async def _expire(self) -> None:
-        for node_id in await self._store.run(expire_nodes):
+        expected = self._leases.expected_database_ms()
+        for node_id in await self._store.run(_ended, expire_nodes, expected):
             log.warning("node.expired", node_id=node_id)
             self._events.publish(NODES)
-        for admin_id in await self._store.run(remove_dead_admins):
+        for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
             log.warning("admin.expired", admin_id=admin_id)
 
     async def _lose_runs(self) -> bool:
         nodes = await self._store.read(ended_nodes_with_runs)
         if not nodes:
             return False
+        may_expire = self._leases.may_expire()
+        expected = self._leases.expected_database_ms()
         result = await self._with_ids(
-            lambda ids: self._store.run(lose_runs, nodes, self._configs, ids)
+            lambda ids: self._store.run(_lose, nodes, self._configs, may_expire, expected, ids)
         )
         if result.held:
             log.warning("run.held", runs=result.held)
@@ -171,6 +176,38 @@ class Sweeper(Loop):
         self._events.publish(QUEUED)
         if followed.armed:
             self._events.publish(TRIGGERS)
+
+
+def _ended(
+    conn: sa.Connection, end: Callable[[sa.Connection], list[int]], expected: int | None
+) -> list[int]:
+    """Whose lease is over, unless the database's clock has just been set."""
+    return end(conn) if clock_is_steady(conn, expected) else []
+
+
+def _sweep_live(
+    conn: sa.Connection,
+    runs: Sequence[int],
+    configs: JobConfigs,
+    connected: Collection[int],
+    may_expire: bool,
+    expected: int | None,
+    run_ids: Sequence[int],
+) -> Swept:
+    may_expire = may_expire and clock_is_steady(conn, expected)
+    return sweep_live(conn, runs, configs, connected, may_expire, run_ids)
+
+
+def _lose(
+    conn: sa.Connection,
+    nodes: Sequence[Node],
+    configs: JobConfigs,
+    may_expire: bool,
+    expected: int | None,
+    run_ids: Sequence[int],
+) -> Lost:
+    may_end_holds = may_expire and clock_is_steady(conn, expected)
+    return lose_runs(conn, nodes, configs, run_ids, may_end_holds=may_end_holds)
 
 
 def _past_deadline(conn: sa.Connection) -> tuple[list[PastDeadline], bool]:

@@ -75,7 +75,7 @@ def settle(
             needed += runs_needed(overdue)
             if needed <= len(run_ids):
                 _write(conn, job, stored, overdue, ids, now=now)
-        settled.append(_settled(conn, stored, schedule, now=now))
+        settled.append(_settled(conn, stored, schedule, overdue, now=now))
     if needed > len(run_ids):
         raise MoreIds(needed)
     return settled, now
@@ -161,10 +161,17 @@ def _write(
 
 
 def _settled(
-    conn: sa.Connection, stored: StoredTrigger, schedule: Schedule, *, now: int
+    conn: sa.Connection,
+    stored: StoredTrigger,
+    schedule: Schedule,
+    overdue: Plan | None,
+    *,
+    now: int,
 ) -> Settled:
     if stored.trigger.spec.kind is TriggerKind.FIXED_DELAY:
-        return _settled_delay(conn, stored, schedule, now=now)
+        written = () if overdue is None else (*overdue.caught_up, *overdue.fires)
+        fired_at = written[-1] if written else stored.trigger.last_fire_at
+        return _settled_delay(conn, stored, schedule, fired_at, now=now)
     last_at = job_triggers.last_fire_of_trigger(conn, stored.trigger.id)
     return Settled(
         stored=stored,
@@ -175,20 +182,32 @@ def _settled(
 
 
 def _settled_delay(
-    conn: sa.Connection, stored: StoredTrigger, schedule: Schedule, *, now: int
+    conn: sa.Connection,
+    stored: StoredTrigger,
+    schedule: Schedule,
+    fired_at: int | None,
+    *,
+    now: int,
 ) -> Settled:
     """A fixed delay goes on after the end of its last run, or waits for that end.
+
+    That is the run of its last fire, and not the latest of its runs: the database's clock may have
+    been set back since others were planned.
 
     The run is locked: should it end at this moment, either its end is seen here, or what follows
     from its end sees what is written here.
     """
-    last = job_triggers.lock_last_run_of_trigger(conn, stored.trigger.id)
+    trigger_id = stored.trigger.id
+    last = None if fired_at is None else job_triggers.lock_run_of_fire(conn, trigger_id, fired_at)
     every_ms = stored.trigger.spec.every_ms or 0
     waits = last is not None and last.state not in FINAL
-    if last is None:
-        next_at = schedule.next_after(now) or now
+    if last is not None:
+        next_at = max(now, min(last.ended_at or now, now) + every_ms)
+    elif fired_at is not None and fired_at > now:
+        next_at = fired_at  # it was planned ahead, and has just been taken back
     else:
-        next_at = max(now, (last.ended_at or now) + every_ms)
+        next_at = stored.trigger.next_fire_at or schedule.next_after(now) or now
+        next_at = max(now, next_at)
     return Settled(
         stored=stored,
         next_fire_at=None if waits else next_at,

@@ -8,7 +8,7 @@ that are moved are locked already, then their fires, then what follows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
@@ -194,28 +194,32 @@ def _arm_fixed_delays(
     now: int,
 ) -> int:
     """Set the next fire of fixed-delay triggers whose run has ended."""
-    trigger_ids = {
-        move.after.trigger_id
+    fires = {
+        (move.after.trigger_id, move.after.scheduled_at)
         for move in ended
         if move.after.trigger_id is not None
         and move.after.fire_id is None
         and known[_revision(move.after)].has_fixed_delay
     }
-    if not trigger_ids:
-        return 0
-    return arm_fixed_delays(conn, trigger_ids, now=now)
+    return arm_fixed_delays(conn, fires, now=now) if fires else 0
 
 
-def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: int) -> int:
+def arm_fixed_delays(
+    conn: sa.Connection, fires: Collection[tuple[int, int | None]], *, now: int
+) -> int:
     """Let fixed-delay triggers that wait for the end of a run fire again; returns how many.
 
-    One that an edit has armed meanwhile, or that is paused, is left alone.
+    One that an edit has armed meanwhile, or that is paused, is left alone, and so is one that
+    waits for another fire than the one that has ended.
+
+    Args:
+        fires: (trigger, instant of the fire that has ended).
     """
     rows = conn.execute(
-        sa.select(trigger.c.id, trigger.c.version, trigger.c.spec)
+        sa.select(trigger.c.id, trigger.c.version, trigger.c.spec, trigger.c.last_fire_at)
         .join(job, job.c.id == trigger.c.job_id)
         .where(
-            trigger.c.id.in_(sorted(trigger_ids)),
+            trigger.c.id.in_(sorted({trigger_id for trigger_id, _ in fires})),
             trigger.c.next_fire_at.is_(None),
             trigger.c.state == TriggerState.ACTIVE.value,
             trigger.c.paused.is_(False),
@@ -225,7 +229,8 @@ def arm_fixed_delays(conn: sa.Connection, trigger_ids: Iterable[int], *, now: in
     armed = [
         {"id": row.id, "version": row.version, "next_fire_at": now + (spec.every_ms or 0)}
         for row in rows
-        if (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
+        if (row.id, row.last_fire_at) in fires
+        and (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
     ]
     return update_rows(
         conn,

@@ -13,6 +13,7 @@ from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import Run, RunState
 from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import run, trigger
 from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
@@ -122,14 +123,17 @@ def last_fire_of_trigger(conn: sa.Connection, trigger_id: int) -> int | None:
     ).scalar_one_or_none()
 
 
-def lock_last_run_of_trigger(conn: sa.Connection, trigger_id: int) -> Run | None:
-    """The newest run of a trigger, locked; of one that is cut into shards, the whole fire."""
+def lock_run_of_fire(conn: sa.Connection, trigger_id: int, fired_at: int) -> Run | None:
+    """The run of a trigger's fire, locked; of one that is cut into shards, the whole fire."""
     row = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(run.c.trigger_id == trigger_id, run.c.fire_id.is_(None))
-        .order_by(run.c.scheduled_at.desc())
-        .limit(1)
-        .with_for_update()
+        reading(
+            sa.select(*SELECTED_RUN)
+            .where(run.c.trigger_id == trigger_id, run.c.scheduled_at == fired_at)
+            .order_by(run.c.shard_index)  # the whole fire before its shards
+            .limit(1),
+            run,
+            "uq_run_fires_once",
+        ).with_for_update()
     ).one_or_none()
     return None if row is None else run_from_selected(row)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,15 +123,18 @@ def due_triggers(
     return [(trigger_from_row(row), row.created_at, row.revision) for row in rows]
 
 
-def unarmed_fixed_delays(conn: sa.Connection, *, after: int, limit: int) -> tuple[list[int], int]:
-    """(fixed-delay triggers that wait for the end of a run, trigger id to go on from).
+def unarmed_fixed_delays(
+    conn: sa.Connection, *, after: int, limit: int
+) -> tuple[dict[int, int | None], int]:
+    """(fixed-delay triggers that wait for the end of a run and the instant of its fire, trigger id
+    to go on from).
 
     Those of paused jobs are among them: who arms them looks at their jobs.
     Looks at `limit` of the triggers without a next fire; 0 means that there are no more.
     """
     rows = conn.execute(
         reading(
-            sa.select(trigger.c.id, trigger.c.spec)
+            sa.select(trigger.c.id, trigger.c.spec, trigger.c.last_fire_at)
             .where(
                 trigger.c.next_fire_at.is_(None),
                 trigger.c.id > after,
@@ -144,19 +147,27 @@ def unarmed_fixed_delays(conn: sa.Connection, *, after: int, limit: int) -> tupl
             "ix_trigger_next",
         )
     ).all()
-    found = [row.id for row in rows if spec_from_json(row.spec).kind is TriggerKind.FIXED_DELAY]
+    found = {
+        row.id: row.last_fire_at
+        for row in rows
+        if spec_from_json(row.spec).kind is TriggerKind.FIXED_DELAY
+    }
     return found, rows[-1].id if len(rows) == limit else 0
 
 
-def last_run_states(conn: sa.Connection, trigger_ids: Iterable[int]) -> dict[int, RunState]:
-    """State of the newest run of each trigger that has one; one look-up each."""
+def states_of_fires(conn: sa.Connection, fires: Mapping[int, int | None]) -> dict[int, RunState]:
+    """By trigger, the state of the run of its fire at that instant; one look-up each."""
     found: dict[int, RunState] = {}
-    for trigger_id in trigger_ids:
+    for trigger_id, fired_at in fires.items():
         state = conn.execute(
-            sa.select(run.c.state)
-            .where(run.c.trigger_id == trigger_id, run.c.fire_id.is_(None))
-            .order_by(run.c.scheduled_at.desc())
-            .limit(1)
+            reading(
+                sa.select(run.c.state)
+                .where(run.c.trigger_id == trigger_id, run.c.scheduled_at == fired_at)
+                .order_by(run.c.shard_index)  # the whole fire before its shards
+                .limit(1),
+                run,
+                "uq_run_fires_once",
+            )
         ).scalar_one_or_none()
         if state is not None:
             found[trigger_id] = RunState(state)
