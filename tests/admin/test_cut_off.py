@@ -186,6 +186,9 @@ async def test_what_its_node_stops_is_lost_when_the_full_lease_is_over(
     await sweep(admin)
     assert await states(database, request.run, next_one) == ["running cut_off", "queued blocked"]
     clock.now = NOW + LEASE_MS
+    await sweep(admin)  # by an admin that does not trust its view of the clock
+    assert await states(database, request.run) == ["running cut_off"]
+    admin.trust_own_view()
     await sweep(admin)
     assert await states(database, request.run) == ["lost node_lost"]
     assert await in_use(database, node.node_id) == 0
@@ -196,6 +199,7 @@ async def test_what_its_node_stops_is_lost_when_the_full_lease_is_over(
 async def test_what_goes_on_keeps_its_place_for_the_time_its_job_says(
     database: Database, admin: Admin, clock: Clock, blocking: BlockingPolicy, unstoppable: str
 ) -> None:
+    admin.trust_own_view()
     node = await admin.add_node(1, name="a", unstoppable=unstoppable)
     request = await start(admin, node, await add_job(database, blocking=blocking))
     await vanish(admin, node, clock, after_ms=LEASE_MS)
@@ -372,6 +376,7 @@ async def test_that_it_was_cut_off_is_no_news_of_a_lost_run(
 ) -> None:
     node = await admin.add_node(1)
     request = await start(admin, node, await add_job(database, blocking=STOP, retry=LATER))
+    admin.trust_own_view()
     await vanish(admin, node, clock, after_ms=LEASE_MS)
     await sweep(admin)
     before = await get_run(database, request.run)
