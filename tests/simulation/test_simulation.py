@@ -6,7 +6,7 @@ from tests.simulation.search import first_failing, simulate_all, simulate_one
 from tests.simulation.world import Options
 
 SEEDS = 300
-LOAD = Options(load_seconds=12)  # some 0.6 s of one core a seed
+LOAD = Options(load_seconds=8)  # some 1.2 s of one core a seed
 MUTATION_LOAD = Options(load_seconds=24)
 MUTATION_SEEDS = range(1, 31)  # within these each of the mutations below is found
 # The quickest to notice; `python -m tests.simulation --mutations` tries them all.

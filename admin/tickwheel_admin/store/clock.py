@@ -35,6 +35,9 @@ def _postgresql(element: Any, compiler: SQLCompiler, **kwargs: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
+_NOW = sa.select(database_now())  # made once: every transaction asks for it
+
+
 def now_ms(conn: sa.Connection) -> int:
     """The database's time, UTC epoch milliseconds."""
-    return int(conn.execute(sa.select(database_now())).scalar_one())
+    return int(conn.execute(_NOW).scalar_one())
