@@ -12,7 +12,6 @@ MUTATION_SEEDS = range(1, 31)  # within these each of the mutations below is fou
 # The quickest to notice; `python -m tests.simulation --mutations` tries them all.
 TESTED_MUTATIONS = (
     "fires_are_not_unique",
-    "any_token_proves",
     "node_forgets_what_it_has_met",
     "spool_is_not_synced",
     "nobody_sweeps",
