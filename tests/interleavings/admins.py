@@ -47,6 +47,10 @@ class Admin(engine_kit.Admin):
     async def sweeps(self) -> None:
         await self.engine.sweeper.run_once()
 
+    async def settles_deaths(self) -> None:
+        """The part of a sweep that looks for dead nodes and loses their runs."""
+        await self.engine.sweeper._lose_runs()
+
     async def mends(self) -> None:
         """Sweep with the second look at what stalled, whenever that was last taken."""
         self.engine.sweeper._mended_at = -1e9

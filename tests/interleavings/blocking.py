@@ -22,6 +22,7 @@ from tickwheel_admin.domain.routing import Routing
 from tickwheel_admin.domain.run import FINAL, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.runs import insert_fires
 from tickwheel_shared.protocol import Held, Outcome, RunKey
 
 DELAY_MS = 60_000
@@ -64,27 +65,29 @@ def serial_runs_take_turns(stage: Stage) -> Iterator[None]:
 
 
 def lines_at_two_servers(stage: Stage) -> Iterator[None]:
-    """Two admins claim runs of one job of which each sees another one due, for two nodes.
+    """Two admins claim runs of one job of which each sees only one, for two nodes.
 
-    On Galera the second server's clock is ahead, and it may lag behind the first: what keeps both
-    runs from being live is the write to the job's row.
+    On Galera the second server's clock is ahead, and it may lag behind the first, where a run is
+    added. What keeps both from being live is then the write to the job's row, and nothing else.
     """
     first, second = stage.admin(), stage.admin()
     for _ in range(2):
         stage.node(heard_by=stage.admins)
-    job = stage.job(blocking=BlockingPolicy(strategy=Blocking.SERIAL), routing=Routing.RANDOM)
+    job = stage.job(blocking=BlockingPolicy(strategy=Blocking.SERIAL), routing=Routing.FAILOVER)
     due_at = stage.began_at
     if stage.cluster.kind == "galera":
         stage.cluster.set_clock(second.seat.server, ahead_ms=10_000)
-        stage.cluster.lag_share = 0.4
+        stage.cluster.lag_share = 0.5
         due_at += 5_000
-    stage.queued(job, due_at=due_at, scheduled_at=due_at)
+    # Not for the node that the other run will get: its row would be written by both.
+    stage.queued(job, due_at=due_at, scheduled_at=due_at, pinned_node_id=2)
+    added = stage.unstored(job)
 
-    async def ask_and_claim() -> None:
-        await first.jobs.run_now(PERSON, job.id)
+    async def add_and_claim() -> None:
+        await first.seat.store.run(insert_fires, [added])
         await first.claims()
 
-    stage.acts(first, "runs now, claims", ask_and_claim)
+    stage.acts(first, "adds a run, claims", add_and_claim)
     stage.acts(second, "claims", second.claims)
     yield
 

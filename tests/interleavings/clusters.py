@@ -152,48 +152,57 @@ class MariaDBCluster(Cluster):
         for connection in self._administrators:
             connection.close()
 
-    def _ask(self, server: int, question: str, *values: object) -> Sequence[tuple[Any, ...]]:
+    def _ask(self, server: int, question: str) -> Sequence[tuple[Any, ...]]:
         with self._administrators[server].cursor() as cursor:
-            cursor.execute(question, values or None)
+            cursor.execute(question)
             return cursor.fetchall()
 
     def _memory(self) -> list[str]:
         return [
             _MEMORY.format(serial="BIGINT AUTO_INCREMENT"),
-            # Its rows are replicated like any other, so whoever applies them, <wsrep…>, adds none.
             f"""CREATE TRIGGER remember AFTER UPDATE ON run FOR EACH ROW
-            IF ({_CHANGED}) AND LEFT(USER(), 1) <> '<' THEN {_REMEMBER}; END IF""",
+            IF {_CHANGED} THEN {_REMEMBER}; END IF""",
         ]
 
 
 class GaleraCluster(MariaDBCluster):
     """Two servers; what one commits, the other has a little later.
 
-    Sometimes one falls behind: what the other commits is certified against it, but not applied
-    there until the one that lags commits something itself. It is held by a trigger that waits for
-    a lock, which fires where the transactions of others are applied.
+    Sometimes one falls behind: what the other commits is certified, but not applied there until
+    the one that lags commits something itself, and waits for its turn. It is held by a trigger that
+    waits for a lock, on a table that has this trigger at that server only: such triggers fire where
+    the transactions of others are applied.
     """
 
     kind = "galera"
-    _own_tables = ("seen_move", "lag")
+    _own_tables = ("seen_move", "lag_0", "lag_1")
 
     def __init__(self, servers: Sequence[MariaDB], urls: Sequence[str]) -> None:
-        self._ports = [server.port for server in servers]
         self._behind: int | None = None  # the server that lags
-        for server in servers:
-            server.execute("SET GLOBAL slave_run_triggers_for_rbr = 'ENFORCE'")
         super().__init__(servers, urls)
+        for server in range(len(servers)):
+            for statement in (
+                "SET GLOBAL slave_run_triggers_for_rbr = 'YES'",
+                "SET SESSION wsrep_on = OFF",  # it must not be created elsewhere
+                f"""CREATE TRIGGER {DATABASE}.fall_behind AFTER INSERT ON {DATABASE}.lag_{server}
+                FOR EACH ROW BEGIN DO GET_LOCK('lag', 20); DO RELEASE_LOCK('lag'); END""",
+                "SET SESSION wsrep_on = ON",
+            ):
+                self._ask(server, statement)
 
     def committing(self, connection: Connection) -> str:
-        if self._behind == connection.server:
-            self._let_catch_up()  # it comes after all that it has not applied
-            return f"server {connection.server + 1} catches up"
         if self._behind is None and self._random.random() < self.lag_share:
             self._behind = 1 - connection.server
             self._ask(self._behind, "SELECT GET_LOCK('lag', 0)")
-            self._ask(connection.server, self._INSERT_LAG, self._ports[self._behind])
+            self._ask(connection.server, f"INSERT INTO {DATABASE}.lag_{self._behind} VALUES ()")
             return f"server {self._behind + 1} falls behind"
         return ""
+
+    def waiting(self, connections: Sequence[Connection]) -> set[Connection]:
+        found = super().waiting(connections)
+        if any(each.server == self._behind for each in set(connections) - found):
+            self._let_catch_up()  # its commit is certified, and comes after all that is not applied
+        return found
 
     def committed(self, connection: Connection) -> None:
         # Mostly the others go on when they have it. When not, certification fails and not a lock.
@@ -202,7 +211,7 @@ class GaleraCluster(MariaDBCluster):
 
     def await_applied(self) -> None:
         self._let_catch_up()
-        committed = [self._last_committed(server) for server in range(len(self._ports))]
+        committed = [self._last_committed(server) for server in range(len(self._administrators))]
         for server in range(len(committed)):
             while self._last_committed(server) < max(committed):
                 pass  # some tenths of a millisecond
@@ -216,15 +225,11 @@ class GaleraCluster(MariaDBCluster):
         ((_, number),) = self._ask(server, "SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'")
         return int(number)
 
-    _INSERT_LAG = f"INSERT INTO {DATABASE}.lag (port) VALUES (%s)"
-
     def _memory(self) -> list[str]:
         return [
             *super()._memory(),
-            "CREATE TABLE lag (id BIGINT AUTO_INCREMENT PRIMARY KEY, port INT)",
-            """CREATE TRIGGER fall_behind AFTER INSERT ON lag FOR EACH ROW
-            IF @@GLOBAL.port = NEW.port AND LEFT(USER(), 1) = '<'
-            THEN DO GET_LOCK('lag', 20); DO RELEASE_LOCK('lag'); END IF""",
+            "CREATE TABLE lag_0 (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+            "CREATE TABLE lag_1 (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
         ]
 
 

@@ -144,7 +144,7 @@ def a_return_meets_its_loss(stage: Stage) -> Iterator[None]:
 
     stage.acts(greeting, "admits, claims", return_and_claim)
     for admin in sweepers:
-        stage.acts(admin, "sweeps", admin.sweeps)
+        stage.acts(admin, "settles deaths", admin.settles_deaths)
     yield
     lost = stage.run(fresh.id)
     stage.expect(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 STAY_SHARES = (0.0, 0.5, 0.9)  # how likely an actor keeps the baton
 HELD_UP_SHARE = 0.7  # of actors that are held up once
-HELD_UP_WITHIN = 30  # so at one of their first so many steps
+HELD_UP_WITHIN = (10, 20, 40)  # so at one of their first so many steps; one is drawn a play
 
 
 class Order(Protocol):
@@ -54,6 +54,7 @@ class HoldingUp:
         self._rank: dict[int, float] = {}
         self._steps: dict[int, int] = {}
         self._held_up_at: dict[int, int] = {}
+        self._within = random.choice(HELD_UP_WITHIN)
 
     def choose(self, ready: Sequence[int]) -> int:
         for actor in ready:
@@ -61,7 +62,7 @@ class HoldingUp:
                 self._rank[actor] = self._random.random()
                 self._steps[actor] = 0
                 held_up = self._random.random() < HELD_UP_SHARE
-                self._held_up_at[actor] = self._random.randint(1, HELD_UP_WITHIN) * held_up
+                self._held_up_at[actor] = self._random.randint(2, self._within) * held_up
         while True:
             chosen = max(ready, key=self._rank.__getitem__)
             self._steps[chosen] += 1

@@ -173,7 +173,7 @@ class Props:
 
     def queued(self, job: StagedJob, **changes: Any) -> Run:
         """A run that is due."""
-        made = replace(self._unstored(job), **changes)
+        made = replace(self.unstored(job), **changes)
         insert_fires(self._conn, [made])
         return made
 
@@ -182,7 +182,7 @@ class Props:
     ) -> Run:
         """A run that a node has accepted."""
         at = self.began_at - started_ms_ago
-        queued = self._unstored(job)
+        queued = self.unstored(job)
         claimed = run_moves.claimed(queued, node_id=node_id, token=f"old-{queued.id}", now=at)
         live = run_moves.accepted(claimed.after, timeout_ms=job.config.timeout_ms, now=at).after
         live = replace(live, **changes)
@@ -196,9 +196,10 @@ class Props:
         )
         return live
 
-    def _unstored(self, job: StagedJob) -> Run:
+    def unstored(self, job: StagedJob) -> Run:
+        """A run that is due, and not in the ledger yet."""
         run_id, at = self.new_id("run"), self.began_at
-        return new_run(
+        made = new_run(
             job.config,
             id=run_id,
             executor_id=EXECUTOR,
@@ -208,6 +209,9 @@ class Props:
             scheduled_at=at - 1_000 + run_id,
             now=at,
         )
+        # With a key: in a unique key Galera takes (job, NULL) for one value, so that changes of
+        # two runs of a job would always run into each other, whatever else should keep them apart.
+        return replace(made, request_key=f"staged-{run_id}")
 
     def change(self, table: sa.Table, row_id: int, **values: Any) -> None:
         """Set columns of a row."""

@@ -11,6 +11,7 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR, HANDLER
 from tests.interleavings.stage import PERSON, Stage, result_of
 from tickwheel_admin.domain.errors import Conflict, NotFound
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.store import tables
 
 
@@ -49,6 +50,19 @@ def one_retry_twice(stage: Stage) -> Iterator[None]:
     told = {actor.result for actor in clicks if actor.error is None}
     stage.expect(len(made) <= 1, f"{len(made)} retries were made")
     stage.expect(told <= {each.id for each in made}, f"clicks were told {told}")
+
+
+def a_request_meets_a_deletion(stage: Stage) -> Iterator[None]:
+    """A run is asked for while its job is deleted: it is refused, or cancelled with the others."""
+    asking, deleting = stage.admin(), stage.admin()
+    job = stage.job()
+    asks = stage.acts(asking, "runs now", asking.jobs.run_now, PERSON, job.id)
+    stage.may_raise(asks, NotFound)
+    stage.acts(deleting, "deletes", deleting.jobs.delete, PERSON, job.id)
+    yield
+    if stage.is_deleted(job):
+        waiting = stage.runs(tables.run.c.state == RunState.QUEUED.value)
+        stage.expect(not waiting, f"runs {[run.id for run in waiting]} of the deleted job wait")
 
 
 async def _take(admin: Admin, counts: list[int]) -> list[int]:
@@ -97,4 +111,10 @@ def one_name_twice(stage: Stage) -> Iterator[None]:
         stage.expect(len(made) == len(jobs), f"{len(made)} were told that they made {len(jobs)}")
 
 
-SCENARIOS = (one_key_twice, one_retry_twice, ids_are_taken, one_name_twice)
+SCENARIOS = (
+    one_key_twice,
+    one_retry_twice,
+    a_request_meets_a_deletion,
+    ids_are_taken,
+    one_name_twice,
+)

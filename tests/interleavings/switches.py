@@ -102,8 +102,22 @@ def job_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
 
 
 def unique_request(cluster: Cluster) -> AbstractContextManager[object]:
-    """G2: no unique key stands against a request that comes twice."""
-    return cluster.without_unique("run", "uq_run_requested_once", ("job_id", "request_key"))
+    """G2: neither the lock of its job nor the unique key stands against a request's second run."""
+    off = ExitStack()
+    off.enter_context(cluster.rewriting(_without(_JOB_LOCK)))
+    off.enter_context(
+        cluster.without_unique("run", "uq_run_requested_once", ("job_id", "request_key"))
+    )
+    return off
+
+
+def request_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
+    """G11 on Galera: who asks for a run or edits a job locks its row, and does not write it."""
+    return cluster.rewriting(
+        lambda statement: (
+            statement.replace(" + ", " + 0 * ") if _JOB_LOCK in _plain(statement) else statement
+        )
+    )
 
 
 def unique_node(cluster: Cluster) -> AbstractContextManager[object]:
@@ -113,7 +127,7 @@ def unique_node(cluster: Cluster) -> AbstractContextManager[object]:
 
 def session_lock(cluster: Cluster) -> AbstractContextManager[object]:
     """§4: closing a socket looks for other sessions of the node without locking the node."""
-    return cluster.rewriting(_without_parting_write)
+    return cluster.rewriting(_without(_PARTING_LOCK))
 
 
 def second_look_at_deaths(cluster: Cluster) -> AbstractContextManager[object]:
@@ -121,19 +135,27 @@ def second_look_at_deaths(cluster: Cluster) -> AbstractContextManager[object]:
     return patch.object(losing, "ended_nodes", lambda conn, node_ids: set(node_ids))
 
 
+_JOB_LOCK = "UPDATE job SET route_cursor=(job.route_cursor + "
+_PARTING_LOCK = "UPDATE node SET lease_expires_at=(node.lease_expires_at - "
+
+
+def _plain(statement: str) -> str:
+    return " ".join(statement.replace('"', "").replace("`", "").split())
+
+
 def _unlocked(table: str) -> Callable[[str], str]:
+    """Reads of this table do not lock its rows."""
+
     def rewrite(statement: str) -> str:
-        plain = statement.replace('"', "").replace("`", "")
-        if f"FROM {table} " in " ".join(plain.split()) and " FOR UPDATE" in statement:
+        if f"FROM {table} " in _plain(statement) and " FOR UPDATE" in statement:
             return statement.partition(" FOR UPDATE")[0].rstrip()
         return statement
 
     return rewrite
 
 
-def _without_parting_write(statement: str) -> str:
-    # Parameters stay where they are: the condition is made one that no row meets.
-    plain = statement.replace('"', "").replace("`", "")
-    if "SET lease_expires_at=(node.lease_expires_at - " in plain:
-        return f"{statement} AND 1 = 0"
-    return statement
+def _without(update: str) -> Callable[[str], str]:
+    """This update meets no row. It is not left out, for its parameters are bound all the same."""
+    return lambda statement: (
+        f"{statement} AND 1 = 0" if _plain(statement).startswith(update) else statement
+    )
