@@ -53,6 +53,7 @@ async def test_a_live_run_is_told_who_wants_it_stopped(world: World, executor_id
 async def test_what_follows_from_a_cancelled_run_happens(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, triggers=[DELAY])
     (trigger,) = world.triggers_of_job(job_id)
+    fired_at = world.now
     waiting = world.run(
         executor_id=executor_id,
         job_id=job_id,
@@ -60,9 +61,9 @@ async def test_what_follows_from_a_cancelled_run_happens(world: World, executor_
         state="queued",
         attempt=0,
         tries=0,
-        scheduled_at=world.now,
+        scheduled_at=fired_at,
     )
-    world.change(sa.update(tables.trigger).values(next_fire_at=None))
+    world.change(sa.update(tables.trigger).values(next_fire_at=None, last_fire_at=fired_at))
     before = world.now
     await world.runs.cancel(ADMIN, waiting)
     (armed,) = world.triggers_of_job(job_id)
