@@ -19,7 +19,7 @@ from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
-from tickwheel_admin.domain.run import FINAL, Run, RunState
+from tickwheel_admin.domain.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.runs import insert_fires
@@ -147,6 +147,26 @@ def a_parked_run_wakes(stage: Stage) -> Iterator[None]:
     if stage.run(live.id).state in FINAL:
         stage.expect(not after.is_parked, "a run is parked behind nothing")
     stage.finish(recorder)
+
+
+def a_parked_run_is_cancelled(stage: Stage) -> Iterator[None]:
+    """The first in line is cancelled while its turn comes: then it is the turn of the next."""
+    recorder, claiming, operator = [stage.admin() for _ in range(3)]
+    node_id = stage.node(heard_by=stage.admins)
+    job = stage.job(blocking=BlockingPolicy(strategy=Blocking.SERIAL))
+    live = stage.running(job, node_id)
+    first, second = (stage.queued(job, due_at=PARKED_AT, reason=BLOCKED) for _ in range(2))
+    _ends(stage, recorder, [live])
+    cancels = stage.acts(operator, "cancels", operator.runs.cancel, PERSON, first.id)
+    stage.may_raise(cancels, Conflict)
+    stage.acts(claiming, "claims", claiming.claims)
+    yield
+    # Whoever ends the live run does not wait for the one who is just cancelling the first in line.
+    stage.finish(recorder, mends=True)
+    stage.expect(
+        stage.run(second.id).state is RunState.SUCCEEDED,
+        f"the second in line is {stage.run(second.id).state.value}",
+    )
 
 
 def shards_end_at_once(stage: Stage) -> Iterator[None]:
@@ -372,6 +392,7 @@ SCENARIOS = (
     later_runs_are_discarded,
     the_newest_covers,
     a_parked_run_wakes,
+    a_parked_run_is_cancelled,
     shards_end_at_once,
     a_fire_is_cut_once,
     children_come_once,

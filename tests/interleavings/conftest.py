@@ -70,6 +70,8 @@ def postgresql_cluster(postgresql_server: PostgreSQL) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def galera_cluster(galera_starting: Future[Galera]) -> Iterator[Cluster]:
+    if "galera" not in cluster_kinds():
+        unavailable("MariaDB is not among the chosen databases")
     if not Galera.is_installed():
         unavailable("Galera is not installed")
     galera = galera_starting.result(timeout=120)

@@ -120,11 +120,15 @@ class Stage(Props):
         self.cluster.await_applied()
         asyncio.run(perform())
 
-    def finish(self, admin: Admin, *, rounds: int = 12) -> None:
+    def finish(self, admin: Admin, *, rounds: int = 12, mends: bool = False) -> None:
         """Claim, stop and end runs, until all have ended; what is left then is stuck.
 
         Nodes do what they are told at once: runs succeed, those that shall be stopped are
-        cancelled. No second look at stalled lines is taken where a server's locks suffice.
+        cancelled.
+
+        Args:
+            mends: let the sweeper take its second look at stalled lines, as it does every few
+                seconds; always on Galera, where a lock that was only read does not suffice.
         """
         for _ in range(rounds):
             self.afterwards(admin.claims)
@@ -139,7 +143,7 @@ class Stage(Props):
                 )
                 for run in live
             ]
-            works = [] if self.cluster.kind != "galera" else [admin.mends]
+            works = [admin.mends] if mends or self.cluster.kind == "galera" else []
             self.afterwards(partial(admin.records, *said), *works)
             if all(run.state in FINAL for run in self.runs()):
                 return
