@@ -179,7 +179,8 @@ def _check_instants(
         until = now if period.until is None else period.until
         instants = set(_instants(trigger, period.spec, after=period.after, until=until))
         standing = [] if period.before is None else [f for f in fires if f.added < period.before]
-        possible |= {fire.row.scheduled_at for fire in standing}
+        # A summary stands for all that it tells of.
+        possible |= {at for fire in standing for at in _told_by(trigger, fire, history)}
         if period.ended_by_deletion:
             # What was planned ahead was cancelled, and what was not planned any more is not due.
             planned = [f.row.scheduled_at for f in fires if f.row.scheduled_at <= until]
