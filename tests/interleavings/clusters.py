@@ -20,6 +20,8 @@ from tickwheel_admin.store.tables import metadata
 from tickwheel_admin.store.triggers import ensure_buckets
 
 SEATS = 8  # one for the stage, the others for actors
+# A variable that does nothing. Not a user lock: the server would kill whoever held it.
+_LAGS = "@@GLOBAL.slow_launch_time = 99"
 LAG_SHARE = 0.15  # of commits that the other server of a Galera cluster falls behind for
 DATABASE = "tickwheel_interleavings"
 
@@ -170,8 +172,8 @@ class GaleraCluster(MariaDBCluster):
 
     Sometimes one falls behind: what the other commits is certified, but not applied there until
     the one that lags commits something itself, and waits for its turn. It is held by a trigger that
-    waits for a lock, on a table that has this trigger at that server only: such triggers fire where
-    the transactions of others are applied.
+    sleeps while a variable of its server says so, on a table that has this trigger at that server
+    only: such triggers fire where the transactions of others are applied.
     """
 
     kind = "galera"
@@ -185,7 +187,7 @@ class GaleraCluster(MariaDBCluster):
                 "SET GLOBAL slave_run_triggers_for_rbr = 'YES'",
                 "SET SESSION wsrep_on = OFF",  # it must not be created elsewhere
                 f"""CREATE TRIGGER {DATABASE}.fall_behind AFTER INSERT ON {DATABASE}.lag_{server}
-                FOR EACH ROW BEGIN DO GET_LOCK('lag', 20); DO RELEASE_LOCK('lag'); END""",
+                FOR EACH ROW WHILE {_LAGS} DO DO SLEEP(0.001); END WHILE""",
                 "SET SESSION wsrep_on = ON",
             ):
                 self._ask(server, statement)
@@ -193,7 +195,7 @@ class GaleraCluster(MariaDBCluster):
     def committing(self, connection: Connection) -> str:
         if self._behind is None and self._random.random() < self.lag_share:
             self._behind = 1 - connection.server
-            self._ask(self._behind, "SELECT GET_LOCK('lag', 0)")
+            self._ask(self._behind, f"SET {_LAGS}")
             self._ask(connection.server, f"INSERT INTO {DATABASE}.lag_{self._behind} VALUES ()")
             return f"server {self._behind + 1} falls behind"
         return ""
@@ -218,7 +220,7 @@ class GaleraCluster(MariaDBCluster):
 
     def _let_catch_up(self) -> None:
         if self._behind is not None:
-            self._ask(self._behind, "SELECT RELEASE_LOCK('lag')")
+            self._ask(self._behind, f"SET {_LAGS} + 1")
             self._behind = None
 
     def _last_committed(self, server: int) -> int:
