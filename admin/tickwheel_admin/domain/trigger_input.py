@@ -28,6 +28,8 @@ TRIGGER_FIELDS: dict[TriggerKind, tuple[str, ...]] = {
     TriggerKind.ONCE: ("kind", "at", *_MISSED),
     # The next fire follows from the end of the run before, so none can be missed.
     TriggerKind.FIXED_DELAY: ("kind", "every_seconds"),
+    TriggerKind.CALENDAR_INTERVAL: ("kind",),
+    TriggerKind.DAILY_WINDOW: ("kind",),
 }
 
 MAX_EXPRESSION_CHARS = 500
@@ -104,6 +106,8 @@ def read_trigger(fields: Fields) -> TriggerSpec | None:
             spec = TriggerSpec(kind=kind, at=at, **_read_missed(fields))
         case TriggerKind.FIXED_DELAY:
             spec = TriggerSpec(kind=kind, every_ms=_read_every(fields))
+        case TriggerKind.CALENDAR_INTERVAL | TriggerKind.DAILY_WINDOW:
+            spec = TriggerSpec(kind=kind)
     if len(fields.problems) > before:
         return None
     return spec if _is_computable(spec, fields) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule as Schedule
 from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
 from tickwheel_admin.domain.schedule.cron import UnixCron
@@ -15,11 +16,12 @@ from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 
 
 @lru_cache(maxsize=20_000)
-def parse(spec: TriggerSpec, *, saved_at: int) -> Schedule:
+def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None) -> Schedule:
     """The schedule a spec describes.
 
     Args:
         saved_at: UTC epoch ms; the anchor of a fixed rate that names none.
+        calendar: what `spec.calendar` names; None: no fire is taken away.
 
     Raises:
         ScheduleError: the spec cannot be understood, or could never fire.
@@ -33,3 +35,5 @@ def parse(spec: TriggerSpec, *, saved_at: int) -> Schedule:
             return FixedDelay(spec, saved_at=saved_at)
         case TriggerKind.ONCE:
             return Once(spec)
+        case TriggerKind.CALENDAR_INTERVAL | TriggerKind.DAILY_WINDOW:
+            raise ScheduleError("kind", "This kind of trigger is not known here.")

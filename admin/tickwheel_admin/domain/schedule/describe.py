@@ -36,6 +36,8 @@ def describe(spec: TriggerSpec, _: Translate) -> str:
         case TriggerKind.ONCE:
             moment = instant_to_iso(spec.at or 0).replace("T", " ").rstrip("Z")
             return _("Once at %(moment)s UTC") % {"moment": moment}
+        case TriggerKind.CALENDAR_INTERVAL | TriggerKind.DAILY_WINDOW:
+            return spec.kind.value
 
 
 def _every(every_ms: int, _: Translate) -> str:
