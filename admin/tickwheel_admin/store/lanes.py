@@ -39,35 +39,35 @@ def live_keys(job_ids: Iterable[int]) -> list[int]:
     return sorted(job_id * 2 + 1 for job_id in job_ids)
 
 
+_COUNT_LIVE = (
+    sa.select(run.c.blocking_key, sa.func.count())
+    .where(run.c.blocking_key.in_(sa.bindparam("keys", expanding=True)))
+    .group_by(run.c.blocking_key)
+)
+_LIVE = (
+    sa.select(*SELECTED_RUN)
+    .where(run.c.blocking_key.in_(sa.bindparam("keys", expanding=True)))
+    .order_by(run.c.scheduled_at, run.c.id)
+)
+_LOCK_LIVE = _LIVE.with_for_update(skip_locked=True)
+
+
 def count_live(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
     """How many runs of these jobs are live, read without a lock."""
-    rows = conn.execute(
-        sa.select(run.c.blocking_key, sa.func.count())
-        .where(run.c.blocking_key.in_(live_keys(job_ids)))
-        .group_by(run.c.blocking_key)
-    )
+    rows = conn.execute(_COUNT_LIVE, {"keys": live_keys(job_ids)})
     return {key // 2: count for key, count in rows}
 
 
 def live_in_lane(conn: sa.Connection, waiting: Run) -> list[int]:
     """Ids of the live runs that stand before a waiting one, oldest first; read without a lock."""
-    rows = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(run.c.blocking_key.in_(live_keys([waiting.job_id])))
-        .order_by(run.c.scheduled_at, run.c.id)
-    )
+    rows = conn.execute(_LIVE, {"keys": live_keys([waiting.job_id])})
     lane = lane_of(waiting)
     return [each.id for each in map(run_from_selected, rows) if lane_of(each) == lane]
 
 
 def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:
     """The live runs of these jobs that nobody else is about to move, oldest first."""
-    rows = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(run.c.blocking_key.in_(live_keys(job_ids)))
-        .order_by(run.c.scheduled_at, run.c.id)
-        .with_for_update(skip_locked=True)
-    )
+    rows = conn.execute(_LOCK_LIVE, {"keys": live_keys(job_ids)})
     return [run_from_selected(row) for row in rows]
 
 
@@ -142,13 +142,15 @@ def _each(conn: sa.Connection, selects: Sequence[sa.Select[Any]]) -> list[Run]:
 def _rows_of_each(conn: sa.Connection, selects: Sequence[sa.Select[Any]]) -> list[sa.Row[Any]]:
     """The rows of many small selects, a few statements in all; each keeps its own limit."""
     rows: list[sa.Row[Any]] = []
+    if len(selects) == 1:
+        return list(conn.execute(selects[0]).all())
     for start in range(0, len(selects), PER_STATEMENT):
         # A limit inside of a union needs a sub-select on SQLite.
         parts = [
             sa.select(part.subquery(f"part_{number}"))
             for number, part in enumerate(selects[start : start + PER_STATEMENT])
         ]
-        rows += conn.execute(parts[0] if len(parts) == 1 else sa.union_all(*parts)).all()
+        rows += conn.execute(sa.union_all(*parts)).all()
     return rows
 
 

@@ -299,17 +299,20 @@ def ended_nodes_with_runs(conn: sa.Connection) -> list[Node]:
     return [node_from_row(row) for row in rows]
 
 
+_LIVE_NODES = (
+    sa.select(node)
+    .where(
+        node.c.executor_id == sa.bindparam("executor"),
+        node.c.state == NodeState.LIVE.value,
+        node.c.lease_expires_at > sa.bindparam("now"),
+    )
+    .order_by(node.c.name, node.c.id)
+)
+
+
 def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]:
     """Nodes of the executor that may be given runs, by name."""
-    rows = conn.execute(
-        sa.select(node)
-        .where(
-            node.c.executor_id == executor_id,
-            node.c.state == NodeState.LIVE.value,
-            node.c.lease_expires_at > now,
-        )
-        .order_by(node.c.name, node.c.id)
-    )
+    rows = conn.execute(_LIVE_NODES, {"executor": executor_id, "now": now})
     return [node_from_row(row) for row in rows]
 
 

@@ -32,15 +32,21 @@ class Pauses:
         return min(instants, default=None)
 
 
+# Made once: every look for due runs asks for them.
+_EVERYTHING = sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED)
+_ALL_EXECUTORS = sa.select(executor.c.id, executor.c.paused_at).where(
+    executor.c.paused_at.is_not(None)
+)
+_SOME_EXECUTORS = _ALL_EXECUTORS.where(executor.c.id.in_(sa.bindparam("ids", expanding=True)))
+
+
 def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) -> Pauses:
     """The pauses that concern these executors; None: all of them."""
-    everything = conn.execute(
-        sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED)
-    ).scalar_one_or_none()
-    paused = sa.select(executor.c.id, executor.c.paused_at).where(executor.c.paused_at.is_not(None))
-    if executor_ids is not None:
-        paused = paused.where(executor.c.id.in_(sorted(set(executor_ids))))
-    rows = conn.execute(paused)
+    everything = conn.execute(_EVERYTHING).scalar_one_or_none()
+    if executor_ids is None:
+        rows = conn.execute(_ALL_EXECUTORS)
+    else:
+        rows = conn.execute(_SOME_EXECUTORS, {"ids": sorted(set(executor_ids))})
     return Pauses(
         everything=None if everything is None else int(everything),
         executors={row.id: row.paused_at for row in rows},

@@ -108,18 +108,23 @@ def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None
     )
 
 
+# Statements of the hot path are made once: making one costs more than SQLAlchemy's cache saves.
+_QUEUED = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
+_DUE_EXECUTORS = sa.select(
+    executor.c.id,
+    sa.select(sa.func.min(run.c.due_at)).where(_QUEUED).scalar_subquery().label("first_at"),
+    sa.select(sa.func.min(run.c.due_at))
+    .where(_QUEUED, run.c.due_at > sa.bindparam("now"))
+    .scalar_subquery()
+    .label("later_at"),
+).where(executor.c.id.in_(sa.bindparam("ids", expanding=True)))
+
+
 def due_executors(
     conn: sa.Connection, executor_ids: Iterable[int], *, now: int
 ) -> list[tuple[int, bool, int | None]]:
     """(executor, has runs due now, next due instant after now) for executors with queued runs."""
-    queued = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
-    first = sa.select(sa.func.min(run.c.due_at)).where(queued).scalar_subquery()
-    later = sa.select(sa.func.min(run.c.due_at)).where(queued, run.c.due_at > now).scalar_subquery()
-    rows = conn.execute(
-        sa.select(executor.c.id, first.label("first_at"), later.label("later_at")).where(
-            executor.c.id.in_(sorted(executor_ids))
-        )
-    )
+    rows = conn.execute(_DUE_EXECUTORS, {"ids": sorted(executor_ids), "now": now})
     return [(row.id, row.first_at <= now, row.later_at) for row in rows if row.first_at is not None]
 
 
@@ -132,50 +137,63 @@ class DueRun:
     job_revision: int
 
 
+def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return (
+        sa.select(run.c.id, run.c.job_id, run.c.job_revision)
+        .where(
+            run.c.executor_id == sa.bindparam("executor"),
+            run.c.state == RunState.QUEUED.value,
+            due_at <= sa.bindparam("now"),
+        )
+        .order_by(*order, run.c.id)  # those of one plan rise by instant
+        .limit(sa.bindparam("count"))
+    )
+
+
+_OLDEST = _claimable(run.c.due_at, due_at=run.c.due_at)
+_MOST_URGENT = _claimable(run.c.priority, run.c.due_at, due_at=unindexed(run.c.due_at))
+
+
 def claimable_runs(
     conn: sa.Connection, *, executor_id: int, now: int, limit: int, oldest_first: bool
 ) -> list[DueRun]:
     """Queued runs that are due, most urgent (or oldest) first; read without a lock."""
-    order = (run.c.due_at,) if oldest_first else (run.c.priority, run.c.due_at)
-    due_at = run.c.due_at if oldest_first else unindexed(run.c.due_at)
     rows = conn.execute(
-        sa.select(run.c.id, run.c.job_id, run.c.job_revision)
-        .where(
-            run.c.executor_id == executor_id,
-            run.c.state == RunState.QUEUED.value,
-            due_at <= now,
-        )
-        .order_by(*order, run.c.id)  # those of one plan rise by instant
-        .limit(limit)
+        _OLDEST if oldest_first else _MOST_URGENT,
+        {"executor": executor_id, "now": now, "count": limit},
     )
     return [
         DueRun(id=run_id, job_id=job_id, job_revision=revision) for run_id, job_id, revision in rows
     ]
 
 
+_LOCK_QUEUED = (
+    sa.select(*SELECTED_RUN)
+    .where(
+        run.c.id.in_(sa.bindparam("ids", expanding=True)),
+        unindexed(run.c.state) == RunState.QUEUED.value,
+        run.c.due_at <= sa.bindparam("now"),
+    )
+    .order_by(run.c.id)
+    .with_for_update(skip_locked=True)
+)
+_LOCK = (
+    sa.select(*SELECTED_RUN)
+    .where(run.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(run.c.id)
+    .with_for_update()
+)
+
+
 def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> list[Run]:
     """Those of the runs that are still claimable and that no other admin is claiming."""
-    rows = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(
-            run.c.id.in_(sorted(ids)),
-            unindexed(run.c.state) == RunState.QUEUED.value,
-            run.c.due_at <= now,
-        )
-        .order_by(run.c.id)
-        .with_for_update(skip_locked=True)
-    )
+    rows = conn.execute(_LOCK_QUEUED, {"ids": sorted(ids), "now": now})
     return [run_from_selected(row) for row in rows]
 
 
 def lock_runs(conn: sa.Connection, ids: Iterable[int]) -> dict[int, Run]:
     """The runs that exist, locked in ascending order of id."""
-    rows = conn.execute(
-        sa.select(*SELECTED_RUN)
-        .where(run.c.id.in_(sorted(ids)))
-        .order_by(run.c.id)
-        .with_for_update()
-    )
+    rows = conn.execute(_LOCK, {"ids": sorted(ids)})
     return {locked.id: locked for locked in map(run_from_selected, rows)}
 
 

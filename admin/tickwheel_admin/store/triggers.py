@@ -69,18 +69,22 @@ def ensure_buckets(conn: sa.Connection) -> None:
         conn.execute(sa.insert(bucket), missing)
 
 
+_FIRST_OF_BUCKETS = sa.select(
+    bucket.c.id,
+    sa.select(sa.func.min(trigger.c.next_fire_at))
+    .where(trigger.c.bucket == bucket.c.id)
+    .scalar_subquery()
+    .label("first_at"),
+).order_by(bucket.c.id)
+
+
 def due_buckets(conn: sa.Connection, *, ahead_ms: int) -> list[tuple[int, int]]:
     """(bucket, how late its first trigger is in ms) of those that are due within `ahead_ms`.
 
     One index look-up a bucket.
     """
-    first = (
-        sa.select(sa.func.min(trigger.c.next_fire_at))
-        .where(trigger.c.bucket == bucket.c.id)
-        .scalar_subquery()
-    )
     now = now_ms(conn)
-    rows = conn.execute(sa.select(bucket.c.id, first.label("first_at")).order_by(bucket.c.id))
+    rows = conn.execute(_FIRST_OF_BUCKETS)
     return [
         (row.id, now - row.first_at)
         for row in rows
