@@ -112,6 +112,22 @@ CREATE TABLE job_revision (
     PRIMARY KEY (job_id, revision)
 );
 
+CREATE TABLE calendar (
+    id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    description VARCHAR(1000) NOT NULL,
+    spec TEXT NOT NULL,
+    base VARCHAR(100),
+    version INTEGER NOT NULL,
+    changed_at BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_calendar_name UNIQUE (name, deleted_at)
+);
+
+CREATE INDEX ix_calendar_of_base ON calendar (base);
+
 CREATE TABLE trigger (
     id BIGINT NOT NULL,
     job_id BIGINT NOT NULL,
@@ -123,12 +139,17 @@ CREATE TABLE trigger (
     reason VARCHAR(500),
     next_fire_at BIGINT,
     last_fire_at BIGINT,
+    fires INTEGER DEFAULT 0 NOT NULL,
+    calendar VARCHAR(100),
+    calendar_version INTEGER,
     version INTEGER NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (id)
 );
 
 CREATE INDEX ix_trigger_next ON trigger (next_fire_at);
+
+CREATE INDEX ix_trigger_of_calendar ON trigger (calendar, calendar_version);
 
 CREATE INDEX ix_trigger_of_job ON trigger (job_id);
 
@@ -155,6 +176,7 @@ CREATE TABLE run (
     created_at BIGINT NOT NULL,
     state VARCHAR(16) NOT NULL,
     due_at BIGINT NOT NULL,
+    jitter_ms INTEGER,
     attempt INTEGER NOT NULL,
     tries INTEGER NOT NULL,
     node_id BIGINT,

@@ -14,6 +14,7 @@ RUNS = "runs"  # a run changed
 QUEUED = "runs.queued"  # a run may be claimable now
 CANCEL = "runs.cancel"  # a live run is to be stopped
 TRIGGERS = "triggers"  # a trigger may be due sooner
+CALENDARS = "calendars"  # a calendar was added, changed or removed
 JOBS = "jobs"  # a job was added, changed or removed
 NODES = "nodes"  # a node came, went or changed
 

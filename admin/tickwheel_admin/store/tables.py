@@ -144,6 +144,21 @@ job_revision = _table(
     sa.Column("created_by", sa.String(100), nullable=False),
 )
 
+calendar = _table(
+    "calendar",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(100), nullable=False),  # triggers and calendars name it
+    sa.Column("description", sa.String(1000), nullable=False),
+    sa.Column("spec", LongText, nullable=False),  # JSON of domain.calendar.CalendarSpec
+    sa.Column("base", sa.String(100)),  # the one that its spec names
+    sa.Column("version", sa.Integer, nullable=False),  # rises with those it is based on, too
+    sa.Column("changed_at", Instant, nullable=False),  # when this version came to be
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    sa.UniqueConstraint("name", "deleted_at", name="uq_calendar_name"),
+    sa.Index("ix_calendar_of_base", "base"),
+)
+
 trigger = _table(
     "trigger",
     sa.Column("id", Id, primary_key=True, autoincrement=False),
@@ -156,8 +171,13 @@ trigger = _table(
     sa.Column("reason", sa.String(500)),
     sa.Column("next_fire_at", Instant),  # NULL: nothing to plan
     sa.Column("last_fire_at", Instant),
+    # Runs planned so far; summaries of missed fires are none.
+    sa.Column("fires", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("calendar", sa.String(100)),  # the one that its spec names
+    sa.Column("calendar_version", sa.Integer),  # with which next_fire_at was computed
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
+    sa.Index("ix_trigger_of_calendar", "calendar", "calendar_version"),
     sa.Index("ix_trigger_to_plan", "bucket", "next_fire_at"),
     sa.Index("ix_trigger_of_job", "job_id"),
     sa.Index("ix_trigger_next", "next_fire_at"),  # "what fires next" on the overview
@@ -185,6 +205,7 @@ run = _table(
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("due_at", Instant, nullable=False),
+    sa.Column("jitter_ms", sa.Integer),  # first due so long after scheduled_at; NULL: at it
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("node_id", Id),

@@ -123,6 +123,22 @@ def upgrade() -> None:
         sa.Column("created_by", sa.String(100), nullable=False),
     )
     create_table(
+        "calendar",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(100), nullable=False),
+        sa.Column("description", sa.String(1000), nullable=False),
+        sa.Column("spec", LongText, nullable=False),
+        sa.Column("base", sa.String(100)),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("changed_at", sa.BigInteger, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("deleted_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("name", "deleted_at", name="uq_calendar_name"),
+        indexes={
+            "ix_calendar_of_base": ["base"],
+        },
+    )
+    create_table(
         "trigger",
         sa.Column("id", Id, primary_key=True, autoincrement=False),
         sa.Column("job_id", Id, nullable=False),
@@ -134,10 +150,14 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(500)),
         sa.Column("next_fire_at", sa.BigInteger),
         sa.Column("last_fire_at", sa.BigInteger),
+        sa.Column("fires", sa.Integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("calendar", sa.String(100)),
+        sa.Column("calendar_version", sa.Integer),
         sa.Column("version", sa.Integer, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         indexes={
             "ix_trigger_next": ["next_fire_at"],
+            "ix_trigger_of_calendar": ["calendar", "calendar_version"],
             "ix_trigger_of_job": ["job_id"],
             "ix_trigger_to_plan": ["bucket", "next_fire_at"],
         },
@@ -164,6 +184,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("due_at", sa.BigInteger, nullable=False),
+        sa.Column("jitter_ms", sa.Integer),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("tries", sa.Integer, nullable=False),
         sa.Column("node_id", Id),
