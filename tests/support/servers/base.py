@@ -21,6 +21,10 @@ START_TIMEOUT_SECONDS = 60
 USER = "tickwheel"
 
 
+class CommandFailedError(RuntimeError):
+    """A program of the server's that runs to its end said that it failed."""
+
+
 class DatabaseServer(ABC):
     """One running server. Without `durable` it skips fsyncs: a power cut would lose data."""
 
@@ -173,7 +177,7 @@ class DatabaseServer(ABC):
             check=False,
         )
         if done.returncode:
-            raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-4000:]}")
+            raise CommandFailedError(f"{command[0]} failed:\n{done.stdout[-4000:]}")
 
 
 def find_program(program: str) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import shutil
 import signal
 import socket
 
 import pymysql
 
-from tests.support.servers.base import USER, DatabaseServer, find_program
+from tests.support.servers.base import USER, CommandFailedError, DatabaseServer, find_program
 
 
 class MariaDB(DatabaseServer):
@@ -56,6 +57,19 @@ class MariaDB(DatabaseServer):
         return signal.SIGTERM
 
     def _create_data(self) -> None:
+        # MariaDB 10.11's bootstrap crashes now and then while it makes the `sys` schema, before
+        # anything of ours runs.
+        for attempts_left in (2, 1, 0):
+            try:
+                self._install()
+            except CommandFailedError:
+                if not attempts_left:
+                    raise
+                shutil.rmtree(self.directory / "data", ignore_errors=True)
+            else:
+                return
+
+    def _install(self) -> None:
         self._run_once(
             find_program("mariadb-install-db") or "mariadb-install-db",
             "--no-defaults",
