@@ -5,40 +5,69 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tickwheel_admin.domain import schedule
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, as_seconds, instant_to_iso, raise_if_any
+from tickwheel_admin.domain.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.trigger import (
     MAX_CATCH_UP,
-    MAX_EVERY_MS,
-    MIN_EVERY_MS,
+    MAX_JITTER_MS,
+    MAX_REPEAT_COUNT,
     MISFIRE_THRESHOLD_MS,
+    Dialect,
+    Gap,
     MisfirePolicy,
+    Overlap,
     TriggerKind,
     TriggerSpec,
 )
+from tickwheel_admin.domain.trigger_kinds_input import ALL_WEEKDAYS, read_own_fields
+from tickwheel_admin.domain.wall_clock_input import weekdays_to_raw
 
+_CLOCKS = ("gap", "overlap")
 _MISSED = ("misfire", "misfire_threshold_seconds", "catch_up_limit")
+_EVERY_KIND = (
+    "timezone",
+    "start_at",
+    "end_at",
+    "repeat_count",
+    "calendar",
+    "jitter_seconds",
+    "priority",
+    "parameters",
+)
 TRIGGER_FIELDS: dict[TriggerKind, tuple[str, ...]] = {
-    TriggerKind.CRON: ("kind", "expression", "dialect", "timezone", *_MISSED),
-    TriggerKind.FIXED_RATE: ("kind", "every_seconds", "anchor_at", *_MISSED),
-    TriggerKind.ONCE: ("kind", "at", *_MISSED),
-    # The next fire follows from the end of the run before, so none can be missed.
-    TriggerKind.FIXED_DELAY: ("kind", "every_seconds"),
-    TriggerKind.CALENDAR_INTERVAL: ("kind",),
-    TriggerKind.DAILY_WINDOW: ("kind",),
-}
+    kind: ("kind", *own, *_EVERY_KIND)
+    for kind, own in {
+        TriggerKind.CRON: ("expression", "dialect", *_CLOCKS, *_MISSED),
+        TriggerKind.FIXED_RATE: ("every_seconds", "anchor_at", *_MISSED),
+        TriggerKind.ONCE: ("at", *_MISSED),
+        # The next fire follows from the end of the run before, so none can be missed.
+        TriggerKind.FIXED_DELAY: ("every_seconds", "initial_delay_seconds"),
+        TriggerKind.CALENDAR_INTERVAL: (
+            "every", "unit", "start_date", "at_time", *_CLOCKS, *_MISSED,
+        ),
+        TriggerKind.DAILY_WINDOW: (
+            "every_seconds", "from_time", "to_time", "weekdays", *_CLOCKS, *_MISSED,
+        ),
+    }.items()
+}  # fmt: skip
+_OF_ANY_KIND = {name for names in TRIGGER_FIELDS.values() for name in names}
 
-MAX_EXPRESSION_CHARS = 500
+MAX_ZONE_CHARS = 100
+MAX_CALENDAR_NAME_CHARS = 100
 MIN_MISFIRE_THRESHOLD_MS = 1_000
 MAX_MISFIRE_THRESHOLD_MS = 86_400_000
 
 
 def parse_trigger(raw: object, path: str = "") -> TriggerSpec:
     """One trigger from a request, its schedule proven to be computable.
+
+    That its calendar exists is checked where it is saved.
 
     Raises:
         InvalidInput: with every problem found.
@@ -50,27 +79,52 @@ def parse_trigger(raw: object, path: str = "") -> TriggerSpec:
     return spec
 
 
+# --- back to what people write -----------------------------------------------------------------
+
+
 def trigger_to_raw(spec: TriggerSpec) -> dict[str, Any]:
     """What `parse_trigger` reads as this specification; every field of its kind is named."""
-    raw: dict[str, Any] = {"kind": spec.kind.value}
-    match spec.kind:
-        case TriggerKind.CRON:
-            raw["expression"] = spec.expression
-            raw["dialect"] = spec.dialect
-            raw["timezone"] = spec.timezone
-        case TriggerKind.FIXED_RATE:
-            raw["every_seconds"] = as_seconds(spec.every_ms or 0)
-            raw["anchor_at"] = None if spec.anchor_at is None else instant_to_iso(spec.anchor_at)
-        case TriggerKind.ONCE:
-            raw["at"] = instant_to_iso(spec.at or 0)
-        case TriggerKind.FIXED_DELAY:
-            raw["every_seconds"] = as_seconds(spec.every_ms or 0)
-            return raw
-    raw["misfire"] = spec.misfire.value
-    raw["misfire_threshold_seconds"] = as_seconds(spec.misfire_threshold_ms)
-    all_of_them = spec.misfire is MisfirePolicy.FIRE_ALL
-    raw["catch_up_limit"] = spec.catch_up_limit if all_of_them else None
-    return raw
+    every = {
+        "kind": spec.kind.value,
+        "expression": spec.expression,
+        "dialect": spec.dialect or Dialect.UNIX.value,
+        "timezone": spec.timezone,
+        "gap": spec.gap.value,
+        "overlap": spec.overlap.value,
+        "every_seconds": _seconds(spec.every_ms),
+        "anchor_at": _iso(spec.anchor_at),
+        "initial_delay_seconds": _seconds(spec.initial_delay_ms),
+        "at": _iso(spec.at),
+        "every": spec.every,
+        "unit": spec.unit and spec.unit.value,
+        "start_date": spec.start_date,
+        "at_time": spec.at_time,
+        "from_time": spec.from_time,
+        "to_time": spec.to_time,
+        "weekdays": weekdays_to_raw(spec.weekdays or ALL_WEEKDAYS),
+        "start_at": _iso(spec.start_at),
+        "end_at": _iso(spec.end_at),
+        "repeat_count": spec.repeat_count,
+        "calendar": spec.calendar,
+        "jitter_seconds": as_seconds(spec.jitter_ms),
+        "priority": spec.priority,
+        "parameters": None if spec.parameters is None else json.loads(spec.parameters),
+        "misfire": spec.misfire.value,
+        "misfire_threshold_seconds": as_seconds(spec.misfire_threshold_ms),
+        "catch_up_limit": (spec.catch_up_limit if spec.misfire is MisfirePolicy.FIRE_ALL else None),
+    }
+    return {name: every[name] for name in TRIGGER_FIELDS[spec.kind]}
+
+
+def _seconds(ms: int | None) -> int | float | None:
+    return None if ms is None else as_seconds(ms)
+
+
+def _iso(at: int | None) -> str | None:
+    return None if at is None else instant_to_iso(at)
+
+
+# --- reading -----------------------------------------------------------------------------------
 
 
 def read_trigger(fields: Fields) -> TriggerSpec | None:
@@ -84,38 +138,65 @@ def read_trigger(fields: Fields) -> TriggerSpec | None:
     kind = fields.member("kind", TriggerKind, default=TriggerKind.CRON)
     if len(fields.problems) > before:
         return None  # which fields there may be is not known
-    fields.only(TRIGGER_FIELDS[kind])
-    match kind:
-        case TriggerKind.CRON:
-            spec = TriggerSpec(
-                kind=kind,
-                expression=fields.text("expression", max_chars=MAX_EXPRESSION_CHARS, required=True),
-                dialect=fields.choice("dialect", ("unix",), default="unix"),
-                timezone=fields.text("timezone", max_chars=100, default="UTC"),
-                **_read_missed(fields),
-            )
-        case TriggerKind.FIXED_RATE:
-            spec = TriggerSpec(
-                kind=kind,
-                every_ms=_read_every(fields),
-                anchor_at=fields.instant("anchor_at"),
-                **_read_missed(fields),
-            )
-        case TriggerKind.ONCE:
-            at = _required(fields, "at", fields.instant("at"))
-            spec = TriggerSpec(kind=kind, at=at, **_read_missed(fields))
-        case TriggerKind.FIXED_DELAY:
-            spec = TriggerSpec(kind=kind, every_ms=_read_every(fields))
-        case TriggerKind.CALENDAR_INTERVAL | TriggerKind.DAILY_WINDOW:
-            spec = TriggerSpec(kind=kind)
+    _refuse_others(fields, kind)
+    found = _read_for_every_kind(fields) | read_own_fields(fields, kind)
+    if "gap" in TRIGGER_FIELDS[kind]:  # it says wall times
+        found["timezone"] = found["timezone"] or "UTC"
+        found["gap"] = fields.member("gap", Gap, default=Gap.FIRE)
+        found["overlap"] = fields.member("overlap", Overlap, default=Overlap.AUTO)
+    if "misfire" in TRIGGER_FIELDS[kind]:
+        found |= _read_missed(fields)
     if len(fields.problems) > before:
         return None
+    spec = TriggerSpec(kind=kind, **found)
     return spec if _is_computable(spec, fields) else None
 
 
-def _read_every(fields: Fields) -> int | None:
-    every_ms = fields.seconds_as_ms("every_seconds", low_ms=MIN_EVERY_MS, high_ms=MAX_EVERY_MS)
-    return _required(fields, "every_seconds", every_ms)
+def _refuse_others(fields: Fields, kind: TriggerKind) -> None:
+    """Refuse what no trigger has, and what this kind does not have; null counts as not given."""
+    known = TRIGGER_FIELDS[kind]
+    others = _OF_ANY_KIND.difference(known)
+    fields.only(known if others.isdisjoint(fields.raw) else (*known, *others))
+    for name in sorted(others):
+        if fields.has(name):
+            fields.refuse(
+                name,
+                "does_not_apply",
+                "A trigger of kind %(kind)s has no “%(name)s”; it has %(known)s.",
+                kind=kind.value,
+                name=name,
+                known=", ".join(known),
+            )
+
+
+def _read_for_every_kind(fields: Fields) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "timezone": fields.text("timezone", max_chars=MAX_ZONE_CHARS) or None,
+        "start_at": fields.instant("start_at"),
+        "end_at": fields.instant("end_at"),
+        "calendar": fields.text("calendar", max_chars=MAX_CALENDAR_NAME_CHARS) or None,
+        "jitter_ms": fields.seconds_as_ms("jitter_seconds", low_ms=0, high_ms=MAX_JITTER_MS) or 0,
+        "parameters": _read_parameters(fields),
+    }
+    if fields.has("repeat_count"):
+        found["repeat_count"] = fields.integer(
+            "repeat_count", low=1, high=MAX_REPEAT_COUNT, default=1
+        )
+    if fields.has("priority"):
+        found["priority"] = fields.integer("priority", low=1, high=9, default=5)
+    return found
+
+
+def _read_parameters(fields: Fields) -> str | None:
+    """JSON of an object; None when it is empty, which changes nothing."""
+    if not fields.has("parameters"):
+        return None
+    try:
+        text = text_of_object(fields.raw["parameters"])
+    except BadJson as error:
+        fields.refuse("parameters", error.code, error.template, **error.params)
+        return None
+    return None if text == "{}" else text
 
 
 def _read_missed(fields: Fields) -> dict[str, Any]:
@@ -138,12 +219,6 @@ def _read_missed(fields: Fields) -> dict[str, Any]:
         "misfire_threshold_ms": MISFIRE_THRESHOLD_MS if threshold_ms is None else threshold_ms,
         "catch_up_limit": limit,
     }
-
-
-def _required(fields: Fields, name: str, value: int | None) -> int | None:
-    if not fields.has(name):
-        fields.refuse(name, "required", "This is required.")
-    return value
 
 
 def _is_computable(spec: TriggerSpec, fields: Fields) -> bool:

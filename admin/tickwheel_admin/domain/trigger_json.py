@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
+from tickwheel_admin.domain.defaults import without_defaults
 from tickwheel_admin.domain.trigger import TriggerSpec
 
 _decoder = msgspec.json.Decoder(TriggerSpec)
 
 
 def spec_to_json(spec: TriggerSpec) -> str:
-    """Equal specs give equal text."""
-    return msgspec.json.encode(spec).decode()
+    """Equal specs give equal text; what has its default is left out, so that it stays short."""
+    return msgspec.json.encode(without_defaults(spec)).decode()
 
 
 def spec_from_json(text: str) -> TriggerSpec:
-    """The spec that `spec_to_json` wrote."""
+    """The spec that `spec_to_json` wrote; what it does not name has its default."""
     return _decoder.decode(text)
