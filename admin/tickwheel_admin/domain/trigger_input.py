@@ -10,7 +10,13 @@ from typing import Any
 
 from tickwheel_admin.domain import schedule
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import Fields, as_seconds, instant_to_iso, raise_if_any
+from tickwheel_admin.domain.fields import (
+    Fields,
+    as_seconds,
+    closest,
+    instant_to_iso,
+    raise_if_any,
+)
 from tickwheel_admin.domain.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.trigger import (
@@ -155,17 +161,25 @@ def read_trigger(fields: Fields) -> TriggerSpec | None:
 def _refuse_others(fields: Fields, kind: TriggerKind) -> None:
     """Refuse what no trigger has, and what this kind does not have; null counts as not given."""
     known = TRIGGER_FIELDS[kind]
-    others = _OF_ANY_KIND.difference(known)
-    fields.only(known if others.isdisjoint(fields.raw) else (*known, *others))
-    for name in sorted(others):
-        if fields.has(name):
+    fields.only((*known, *_OF_ANY_KIND.intersection(fields.raw)))
+    for name in fields.raw:
+        if name in known or name not in _OF_ANY_KIND or not fields.has(name):
+            continue
+        params = {"kind": kind.value, "name": name, "known": ", ".join(known)}
+        if meant := closest(name, known):
             fields.refuse(
                 name,
                 "does_not_apply",
-                "A trigger of kind %(kind)s has no “%(name)s”; it has %(known)s.",
-                kind=kind.value,
-                name=name,
-                known=", ".join(known),
+                "A trigger of kind %(kind)s has no field “%(name)s”; did you mean “%(meant)s”?",
+                **params,
+                meant=meant,
+            )
+        else:
+            fields.refuse(
+                name,
+                "does_not_apply",
+                "A trigger of kind %(kind)s has no field “%(name)s”; it has %(known)s.",
+                **params,
             )
 
 

@@ -10,9 +10,15 @@ from functools import lru_cache
 from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule as Schedule
 from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
+from tickwheel_admin.domain.schedule.bounds import Bounded, check_bounds, check_fires
+from tickwheel_admin.domain.schedule.calendar_interval import calendar_interval
+from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
 from tickwheel_admin.domain.schedule.cron import UnixCron
-from tickwheel_admin.domain.schedule.fixed import FixedDelay, FixedRate, Once
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.daily_window import daily_window
+from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
+from tickwheel_admin.domain.schedule.fixed import FixedRate, Never, Once, first_delay_ms
+from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
 
 
 @lru_cache(maxsize=20_000)
@@ -20,20 +26,65 @@ def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None)
     """The schedule a spec describes.
 
     Args:
-        saved_at: UTC epoch ms; the anchor of a fixed rate that names none.
+        saved_at: UTC epoch ms; where a fixed rate starts that names neither anchor nor start, and
+            what the first fire of a fixed delay is counted from.
         calendar: what `spec.calendar` names; None: no fire is taken away.
 
     Raises:
-        ScheduleError: the spec cannot be understood, or could never fire.
+        ScheduleError: the spec cannot be understood, or could never fire. One that fires never
+            because of its calendar is not refused: calendars change.
     """
+    check_bounds(spec)
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        at = first_allowed(spec, saved_at + first_delay_ms(spec), calendar=calendar)
+        return Never() if at is None else Once(at)
+    leaves = None if calendar is None else compiled(calendar)
+    schedule = _unbounded(spec, saved_at=saved_at, leaves=leaves)
+    is_bounded = spec.start_at is not None or spec.end_at is not None
+    if is_bounded:
+        schedule = Bounded(schedule, start=spec.start_at, end=spec.end_at)
+    if is_bounded or spec.kind is not TriggerKind.CRON:
+        check_fires(spec, schedule)
+    zone = zone_of(spec.timezone)
+    return schedule if leaves is None else Filtered(schedule, AllowedTimes(leaves, zone))
+
+
+def first_allowed(spec: TriggerSpec, instant: int, *, calendar: Calendar | None) -> int | None:
+    """The first instant from `instant` on that a spec's bounds and its calendar leave.
+
+    When a fixed delay fires: what a calendar would take away comes as soon as it may, because no
+    other fire follows from one that does not happen. None: there is no such instant.
+    """
+    zone = zone_of(spec.timezone)
+    at: int | None = instant if spec.start_at is None else max(instant, spec.start_at)
+    if at is not None and calendar is not None:
+        at = AllowedTimes(compiled(calendar), zone).first_from(at)
+    return None if at is None or (spec.end_at is not None and at > spec.end_at) else at
+
+
+def _unbounded(spec: TriggerSpec, *, saved_at: int, leaves: CompiledCalendar | None) -> Schedule:
+    """The schedule of a kind; the days of a calendar only where they make it faster."""
     match spec.kind:
         case TriggerKind.CRON:
             return UnixCron(spec)
         case TriggerKind.FIXED_RATE:
             return FixedRate(spec, saved_at=saved_at)
-        case TriggerKind.FIXED_DELAY:
-            return FixedDelay(spec, saved_at=saved_at)
         case TriggerKind.ONCE:
-            return Once(spec)
-        case TriggerKind.CALENDAR_INTERVAL | TriggerKind.DAILY_WINDOW:
-            raise ScheduleError("kind", "This kind of trigger is not known here.")
+            return Once.of(spec)
+        case TriggerKind.CALENDAR_INTERVAL:
+            return calendar_interval(spec)
+        case TriggerKind.DAILY_WINDOW:
+            return daily_window(spec)
+        case TriggerKind.FIXED_DELAY:
+            raise ValueError("the end of a run says when a fixed delay fires")
+
+
+def _dialect(spec: TriggerSpec) -> Dialect:
+    try:
+        return Dialect(spec.dialect or Dialect.UNIX)
+    except ValueError:
+        raise ScheduleError(
+            "dialect",
+            "“%(dialect)s” is not a cron dialect; use unix, quartz or spring.",
+            dialect=spec.dialect,
+        ) from None
