@@ -115,7 +115,7 @@ CREATE TABLE job_revision (
 CREATE TABLE calendar (
     id INTEGER NOT NULL,
     name VARCHAR(100) NOT NULL,
-    description VARCHAR(1000) NOT NULL,
+    description TEXT NOT NULL,
     spec TEXT NOT NULL,
     base VARCHAR(100),
     version INTEGER NOT NULL,

@@ -33,6 +33,7 @@ from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
@@ -41,6 +42,7 @@ from tickwheel_admin.services.overview import Overview
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import People
 from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.services.schedules import Schedules
 from tickwheel_admin.services.system import System
 from tickwheel_admin.store.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
@@ -68,6 +70,8 @@ class Services:
     nodes: Nodes
     jobs: Jobs
     runs: Runs
+    calendars: Calendars
+    schedules: Schedules
     overview: Overview
     system: System
 
@@ -84,6 +88,8 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
         runs=Runs(store, ids, events),
+        calendars=Calendars(store, ids, events),
+        schedules=Schedules(store),
         overview=Overview(store),
         system=System(store, ids, events),
     )
@@ -98,6 +104,8 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
     app[keys.RUNS] = services.runs
+    app[keys.CALENDARS] = services.calendars
+    app[keys.SCHEDULES] = services.schedules
     app[keys.OVERVIEW] = services.overview
     app[keys.SYSTEM] = services.system
     app[CHECKS]["database"] = _database_check(services.store)

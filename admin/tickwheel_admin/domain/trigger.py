@@ -126,3 +126,5 @@ class Trigger:
     next_fire_at: int | None  # None: paused (it or its job), complete or error
     last_fire_at: int | None  # last planned nominal instant
     version: int
+    fires: int = 0  # runs planned so far; summaries of missed fires are none
+    calendar_version: int | None = None  # with which next_fire_at was computed; None: no calendar

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
@@ -213,10 +214,12 @@ def _fires_of_trigger(stored: StoredTrigger, *, after: int) -> Iterator[int]:
     return fires_of(trigger.spec, saved_at=stored.saved_at, after=after)
 
 
-def fires_of(spec: TriggerSpec, *, saved_at: int, after: int) -> Iterator[int]:
+def fires_of(
+    spec: TriggerSpec, *, saved_at: int, after: int, calendar: Calendar | None = None
+) -> Iterator[int]:
     """The schedule's instants, soonest first; none when it cannot be computed."""
     try:
-        schedule = parse(spec, saved_at=saved_at)
+        schedule = parse(spec, saved_at=saved_at, calendar=calendar)
     except ScheduleError:
         return
     at = schedule.next_after(after)

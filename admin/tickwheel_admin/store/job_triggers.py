@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import Run, RunState
 from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
-from tickwheel_admin.store.tables import run, trigger
+from tickwheel_admin.store.tables import job, run, trigger
 from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
 
 _NEVER_CLAIMED = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
@@ -38,6 +38,51 @@ def triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> dict[int, l
     for row in rows:
         found[row.job_id].append(_stored(row))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmedTrigger(StoredTrigger):
+    """A trigger that will fire, with the name of its job."""
+
+    job_name: str
+
+
+def armed_triggers(
+    conn: sa.Connection,
+    *,
+    after: int,
+    before_at: int,
+    scope: frozenset[int] | None,
+    without: Collection[int] = (),
+    limit: int,
+) -> list[ArmedTrigger]:
+    """Triggers that fire before an instant, by id from behind `after`.
+
+    Args:
+        scope: of these executors only; None: of all.
+        without: executors to leave out.
+    """
+    # The page first: with the join in one, MariaDB would start from the jobs.
+    wanted = [
+        trigger.c.id > after,
+        unindexed(trigger.c.next_fire_at) < before_at,
+    ]
+    if scope is not None:
+        wanted.append(trigger.c.executor_id.in_(sorted(scope)))
+    if without:
+        wanted.append(trigger.c.executor_id.not_in(sorted(without)))
+    page = sa.select(trigger.c.id).where(*wanted).order_by(trigger.c.id).limit(limit).subquery()
+    rows = conn.execute(
+        sa.select(trigger, job.c.name.label("job_name"))
+        .select_from(page)
+        .join(trigger, trigger.c.id == page.c.id)
+        .join(job, job.c.id == trigger.c.job_id)
+        .order_by(trigger.c.id)
+    )
+    return [
+        ArmedTrigger(trigger=trigger_from_row(row), saved_at=row.created_at, job_name=row.job_name)
+        for row in rows
+    ]
 
 
 def lock_triggers(conn: sa.Connection, job_id: int) -> list[StoredTrigger]:

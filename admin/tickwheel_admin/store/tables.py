@@ -148,7 +148,7 @@ calendar = _table(
     "calendar",
     sa.Column("id", Id, primary_key=True, autoincrement=False),
     sa.Column("name", sa.String(100), nullable=False),  # triggers and calendars name it
-    sa.Column("description", sa.String(1000), nullable=False),
+    sa.Column("description", LongText, nullable=False),
     sa.Column("spec", LongText, nullable=False),  # JSON of domain.calendar.CalendarSpec
     sa.Column("base", sa.String(100)),  # the one that its spec names
     sa.Column("version", sa.Integer, nullable=False),  # rises with those it is based on, too

@@ -54,6 +54,8 @@ def trigger_from_row(row: Any) -> Trigger:
         next_fire_at=row.next_fire_at,
         last_fire_at=row.last_fire_at,
         version=row.version,
+        fires=row.fires,
+        calendar_version=row.calendar_version,
     )
 
 

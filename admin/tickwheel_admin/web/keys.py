@@ -12,14 +12,17 @@ from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.services.events import Events
 
 if TYPE_CHECKING:
+    from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.executors import Executors
     from tickwheel_admin.services.jobs import Jobs
     from tickwheel_admin.services.nodes import Nodes
     from tickwheel_admin.services.overview import Overview
     from tickwheel_admin.services.people import People
     from tickwheel_admin.services.runs import Runs
+    from tickwheel_admin.services.schedules import Schedules
     from tickwheel_admin.services.system import System
 
+CALENDARS: web.AppKey[Calendars] = web.AppKey("calendars")
 CONFIG: web.AppKey[Config] = web.AppKey("config")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
@@ -28,6 +31,7 @@ NODES: web.AppKey[Nodes] = web.AppKey("nodes")
 OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")
 PEOPLE: web.AppKey[People] = web.AppKey("people")
 RUNS: web.AppKey[Runs] = web.AppKey("runs")
+SCHEDULES: web.AppKey[Schedules] = web.AppKey("schedules")
 SYSTEM: web.AppKey[System] = web.AppKey("system")
 
 ErrorPage = Callable[[web.Request, UserError | web.HTTPException, str], web.Response]

@@ -126,7 +126,7 @@ def upgrade() -> None:
         "calendar",
         sa.Column("id", Id, primary_key=True, autoincrement=False),
         sa.Column("name", sa.String(100), nullable=False),
-        sa.Column("description", sa.String(1000), nullable=False),
+        sa.Column("description", LongText, nullable=False),
         sa.Column("spec", LongText, nullable=False),
         sa.Column("base", sa.String(100)),
         sa.Column("version", sa.Integer, nullable=False),

@@ -1,0 +1,164 @@
+"""Events of an iCalendar file (RFC 5545) as days.
+
+An event covers every day that it touches, in the zone in which it is written. Recurring ones are
+expanded within bounds; single instances that were moved or called off count as they are now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from dateutil.rrule import rrule, rrulestr
+from icalendar import Calendar
+
+MAX_RECURRING = 500
+MAX_INSTANCES = 20_000  # of one event
+MAX_EVENT_DAYS = 366
+FIRST_START_YEAR = 1900  # recurring events that begin earlier are not walked through
+_OFTEN = frozenset({"HOURLY", "MINUTELY", "SECONDLY"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDays:
+    """The days that an event covers."""
+
+    name: str
+    days: tuple[date, ...]
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableEvent:
+    """Why an event gave no days."""
+
+    template: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+def days_of_events(text: str, *, first: date, last: date) -> Iterator[EventDays | UnreadableEvent]:
+    """The events of a file in its order, with their days from `first` to `last`.
+
+    Raises:
+        ValueError: this is not an iCalendar file.
+    """
+    events = [event for each in Calendar.from_ical(text, multiple=True) for event in each.walk()]
+    events = [event for event in events if event.name == "VEVENT"]
+    replaced = _replaced_instances(events)
+    recurring = 0
+    for event in events:
+        recurring += "RRULE" in event
+        if recurring > MAX_RECURRING:
+            yield UnreadableEvent(
+                template="Only the first %(limit)d recurring events of a file are read.",
+                params={"limit": MAX_RECURRING},
+            )
+            continue
+        yield _days_of(event, replaced, first=first, last=last)
+
+
+def _replaced_instances(events: list[Any]) -> dict[str, set[date]]:
+    """By event, the instances that have an event of their own, or were called off."""
+    replaced: defaultdict[str, set[date]] = defaultdict(set)
+    for event in events:
+        instance = event.get("RECURRENCE-ID")
+        if instance is not None and (at := getattr(instance, "dt", None)) is not None:
+            replaced[str(event.get("UID", ""))].add(_day(at))
+    return replaced
+
+
+def _days_of(
+    event: Any, replaced: dict[str, set[date]], *, first: date, last: date
+) -> EventDays | UnreadableEvent:
+    name = str(event.get("SUMMARY", ""))
+    if str(event.get("STATUS", "")).upper() == "CANCELLED":
+        return EventDays(name=name, days=(), cancelled=True)
+    begin = getattr(event.get("DTSTART"), "dt", None)
+    if begin is None:
+        return UnreadableEvent(template="This event has no readable start (DTSTART).")
+    length = _length_in_days(event, begin)
+    if not 1 <= length <= MAX_EVENT_DAYS:
+        return UnreadableEvent(
+            template="This event ends before it begins, or is longer than %(limit)d days.",
+            params={"limit": MAX_EVENT_DAYS},
+        )
+    starts = {_day(begin)}
+    if "RRULE" in event:
+        rule = event["RRULE"]
+        if isinstance(rule, list):
+            return UnreadableEvent(template="This event has more than one recurrence rule (RRULE).")
+        if _OFTEN.intersection(str(each).upper() for each in rule.get("FREQ", [])):
+            return UnreadableEvent(template="This event recurs within a day, so it names no days.")
+        if _day(begin).year < FIRST_START_YEAR:
+            return UnreadableEvent(
+                template="Recurring events that begin before %(year)d are not read.",
+                params={"year": FIRST_START_YEAR},
+            )
+        try:
+            starts = set(_expanded(rule, begin, last=last))
+        except ValueError as error:
+            return UnreadableEvent(
+                template="Its recurrence rule is not understood: %(problem)s.",
+                params={"problem": str(error)[:100]},
+            )
+    starts |= set(_listed(event, "RDATE"))
+    if event.get("RECURRENCE-ID") is None:
+        starts -= set(_listed(event, "EXDATE"))
+        if "RRULE" in event or "RDATE" in event:
+            starts -= replaced.get(str(event.get("UID", "")), set())
+    days = {start + timedelta(days=offset) for start in starts for offset in range(length)}
+    return EventDays(name=name, days=tuple(sorted(day for day in days if first <= day <= last)))
+
+
+def _expanded(rule: Any, begin: date, *, last: date) -> Iterator[date]:
+    """The instances' days up to `last`; in wall time, so that no zone moves them."""
+    start = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 - wall time
+    if isinstance(begin, datetime):
+        start = begin.replace(tzinfo=None)
+    until = datetime(last.year, last.month, last.day, 23, 59, 59)  # noqa: DTZ001 - wall time
+    for value in rule.get("UNTIL", []):
+        ends = _day(value)
+        until = min(until, datetime(ends.year, ends.month, ends.day, 23, 59, 59))  # noqa: DTZ001
+    parts = {name: values for name, values in rule.items() if name != "UNTIL"}
+    instances = rrulestr(type(rule)(parts).to_ical().decode(), dtstart=start)
+    if isinstance(instances, rrule):
+        instances = instances.replace(until=until)  # or an impossible rule would be walked for ever
+    for at in islice(instances, MAX_INSTANCES):
+        if at > until:
+            return
+        yield at.date()
+
+
+def _listed(event: Any, name: str) -> Iterator[date]:
+    """Days of RDATE or EXDATE, which may stand once, several times or not at all."""
+    lists = event.get(name, [])
+    for each in lists if isinstance(lists, list) else [lists]:
+        for entry in getattr(each, "dts", []):
+            at = entry.dt
+            yield _day(at[0] if isinstance(at, tuple) else at)  # a period counts by its start
+
+
+def _length_in_days(event: Any, begin: date) -> int:
+    """How many days an instance touches; DTEND is the first day, or instant, no longer in it."""
+    end = getattr(event.get("DTEND"), "dt", None)
+    lasts = getattr(event.get("DURATION"), "dt", None)
+    if end is None and isinstance(lasts, timedelta):
+        end = begin + lasts
+    if end is None:
+        return 1
+    if isinstance(end, datetime) and isinstance(begin, datetime):
+        if end == begin:
+            return 1
+        if end.tzinfo is not None and begin.tzinfo is not None:
+            end = end.astimezone(begin.tzinfo)
+        touches_last_day = (end.hour, end.minute, end.second) != (0, 0, 0)
+        return (_day(end) - _day(begin)).days + touches_last_day
+    return max((_day(end) - _day(begin)).days, 1 if _day(end) == _day(begin) else 0)
+
+
+def _day(at: date) -> date:
+    return at.date() if isinstance(at, datetime) else at

@@ -1,0 +1,380 @@
+"""Calendars: named sets of days and times that take fires away from triggers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.calendar import CalendarSense, CalendarSpec
+from tickwheel_admin.domain.calendar_input import calendar_to_raw, parse_calendar
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.calendar_import import CalendarFormat as CalendarFormat
+from tickwheel_admin.services.calendar_import import ImportedDays as ImportedDays
+from tickwheel_admin.services.calendar_import import ImportProblem as ImportProblem
+from tickwheel_admin.services.calendar_import import read_days
+from tickwheel_admin.services.events import CALENDARS, TRIGGERS, Events
+from tickwheel_admin.services.paging import (
+    Page,
+    bad_cursor,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import calendars as store_calendars
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.calendars import MAX_CHAIN, CalendarUser, StoredCalendar
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+
+MAX_NAMES = 1_000
+MAX_USERS_SHOWN = 200
+MAX_TEXT_CHARS = 200
+NAMED_USERS = 3  # so many are named when a calendar cannot be deleted
+
+
+class _Key(NamedTuple):
+    """A place in the list: behind this calendar."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarItem:
+    """A calendar in a list."""
+
+    id: int
+    name: str
+    description: str
+    spec: CalendarSpec
+    version: int  # an edit must name the one it was made from
+    changed_at: int
+    created_at: int
+    triggers: int  # that follow it, of all executors
+
+    @property
+    def sense(self) -> CalendarSense:
+        return self.spec.sense
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarDetail:
+    """One calendar and who uses it."""
+
+    item: CalendarItem
+    users: list[CalendarUser]  # jobs that the caller may see, at most 200
+    based_on_it: list[tuple[int, str]]  # (id, name) of calendars whose base it is
+
+
+class Calendars:
+    """Use cases of calendars. Everybody may see them; changing one concerns every executor."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    # --- finding -----------------------------------------------------------------------------
+
+    async def page(
+        self, actor: Actor, *, text: str = "", cursor: str | None = None, limit: int = 50
+    ) -> Page[CalendarItem]:
+        """Calendars by name; `text` is a part of a name."""
+        actor.require(Permission.LOGGED_IN)
+        text = text.strip()[:MAX_TEXT_CHARS]
+        if not is_clean(text):
+            raise InvalidInput.one("text", "control_characters", CONTROL_CHARACTERS)
+        after = _decoded(cursor)
+        limit = check_limit(limit)
+
+        def read(conn: sa.Connection) -> Page[CalendarItem]:
+            found = store_calendars.page_calendars(conn, text=text, after=after, limit=limit + 1)
+            more = len(found) > limit
+            items = _items(conn, found[:limit])
+            return Page(items=items, next=encode_cursor(_Key(items[-1].name)) if more else None)
+
+        return await self._store.read(read)
+
+    async def names(self, actor: Actor) -> list[str]:
+        """What a trigger may name, in order of the alphabet; at most 1,000."""
+        actor.require(Permission.LOGGED_IN)
+        return await self._store.read(store_calendars.calendar_names, limit=MAX_NAMES)
+
+    async def get(self, actor: Actor, calendar_id: int) -> CalendarDetail:
+        """One calendar; of the jobs that use it, those that the caller may see."""
+        actor.require(Permission.LOGGED_IN)
+
+        def read(conn: sa.Connection) -> CalendarDetail:
+            stored = _get(conn, calendar_id)
+            scope = actor.scope(Permission.VIEW)
+            return CalendarDetail(
+                item=_items(conn, [stored])[0],
+                users=store_calendars.users_of(
+                    conn, stored.name, limit=MAX_USERS_SHOWN, scope=scope
+                ),
+                based_on_it=store_calendars.based_on(conn, [stored.name]),
+            )
+
+        return await self._store.read(read)
+
+    async def import_preview(
+        self,
+        actor: Actor,
+        content: str | bytes,
+        *,
+        format: CalendarFormat,  # noqa: A002 - what the field of the form is called
+    ) -> ImportedDays:
+        """The days in a CSV or iCalendar file, and the lines that are none. Stores nothing.
+
+        Raises:
+            InvalidInput: import.too_long, import.not_text, import.not_ical.
+        """
+        actor.require(Permission.LOGGED_IN)
+        now = await self._store.read(now_ms)
+        # A file's rules may take a second to expand; requests are not held up by that.
+        return await asyncio.to_thread(read_days, content, format, now=now)
+
+    # --- changing ----------------------------------------------------------------------------
+
+    async def create(self, actor: Actor, raw: Mapping[str, Any]) -> int:
+        """Add a calendar; returns its id.
+
+        Raises:
+            InvalidInput: with every problem found; calendar.unknown, calendar.chain_too_long.
+            Conflict: calendar.name_taken.
+        """
+        actor.require(Permission.DEVELOP)
+        name, description, spec = parse_calendar(raw)
+        calendar_id = await self._ids.take("calendar")
+        audit_id = await self._ids.take("audit")
+
+        def create(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            store_calendars.lock_calendars(conn)
+            if store_calendars.calendar_of_name(conn, name) is not None:
+                raise Conflict(
+                    "calendar.name_taken",
+                    "There is already a calendar named “%(name)s”.",
+                    name=name,
+                )
+            _check_base(conn, name, spec)
+            version = store_calendars.add_calendar(
+                conn,
+                calendar_id=calendar_id,
+                name=name,
+                description=description,
+                spec=spec,
+                now=now_ms(conn),
+            )
+            detail = {"name": name, "version": version}
+            _note(conn, audit_id, actor, "calendar.created", calendar_id, detail)
+
+        await self._store.run(create)
+        self._announce()
+        return calendar_id
+
+    async def update(
+        self, actor: Actor, calendar_id: int, raw: Mapping[str, Any], *, version: int
+    ) -> int:
+        """Replace what a calendar says; returns its new version.
+
+        Triggers that follow it are computed anew within seconds; what was due before the change
+        still fires.
+
+        Args:
+            version: the one the change was made from.
+
+        Raises:
+            InvalidInput: with every problem found; calendar.renamed, calendar.unknown,
+                calendar.circle, calendar.chain_too_long.
+            Conflict: calendar.changed when `version` is no longer current.
+        """
+        actor.require(Permission.DEVELOP)
+        name, description, spec = parse_calendar(raw)
+        audit_id = await self._ids.take("audit")
+
+        def update(conn: sa.Connection) -> int:
+            if (done := find_audit(conn, audit_id)) is not None:
+                return int(done.detail["version"])
+            store_calendars.lock_calendars(conn)
+            old = _get(conn, calendar_id)
+            if old.version != version:
+                raise Conflict(
+                    "calendar.changed",
+                    "Somebody else changed this calendar, or one that it is based on, meanwhile;"
+                    " it is at version %(version)d now. Load it again and repeat your change.",
+                    version=old.version,
+                )
+            if name != old.name:
+                raise InvalidInput.one(
+                    "name",
+                    "calendar.renamed",
+                    "Triggers name it, so a calendar keeps its name “%(name)s”; add another one"
+                    " instead.",
+                    name=old.name,
+                )
+            before = calendar_to_raw(old.name, old.description, old.spec)
+            after = calendar_to_raw(name, description, spec)
+            changed = [field for field in after if after[field] != before[field]]
+            if not changed:
+                return old.version
+            _check_base(conn, name, spec)
+            store_calendars.revise_calendar(conn, calendar_id, description=description, spec=spec)
+            store_calendars.raise_versions(conn, name, now=now_ms(conn))
+            detail = {"name": name, "version": old.version + 1, "changed": changed}
+            _note(conn, audit_id, actor, "calendar.updated", calendar_id, detail)
+            return old.version + 1
+
+        new_version = await self._store.run(update)
+        self._announce()
+        return new_version
+
+    async def delete(self, actor: Actor, calendar_id: int) -> None:
+        """Remove a calendar that nothing uses.
+
+        Raises:
+            Conflict: calendar.in_use, calendar.is_base, naming some of the users.
+        """
+        actor.require(Permission.DEVELOP)
+        audit_id = await self._ids.take("audit")
+
+        def delete(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            store_calendars.lock_calendars(conn)
+            old = _get(conn, calendar_id)
+            # From here on no job can begin to follow it: saving one holds this row as well.
+            store_calendars.hold_calendars(conn, [old.name])
+            _refuse_if_used(conn, old.name)
+            store_calendars.delete_calendar(conn, calendar_id, now=now_ms(conn))
+            detail = {"name": old.name}
+            _note(conn, audit_id, actor, "calendar.deleted", calendar_id, detail)
+
+        await self._store.run(delete)
+        self._announce()
+
+    def _announce(self) -> None:
+        for topic in (CALENDARS, TRIGGERS):
+            self._events.publish(topic)
+
+
+def _items(conn: sa.Connection, stored: list[StoredCalendar]) -> list[CalendarItem]:
+    triggers = store_calendars.count_users(conn, [each.name for each in stored])
+    return [
+        CalendarItem(
+            id=each.id,
+            name=each.name,
+            description=each.description,
+            spec=each.spec,
+            version=each.version,
+            changed_at=each.changed_at,
+            created_at=each.created_at,
+            triggers=triggers.get(each.name, 0),
+        )
+        for each in stored
+    ]
+
+
+def _get(conn: sa.Connection, calendar_id: int) -> StoredCalendar:
+    found = store_calendars.get_calendar(conn, calendar_id)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _check_base(conn: sa.Connection, name: str, spec: CalendarSpec) -> None:
+    """Refuse a base that is not there, and chains that are circles or too long.
+
+    Calendars must be locked: two edits that each look for circles alone could close one together.
+    """
+    if spec.base is None:
+        return
+    if store_calendars.calendar_of_name(conn, spec.base) is None:
+        raise InvalidInput.one(
+            "base", "calendar.unknown", "There is no calendar named “%(name)s”.", name=spec.base
+        )
+    below = [name]
+    base: str | None = spec.base
+    while base is not None and len(below) <= MAX_CHAIN:
+        if base == name:
+            raise InvalidInput.one(
+                "base",
+                "calendar.circle",
+                "The calendars would be based on each other in a circle: %(path)s.",
+                path=" → ".join([*below, name]),
+            )
+        below.append(base)
+        found = store_calendars.calendar_of_name(conn, base)
+        base = None if found is None else found.spec.base
+    above = 0
+    level = {name}
+    while level and len(below) + above <= MAX_CHAIN:
+        level = {based for _, based in store_calendars.based_on(conn, level)}
+        above += 1 if level else 0
+    if len(below) + above > MAX_CHAIN:
+        raise InvalidInput.one(
+            "base",
+            "calendar.chain_too_long",
+            "At most %(limit)d calendars may be based on each other.",
+            limit=MAX_CHAIN,
+        )
+
+
+def _refuse_if_used(conn: sa.Connection, name: str) -> None:
+    users = store_calendars.users_of(conn, name, limit=NAMED_USERS + 1)
+    if users:
+        named = ", ".join(f"{each.executor_name}/{each.job_name}" for each in users[:NAMED_USERS])
+        raise Conflict(
+            "calendar.in_use",
+            "Triggers of these jobs follow “%(name)s”: %(jobs)s. Change them first.",
+            name=name,
+            jobs=f"{named}, …" if len(users) > NAMED_USERS else named,
+        )
+    if store_calendars.count_users(conn, [name]):
+        raise Conflict(
+            "calendar.in_use_unseen",
+            "Triggers still follow “%(name)s”; change them first.",
+            name=name,
+        )
+    based = store_calendars.based_on(conn, [name])
+    if based:
+        raise Conflict(
+            "calendar.is_base",
+            "These calendars are based on “%(name)s”: %(calendars)s. Change them first.",
+            name=name,
+            calendars=", ".join(each for _, each in based),
+        )
+
+
+def _note(
+    conn: sa.Connection,
+    audit_id: int,
+    actor: Actor,
+    action: str,
+    calendar_id: int,
+    detail: Mapping[str, Any],
+) -> None:
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=actor,
+        action=action,
+        executor_id=None,
+        object_id=calendar_id,
+        detail=detail,
+    )
+
+
+def _decoded(cursor: str | None) -> str | None:
+    key = decode_cursor(cursor, _Key)
+    if key is not None and not is_clean(key.name):  # no name of a calendar
+        raise bad_cursor()
+    return None if key is None else key.name
