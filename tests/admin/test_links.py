@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import sqlalchemy as sa
@@ -25,13 +26,14 @@ from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database import Database, DatabaseUnavailable
 from tickwheel_shared.protocol import (
     MAX_FRAME_BYTES,
     Cancel,
     FromAdmin,
     HeartbeatAck,
     Rejected,
+    ResultReceipt,
     RunRequest,
     Welcome,
     decode_from_admin,
@@ -317,6 +319,34 @@ async def test_nul_and_oversized_reports_are_made_storable(
     run = await get_run(database, run_id)
     assert run.result == "null"
     assert "larger than 65536 bytes" in (run.message or "")
+
+
+async def test_a_result_has_a_receipt_only_when_it_is_committed(
+    admin: Admin, connect: Connect, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable(*_args: object, **_rest: object) -> NoReturn:
+        raise DatabaseUnavailable
+
+    run_id = await add_run(database, await add_job(database))
+    node = await open_node(admin, connect)
+    await admin.engine.dispatcher.run_once()
+    request = await node.heard(RunRequest)
+    assert isinstance(request, RunRequest)
+    node.pipe.to_admin.put_nowait(next(iter(encode_frames([result(request)]))))
+    await wait_until_async(lambda: admin.engine.recorder.backlog > 0, what="the result to arrive")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "run", unavailable)
+        with pytest.raises(DatabaseUnavailable):
+            await admin.engine.recorder.run_once()
+    last = Cancel(run=1, attempt=1, token="t", reason="stale")  # type: ignore[arg-type]
+    node.session.send([last])
+    await node.heard(Cancel)  # whatever was sent before it is here as well
+    assert not [each for each in node.pipe.from_admin if isinstance(each, ResultReceipt)]
+
+    await admin.engine.recorder.run_once()
+    await node.heard(ResultReceipt)
+    assert (await get_run(database, run_id)).state is RunState.SUCCEEDED
 
 
 async def test_a_node_that_does_not_read_is_cut_off(admin: Admin, connect: Connect) -> None:

@@ -1,0 +1,164 @@
+"""Each mechanism that the seeds of `make test` do not switch off has a test that misses it.
+
+What the seeds notice (test_simulation.py) and what only locks of a real server show
+(tests/interleavings/test_switches.py) is not repeated here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.test_simulation import TESTED_MUTATIONS
+
+ROOT = Path(__file__).parents[2]
+ADMIN = "tests/admin"
+SDK = "tests/executor_sdk"
+
+# Directory, file, test; in the order of mutations.py.
+MISSED_BY = {
+    "planner_ignores_edits": (
+        ADMIN,
+        "test_planner.py",
+        "test_an_edit_in_between_makes_the_plan_void[sqlite]",
+    ),
+    "any_token_proves": (
+        ADMIN,
+        "test_run_ways.py",
+        "test_wrong_token_attempt_and_executor_change_nothing[sqlite]",
+    ),
+    "old_attempts_prove": (
+        ADMIN,
+        "test_run_ways.py",
+        "test_a_late_result_after_the_retry_was_claimed_is_refused[sqlite]",
+    ),
+    "results_are_not_spooled": (
+        SDK,
+        "test_delivery.py",
+        "test_a_successor_delivers_the_results_of_a_crashed_node",
+    ),
+    "spool_is_cleared_before_the_receipt": (
+        SDK,
+        "test_delivery.py",
+        "test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt",
+    ),
+    "nodes_run_on_when_they_are_cut_off": (
+        SDK,
+        "test_cut_off.py",
+        "test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_last",
+    ),
+    "places_are_not_held": (
+        ADMIN,
+        "test_cut_off.py",
+        "test_what_its_node_stops_is_lost_when_the_full_lease_is_over",
+    ),
+    "nobody_expires_nodes": (
+        ADMIN,
+        "test_cut_off.py",
+        "test_no_admin_expires_nodes_before_it_trusts_its_view",
+    ),
+    "unconfirmed_runs_are_queued_again": (
+        ADMIN,
+        "test_run_ways.py",
+        "test_an_unconfirmed_dispatch_is_asked_about[sqlite]",
+    ),
+    "claims_ignore_slots": (
+        ADMIN,
+        "test_blocking.py",
+        "test_a_run_that_expires_at_its_turn_passes_it_on",
+    ),
+    "claims_come_early": (
+        ADMIN,
+        "test_blocking.py",
+        "test_as_many_run_at_once_as_the_job_says[sqlite]",
+    ),
+    "refusals_cost_a_try": (ADMIN, "test_blocking.py", "test_a_refused_run_keeps_its_turn"),
+    "backoff_is_forgotten": (ADMIN, "test_run_ways.py", "test_retries_wait_and_then_end[sqlite]"),
+    "planner_starts_from_now": (ADMIN, "test_planner.py", "test_misfires[sqlite-fire_once-1-True]"),
+    "receipts_before_the_commit": (
+        ADMIN,
+        "test_links.py",
+        "test_a_result_has_a_receipt_only_when_it_is_committed",
+    ),
+    "edits_leave_fires_that_are_planned": (
+        ADMIN,
+        "test_jobs.py",
+        "test_an_edit_takes_back_what_nobody_claimed_and_plans_it_anew[sqlite]",
+    ),
+    "pauses_do_not_hold_back": (
+        ADMIN,
+        "test_pauses.py",
+        "test_a_pause_skips_what_was_planned_and_plans_nothing_more[executor]",
+    ),
+    "cancel_is_told_once": (
+        ADMIN,
+        "test_cut_off.py",
+        "test_a_parallel_run_past_its_timeout_ends_at_once",
+    ),
+    "nodes_ignore_their_lease": (
+        SDK,
+        "test_links.py",
+        "test_a_node_whose_lease_is_over_breaks_off_every_socket",
+    ),
+    "children_are_forgotten": (
+        ADMIN,
+        "test_children.py",
+        "test_children_follow_the_ends_they_wait_for[sqlite]",
+    ),
+    "nothing_is_unparked": (
+        ADMIN,
+        "test_cut_off.py",
+        "test_what_its_node_stops_is_lost_when_the_full_lease_is_over",
+    ),
+    "fixed_delays_are_not_armed": (
+        ADMIN,
+        "test_pauses.py",
+        "test_a_fixed_delay_waits_for_the_end_of_the_pause",
+    ),
+    "fires_do_not_end": (
+        ADMIN,
+        "test_shards.py",
+        "test_a_broadcast_runs_once_on_every_node[sqlite]",
+    ),
+}
+
+
+def test_every_mechanism_is_switched_off_somewhere() -> None:
+    assert {*TESTED_MUTATIONS, *MISSED_BY} == set(MUTATIONS)
+
+
+def test_what_is_switched_off_is_missed() -> None:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        told = list(pool.map(_without, MISSED_BY))
+    unnoticed = {
+        name: output
+        for name, (code, output) in zip(MISSED_BY, told, strict=True)
+        # 1 means that a test failed; a test that is not there, or does not start, is another code.
+        if code != pytest.ExitCode.TESTS_FAILED or "1 failed" not in output
+    }
+    assert not unnoticed
+
+
+def _without(mutation: str) -> tuple[int, str]:
+    directory, file, test = MISSED_BY[mutation]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "--quiet", "--no-header", "--tb=line"),
+            *("-p", "no:cacheprovider", "-p", "tests.support.switched_off"),
+            f"{directory}/{file}::{test}",
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "SWITCH_OFF": mutation},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout[-2000:]
