@@ -34,6 +34,7 @@ _POSITIONS = {
     "Unavailable": 1,
     "BadJson": 1,
     "ScheduleError": 1,
+    "Word": 0,
     "one": 2,  # InvalidInput.one
     "refuse": 2,  # Fields.refuse
 }

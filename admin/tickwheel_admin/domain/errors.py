@@ -21,6 +21,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
+class Word(str):
+    """A message id among a text's params, such as the name of a weekday: translated as well."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One broken rule."""

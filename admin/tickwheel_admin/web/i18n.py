@@ -17,6 +17,8 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import NullTranslations, Translations
 
+from tickwheel_admin.domain.errors import Word
+
 ENGLISH = "en"
 CHINESE = "zh_CN"
 LANGUAGES: Mapping[str, str] = {ENGLISH: "English", CHINESE: "简体中文"}
@@ -42,9 +44,14 @@ def translations(language: str) -> NullTranslations:
 
 def translate(template: str, params: Mapping[str, Any], language: str) -> str:
     """An English message id in a language, with its %(name)s filled in."""
+    catalogue = translations(language)
     # The empty id is where a catalogue keeps its header.
-    translated = str(translations(language).ugettext(template)) if template else ""
-    return translated % dict(params) if params else translated
+    translated = str(catalogue.ugettext(template)) if template else ""
+    words = {
+        name: catalogue.ugettext(value) if isinstance(value, Word) else value
+        for name, value in params.items()
+    }
+    return translated % words if params else translated
 
 
 def language_of(request: web.Request) -> str:

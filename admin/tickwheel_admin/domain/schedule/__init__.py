@@ -13,7 +13,7 @@ from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
 from tickwheel_admin.domain.schedule.bounds import Bounded, check_bounds, check_fires
 from tickwheel_admin.domain.schedule.calendar_interval import calendar_interval
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
-from tickwheel_admin.domain.schedule.cron import UnixCron
+from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.daily_window import daily_window
 from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.schedule.fixed import FixedRate, Never, Once, first_delay_ms
@@ -66,7 +66,9 @@ def _unbounded(spec: TriggerSpec, *, saved_at: int, leaves: CompiledCalendar | N
     """The schedule of a kind; the days of a calendar only where they make it faster."""
     match spec.kind:
         case TriggerKind.CRON:
-            return UnixCron(spec)
+            expression = parse_cron(spec.expression or "", dialect_of(spec))
+            zone = zone_of(spec.timezone)
+            return Cron(expression, zone, gap=spec.gap, overlap=spec.overlap, days=leaves)
         case TriggerKind.FIXED_RATE:
             return FixedRate(spec, saved_at=saved_at)
         case TriggerKind.ONCE:
@@ -79,7 +81,8 @@ def _unbounded(spec: TriggerSpec, *, saved_at: int, leaves: CompiledCalendar | N
             raise ValueError("the end of a run says when a fixed delay fires")
 
 
-def _dialect(spec: TriggerSpec) -> Dialect:
+def dialect_of(spec: TriggerSpec) -> Dialect:
+    """How the expression of a cron trigger is read; raises ScheduleError."""
     try:
         return Dialect(spec.dialect or Dialect.UNIX)
     except ValueError:

@@ -11,7 +11,7 @@ from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
-import tzdata
+import tzdata  # type: ignore[import-untyped]  # it has no types
 
 from tickwheel_admin.domain.schedule import tzif
 from tickwheel_admin.domain.schedule.base import ScheduleError
@@ -32,7 +32,7 @@ class Segment(NamedTuple):
     offset: int  # seconds to be added to UTC to get local seconds
     before: int  # offset of the segment before; the same in the first one
     after: int  # offset of the segment after; the same in the last one
-    index: int
+    number: int  # its place in the table
 
 
 class Transition(NamedTuple):
@@ -83,7 +83,7 @@ class Zone:
                 found.append(instant)
             if segment.end == FOREVER:
                 break
-            segment = self.segment(segment.index + 1)
+            segment = self.segment(segment.number + 1)
         return tuple(found)
 
     def gap_end(self, local_seconds: int) -> int | None:
@@ -106,7 +106,7 @@ class Zone:
             found.append(Transition(start, segment.before, segment.offset))
         while segment.end < end:
             found.append(Transition(segment.end, segment.offset, segment.after))
-            segment = self.segment(segment.index + 1)
+            segment = self.segment(segment.number + 1)
         return tuple(found)
 
     def segment_at(self, utc_seconds: int) -> Segment:
@@ -115,12 +115,12 @@ class Zone:
             table = self._grown(until=utc_seconds)
         return table.segments[bisect_right(table.starts, utc_seconds) - 1]
 
-    def segment(self, index: int) -> Segment:
-        """By its `index`, which is not behind the segment that lasts for good."""
+    def segment(self, number: int) -> Segment:
+        """By its `number`, which is not behind the segment that lasts for good."""
         table = self._table
-        if index >= len(table.segments):
+        if number >= len(table.segments):
             table = self._grown(until=table.end)
-        return table.segments[index]
+        return table.segments[number]
 
     def _first_table(self) -> _Table:
         start, offset, before = -FOREVER, self._data.first_offset, self._data.first_offset
