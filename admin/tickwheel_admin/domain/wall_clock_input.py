@@ -66,7 +66,9 @@ def read_weekdays(fields: Fields, name: str) -> tuple[int, ...]:
     """Numbers of weekdays, 1 for Monday, ascending and each once."""
 
     def number(value: object) -> int:
-        return WEEKDAYS.index(value) + 1 if isinstance(value, str) else 0
+        if not isinstance(value, str):
+            raise ValueError(value)
+        return WEEKDAYS.index(value) + 1
 
     found = read_list(fields, name, number, limit=100, template=_WEEKDAY_RULE, choices=_CHOICES)
     return tuple(sorted(set(found)))

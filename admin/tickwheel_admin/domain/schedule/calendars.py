@@ -11,7 +11,7 @@ from calendar import monthrange
 from functools import lru_cache
 
 from tickwheel_admin.domain.calendar import Calendar, CalendarSense, CalendarSpec
-from tickwheel_admin.domain.schedule.exclusions import Exclusion, exclusion_of
+from tickwheel_admin.domain.schedule.exclusions import Exclusion
 from tickwheel_admin.domain.wall_clock import (
     DAY_SECONDS,
     MAX_YEAR,
@@ -163,7 +163,7 @@ class _Rules:
             start, end = seconds_of_time(window.from_time), seconds_of_time(window.to_time)
             self._windows |= (1 << end) - (1 << start)
         self._exclusions: list[Exclusion] = (
-            [] if self._includes else [exclusion_of(each) for each in spec.cron]
+            [] if self._includes else [Exclusion(each) for each in spec.cron]
         )
 
     def days(self, year: int, month: int) -> int:

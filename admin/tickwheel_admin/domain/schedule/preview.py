@@ -1,0 +1,137 @@
+"""The next fires of a trigger, with what is special about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.schedule.base import Schedule
+from tickwheel_admin.domain.schedule.calendars import compiled
+from tickwheel_admin.domain.schedule.local_days import WALL_TIME_KINDS, day_limits, local_day
+from tickwheel_admin.domain.schedule.zones import Zone, zone_of
+from tickwheel_admin.domain.trigger import Gap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.wall_clock import date_of_day
+
+MAX_PREVIEW = 1_000
+MAX_REMOVED = 20
+_MAX_LOOKED_AT = 1_000  # days on which a trigger without its calendar would fire
+
+
+class Mark(StrEnum):
+    """What the clocks of the zone do about a fire."""
+
+    GAP = "gap"  # moved: clocks skip its wall time when they go forward
+    OVERLAP_FIRST = "overlap_first"  # clocks show its wall time twice; this is the first pass
+    OVERLAP_SECOND = "overlap_second"
+    DST_NIGHT = "dst_night"  # clocks change on its date, which does not touch it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewFire:
+    """A fire to come."""
+
+    at: int  # UTC epoch ms
+    offset_minutes: int  # of the zone's clocks from UTC, then
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedDay:
+    """A date on which a calendar takes every fire away."""
+
+    date: str  # "2026-10-01", in the trigger's zone
+    calendar: str  # its name; the one of the chain that takes the first fire of the day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What comes."""
+
+    fires: tuple[PreviewFire, ...]  # ascending
+    removed: tuple[RemovedDay, ...]  # ascending, at most MAX_REMOVED
+
+
+def preview(
+    spec: TriggerSpec, *, after: int, n: int, saved_at: int, calendar: Calendar | None = None
+) -> Preview:
+    """The next fires strictly after an instant, and the dates up to the last that were removed.
+
+    Args:
+        after: UTC epoch ms.
+        n: how many at most, up to MAX_PREVIEW; fewer when the trigger ends before, or repeats less.
+        saved_at: as for `parse`.
+
+    Raises:
+        ScheduleError: as `parse`.
+    """
+    schedule = parse(spec, saved_at=saved_at, calendar=calendar)
+    zone = zone_of(spec.timezone)
+    most = min(n, MAX_PREVIEW, MAX_PREVIEW if spec.repeat_count is None else spec.repeat_count)
+    instants: list[int] = []
+    at = schedule.next_after(after)
+    while at is not None and len(instants) < most:
+        instants.append(at)
+        at = schedule.next_after(at)
+    fires = tuple(_fire(at, spec, zone, saved_at=saved_at) for at in instants)
+    if calendar is None or most == 0 or spec.kind is TriggerKind.FIXED_DELAY:
+        return Preview(fires=fires, removed=())
+    until = instants[-1] if len(instants) == most else None
+    everything = parse(spec, saved_at=saved_at)
+    removed = _removed(everything, schedule, zone, calendar, after=after, until=until)
+    return Preview(fires=fires, removed=removed)
+
+
+def _fire(at: int, spec: TriggerSpec, zone: Zone, *, saved_at: int) -> PreviewFire:
+    offset = zone.segment_at(at // 1000).offset
+    mark = _mark(at, spec, zone, saved_at=saved_at) if spec.kind in WALL_TIME_KINDS else None
+    return PreviewFire(at=at, offset_minutes=offset // 60, mark=mark)
+
+
+def _mark(at: int, spec: TriggerSpec, zone: Zone, *, saved_at: int) -> Mark | None:
+    second = at // 1000
+    segment = zone.segment_at(second)
+    went_forward = second == segment.start and segment.offset > segment.before
+    if went_forward and _was_moved(at, spec, saved_at=saved_at):
+        return Mark.GAP
+    shown = zone.instants_of(second + segment.offset)
+    if len(shown) > 1:
+        return Mark.OVERLAP_FIRST if second == shown[0] else Mark.OVERLAP_SECOND
+    start, end = day_limits(local_day(at, zone), zone)
+    changes = zone.transitions_between(start // 1000, end // 1000)
+    return Mark.DST_NIGHT if any(each.before != each.after for each in changes) else None
+
+
+def _was_moved(at: int, spec: TriggerSpec, *, saved_at: int) -> bool:
+    """Whether a fire right after a gap is one only because of the wall times within the gap."""
+    try:
+        skipping = parse(replace(spec, gap=Gap.SKIP), saved_at=saved_at)
+    except ScheduleError:
+        return True  # this is its only fire
+    return skipping.next_after(at - 1) != at
+
+
+def _removed(
+    everything: Schedule,
+    schedule: Schedule,
+    zone: Zone,
+    calendar: Calendar,
+    *,
+    after: int,
+    until: int | None,
+) -> tuple[RemovedDay, ...]:
+    leaves = compiled(calendar)
+    removed: list[RemovedDay] = []
+    at = everything.next_after(after)
+    for _ in range(_MAX_LOOKED_AT):
+        if at is None or (until is not None and at > until) or len(removed) == MAX_REMOVED:
+            break
+        day = local_day(at, zone)
+        _, end = day_limits(day, zone)
+        kept = schedule.next_after(at - 1)
+        if kept is None or kept >= end:
+            name = leaves.who_refuses(zone.to_local(at // 1000)[0])
+            removed.append(RemovedDay(date=str(date_of_day(day)), calendar=name or calendar.name))
+        at = everything.next_after(max(end - 1, at))
+    return tuple(removed)
