@@ -454,6 +454,19 @@ async def test_a_run_that_expires_at_its_turn_passes_it_on(
     assert await states(database, first) == ["skipped expired"]
 
 
+async def test_nothing_is_discarded_for_a_run_that_is_too_late_to_start(
+    database: Database, admin: Admin, node: FakeSession
+) -> None:
+    """Less urgent, it is decided after the newer run, and stands before it until then."""
+    job_id = await add_job(database, blocking=DISCARD, start_within_ms=60_000)
+    late = await ask(database, job_id, priority=6)
+    newer = await ask(database, job_id, after=1, priority=5)
+    await change(database, tables.run, late, deadline_at=1)
+
+    assert [request.run for request in await admin.dispatch_all(node)] == [newer]
+    assert await states(database, late) == ["skipped expired"]
+
+
 async def test_a_parked_run_can_be_cancelled(
     database: Database, admin: Admin, node: FakeSession
 ) -> None:

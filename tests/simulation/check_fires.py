@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -12,14 +12,14 @@ from typing import Any
 from tests.simulation.check_starts import Pause, pauses
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
+from tests.simulation.instants import Instants
 from tests.simulation.ledger import Ledger
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.trigger_json import spec_from_json
 
-THRESHOLD_MS = 5_000  # what could not be planned by then is a misfire
 AHEAD_MS = 2_000  # fires are planned this long before their instant
-MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 MOST_COUNTED = 1_001  # stands for "more than a thousand" in a summary
-MOST_CAUGHT_UP = 1_000  # missed fires that are made up for unless the trigger says less
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class _Period:
     after: int  # exclusive
     until: int | None = None  # inclusive; None: to the end
     before: int | None = None  # seq of the change that ended it
-    spec: dict[str, Any]
+    spec: TriggerSpec
     ended_by_deletion: bool = False  # what was overdue then need not be there
 
 
@@ -41,10 +41,11 @@ class _Trigger:
     executor_id: int
     created_at: int
     periods: list[_Period] = field(default_factory=list)
+    known: dict[TriggerSpec, Instants] = field(default_factory=dict)
 
     @property
     def is_fixed_delay(self) -> bool:
-        return any(period.spec["kind"] == "fixed_delay" for period in self.periods)
+        return any(period.spec.kind is TriggerKind.FIXED_DELAY for period in self.periods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,9 @@ def _triggers(
             # What somebody cancelled before its instant stays, and planning goes on after it; so
             # does what was run before the clock was set back.
             after = max([row.at, *(fire.row.scheduled_at for fire in ahead)])
-            trigger.periods.append(_Period(since=row.seq, after=after, spec=json.loads(row.spec)))
+            trigger.periods.append(
+                _Period(since=row.seq, after=after, spec=spec_from_json(row.spec))
+            )
     return triggers
 
 
@@ -225,7 +228,7 @@ def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: H
     row, spec = fire.row, _spec_of(trigger, fire)
     if trigger.is_fixed_delay:
         return
-    threshold = spec.get("misfire_threshold_ms", THRESHOLD_MS)
+    threshold = spec.misfire_threshold_ms
     late_ms = row.created_at - row.scheduled_at
     if row.origin == "schedule":
         if late_ms > threshold:
@@ -239,31 +242,23 @@ def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: H
         if other.row.origin == "misfire" and other.row.created_at == row.created_at
     ]
     made_up = sorted(other.scheduled_at for other in together if not _is_summary(other))
-    most = {"skip": 0, "fire_once": 1, "fire_all": spec.get("catch_up_limit", MOST_CAUGHT_UP)}
-    limit = most[spec["misfire"]]
+    most = {"skip": 0, "fire_once": 1, "fire_all": spec.catch_up_limit}
+    limit = most[spec.misfire]
     if len(made_up) > limit:
         history.violation(f"G9: run {row.id}: {len(made_up)} missed fires are made up for at once")
     if _is_summary(row) and (len(made_up) < limit or (made_up and row.scheduled_at > made_up[0])):
         history.violation(f"G9: run {row.id} skips what was to be made up for")
 
 
-def _spec_of(trigger: _Trigger, fire: _Fire) -> dict[str, Any]:
+def _spec_of(trigger: _Trigger, fire: _Fire) -> TriggerSpec:
     for period in trigger.periods:
         if fire.added > period.since and (period.before is None or fire.added < period.before):
             return period.spec
     return trigger.periods[-1].spec
 
 
-def _instants(trigger: _Trigger, spec: dict[str, Any], *, after: int, until: int) -> Iterable[int]:
+def _instants(trigger: _Trigger, spec: TriggerSpec, *, after: int, until: int) -> Sequence[int]:
     """The schedule's instants in (after, until]."""
-    if spec["kind"] == "fixed_delay":
-        return []
-    if spec["kind"] == "once":
-        return [spec["at"]] if after < spec["at"] <= until else []
-    if spec["kind"] == "cron":
-        anchor, every = 0, MINUTE_MS
-    else:
-        anchor = trigger.created_at if spec["anchor_at"] is None else spec["anchor_at"]
-        every = spec["every_ms"]
-    first = max(anchor, anchor + ((after - anchor) // every + 1) * every)
-    return range(first, until + 1, every)
+    if spec not in trigger.known:
+        trigger.known[spec] = Instants(spec, created_at=trigger.created_at, calendar=None)
+    return trigger.known[spec].between(after, until)

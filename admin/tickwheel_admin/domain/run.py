@@ -134,6 +134,15 @@ class Run:
         """Whether it waits for an earlier run of its job."""
         return self.state is RunState.QUEUED and self.due_at == PARKED_AT
 
+    def is_expired(self, now: int) -> bool:
+        """Whether it waits, never started, and is past its start-by deadline."""
+        return (
+            self.state is RunState.QUEUED
+            and self.tries == 0
+            and self.deadline_at is not None
+            and self.deadline_at < now
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:

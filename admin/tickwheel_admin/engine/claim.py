@@ -203,23 +203,29 @@ class _Claim:
     # --- deciding --------------------------------------------------------------------------------
 
     def decide(self) -> None:
-        """Say for every due run what becomes of it."""
+        """Say for every due run what becomes of it.
+
+        Those that leave in any case go first: nobody stands behind them.
+        """
+        staying = []
         for run in self._due:
-            config = self._config(run)
-            in_line = run.blocking_key is not None
-            if in_line and not self._turns.decides(run):
+            if run.blocking_key is not None and not self._turns.decides(run):
                 self._claims.blocked = True  # somebody ends one of its earlier runs right now
             elif (reason := self._reason_to_skip(run)) is not None:
                 self._skip(run, run_moves.skipped(run, reason=reason, now=self._now))
             elif run.pinned_node_id in self._gone and run.pinned_node_id is not None:
                 self._skip(run, run_moves.node_gone(run, now=self._now))
-            elif not in_line or self._may_start(run, config):
+            else:
+                staying.append(run)
+        for run in staying:
+            config = self._config(run)
+            if run.blocking_key is None or self._may_start(run, config):
                 self._start(run, config)
 
     def _reason_to_skip(self, run: Run) -> str | None:
         if run.tries > 0:
             return None
-        if run.deadline_at is not None and run.deadline_at < self._now:
+        if run.is_expired(self._now):
             return "expired"
         paused_at = self._context.paused_at
         if (

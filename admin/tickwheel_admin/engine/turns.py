@@ -147,7 +147,8 @@ def _standing(each: Run, *, now: int) -> Standing:
         lane=lane_of(each),
         scheduled_at=each.scheduled_at,
         started=each.tries > 0,
-        # What a node handed back stands before those that came later, however soon it is due.
-        ready=parked or each.due_at <= now or each.attempt > 0,
+        # What a node handed back stands before those that came later, however soon it is due. What
+        # is too late to start stands before nobody, though it may not be skipped yet.
+        ready=(parked or each.due_at <= now or each.attempt > 0) and not each.is_expired(now),
         parked=parked,
     )
