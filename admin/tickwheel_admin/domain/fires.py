@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import msgspec
 
@@ -12,6 +14,7 @@ from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.moves import skipped
 from tickwheel_admin.domain.planning import Missed, Plan
 from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.schedule.jitter import due_of
 from tickwheel_admin.domain.trigger import Trigger
 
 LAST_PRIORITY = 9
@@ -29,12 +32,14 @@ def new_run(
     now: int,
     due_at: int | None = None,
     trigger_id: int | None = None,
+    jitter_ms: int | None = None,
 ) -> Run:
     """A queued run of a job with this configuration.
 
     Args:
         scheduled_at: the nominal instant; for requests, when they shall run.
         due_at: not claimed before this; None: `scheduled_at`.
+        jitter_ms: how much of the time between the two is jitter.
     """
     due_at = scheduled_at if due_at is None else due_at
     return Run(
@@ -51,6 +56,7 @@ def new_run(
         created_at=now,
         state=RunState.QUEUED,
         due_at=due_at,
+        jitter_ms=jitter_ms,
         deadline_at=start_by(due_at, config),
     )
 
@@ -68,7 +74,7 @@ def start_by_again(run: Run, config: JobConfig) -> int | None:
     if run.tries > 0:
         return None
     made_up = run.origin is Origin.MISFIRE
-    return start_by(run.created_at if made_up else run.scheduled_at, config)
+    return start_by(run.created_at if made_up else run.scheduled_at + (run.jitter_ms or 0), config)
 
 
 def shards_of(
@@ -133,9 +139,15 @@ def runs_of_plan(
 
     Missed fires that are made up for are due now, one priority behind: what is on time goes first.
     """
+    spec = trigger.spec
+    if spec.priority is not None:
+        config = replace(config, priority=spec.priority)
+    parameters = None
+    if spec.parameters is not None:
+        parameters = merged_parameters(config.parameters, spec.parameters)
 
-    def run(at: int, origin: Origin, *, due_at: int | None = None) -> Run:
-        return new_run(
+    def run(at: int, origin: Origin, *, due_at: int | None = None, jitter: int = 0) -> Run:
+        made = new_run(
             config,
             id=next(ids),
             executor_id=trigger.executor_id,
@@ -143,16 +155,23 @@ def runs_of_plan(
             revision=revision,
             origin=origin,
             scheduled_at=at,
-            due_at=due_at,
+            due_at=at + jitter if due_at is None else due_at,
+            jitter_ms=jitter or None,
             trigger_id=trigger.id,
             now=now,
         )
+        return made if parameters is None else replace(made, parameters=parameters)
 
     runs = []
     if plan.missed is not None:
         runs.append(_summary(run(plan.missed.last_at, Origin.MISFIRE), plan.missed, now=now))
     runs += (run(at, Origin.MISFIRE, due_at=now) for at in plan.caught_up)
-    runs += (run(at, Origin.SCHEDULE) for at in plan.fires)
+    for at, following in zip(plan.fires, (*plan.fires[1:], plan.next_fire_at), strict=False):
+        jitter = 0
+        if spec.jitter_ms:
+            due_at = due_of(trigger.id, at, jitter_ms=spec.jitter_ms, next_nominal=following)
+            jitter = due_at - at
+        runs.append(run(at, Origin.SCHEDULE, jitter=jitter))
     if not plan.caught_up:
         return runs
     # Those on time too, so that the runs of one trigger keep their order.
@@ -163,6 +182,13 @@ def runs_of_plan(
 def runs_needed(plan: Plan) -> int:
     """How many ids `runs_of_plan` takes."""
     return (plan.missed is not None) + len(plan.caught_up) + len(plan.fires)
+
+
+@lru_cache(maxsize=4_096)
+def merged_parameters(of_job: str, of_trigger: str) -> str:
+    """A job's parameters with those of a trigger over them, key by key of the objects' top."""
+    merged = json.loads(of_job) | json.loads(of_trigger)
+    return json.dumps(merged, ensure_ascii=False, separators=(",", ":"))
 
 
 def _summary(run: Run, missed: Missed, *, now: int) -> Run:

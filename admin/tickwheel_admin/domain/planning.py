@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tickwheel_admin.domain.schedule import Schedule
+from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed
 from tickwheel_admin.domain.trigger import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
     MisfirePolicy,
+    Trigger,
+    TriggerKind,
     TriggerSpec,
 )
 
@@ -32,7 +35,13 @@ class Plan:
     missed: Missed | None
     caught_up: tuple[int, ...]  # instants of missed fires that run now
     fires: tuple[int, ...]  # instants of fires on time
-    next_fire_at: int | None  # None: the trigger is complete
+    next_fire_at: int | None  # None: the trigger is complete, unless it waits
+    waits: bool = False  # a fixed delay: the end of its run says when it fires next
+
+    @property
+    def runs(self) -> int:
+        """How many runs it brings; what is only told of is none."""
+        return len(self.caught_up) + len(self.fires)
 
 
 def plan(
@@ -45,6 +54,7 @@ def plan(
     threshold_ms: int = MISFIRE_THRESHOLD_MS,
     catch_up_limit: int = MAX_CATCH_UP,
     paused_at: int | None = None,
+    left: int | None = None,
 ) -> Plan:
     """Everything from `next_fire_at` on that is due by `until`.
 
@@ -54,6 +64,8 @@ def plan(
         threshold_ms: fires older than this are missed.
         catch_up_limit: with `fire_all`, the latest so many missed fires are made up for.
         paused_at: fires after this instant are passed over, as far as their time has come.
+        left: runs that the trigger may still bring, at least 1; None: any number. Missed fires that
+            are not made up for leave it as it is.
     """
     missed: Missed | None = None
     caught_up: tuple[int, ...] = ()
@@ -64,6 +76,7 @@ def plan(
     if next_fire_at < threshold:
         latest = _last(schedule, before=threshold, first=next_fire_at)
         count = caught_up_of(misfire, catch_up_limit)
+        count = count if left is None else min(count, left)
         caught_up = _latest(schedule, latest, first=next_fire_at, count=count)
         if not caught_up:
             missed = _missed(schedule, first=next_fire_at, last=latest)
@@ -72,27 +85,88 @@ def plan(
             missed = _missed(schedule, first=next_fire_at, last=last)
         cursor = schedule.next_after(latest)
     fires: list[int] = []
-    while cursor is not None and cursor <= until and len(fires) < MAX_FIRES:
+    most = MAX_FIRES if left is None else min(MAX_FIRES, left - len(caught_up))
+    while cursor is not None and cursor <= until and len(fires) < most:
         fires.append(cursor)
         cursor = schedule.next_after(cursor)
+    if left is not None and len(caught_up) + len(fires) >= left:
+        cursor = None
     if paused_at is not None and cursor is not None and paused_at < cursor <= now:
         cursor = schedule.next_after(now)
     return Plan(missed=missed, caught_up=caught_up, fires=tuple(fires), next_fire_at=cursor)
 
 
 def plan_fixed_delay(
-    spec: TriggerSpec, *, next_fire_at: int, now: int, paused_at: int | None
+    spec: TriggerSpec,
+    *,
+    next_fire_at: int,
+    now: int,
+    paused_at: int | None,
+    fires: int = 0,
+    calendar: Calendar | None = None,
 ) -> Plan:
     """The one fire of a fixed delay that can be due; the end of its run brings the next one.
 
     It never misses a fire: what could not be planned in time runs late.
+
+    Args:
+        fires: runs that the trigger brought before.
+        calendar: what the spec names.
     """
-    nothing = Plan(missed=None, caught_up=(), fires=(), next_fire_at=now + (spec.every_ms or 0))
+    nothing = Plan(missed=None, caught_up=(), fires=(), next_fire_at=None)
     if paused_at is not None and next_fire_at > paused_at:
-        return nothing
+        later = next_after_end(spec, ended_at=now, fires=fires, calendar=calendar)
+        return replace(nothing, next_fire_at=later)
+    waits = spec.repeat_count is None or fires + 1 < spec.repeat_count
     if next_fire_at < now - MISFIRE_THRESHOLD_MS:
-        return replace(nothing, caught_up=(next_fire_at,), next_fire_at=None)
-    return replace(nothing, fires=(next_fire_at,), next_fire_at=None)
+        return replace(nothing, caught_up=(next_fire_at,), waits=waits)
+    return replace(nothing, fires=(next_fire_at,), waits=waits)
+
+
+def next_after_end(
+    spec: TriggerSpec, *, ended_at: int, fires: int, calendar: Calendar | None
+) -> int | None:
+    """When a fixed delay fires after its run ended; None: its count is used up, or its time over.
+
+    Args:
+        fires: runs that the trigger brought so far.
+        calendar: what the spec names; the first instant that it leaves counts.
+    """
+    if runs_left(spec, fires) == 0:
+        return None
+    return first_allowed(spec, ended_at + (spec.every_ms or 0), calendar=calendar)
+
+
+def runs_left(spec: TriggerSpec, fires: int) -> int | None:
+    """How many runs a trigger may still bring; None: any number."""
+    return None if spec.repeat_count is None else max(spec.repeat_count - fires, 0)
+
+
+def next_since(
+    schedule: Schedule, trigger: Trigger, *, since: int, calendar: Calendar | None
+) -> int | None:
+    """Where planning goes on with a schedule that counts since an instant, in place of another.
+
+    What was due by then stays due. What the new schedule has from then on fires, and nothing up to
+    the last fire does again.
+
+    Args:
+        schedule: the new one; of a fixed delay only its bounds and calendar count.
+    """
+    at = trigger.next_fire_at
+    if at is not None and at <= since:
+        return at
+    if runs_left(trigger.spec, trigger.fires) == 0:
+        return None
+    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+        return None if at is None else first_allowed(trigger.spec, at, calendar=calendar)
+    last = trigger.last_fire_at
+    return schedule.next_after(since - 1 if last is None else max(last, since - 1))
+
+
+def missing_calendar(name: str) -> ScheduleError:
+    """Why a trigger cannot be computed that follows a calendar which is not there."""
+    return ScheduleError("calendar", "There is no calendar named “%(name)s”.", name=name)
 
 
 def caught_up_of(misfire: MisfirePolicy, catch_up_limit: int) -> int:

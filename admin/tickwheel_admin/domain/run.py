@@ -105,6 +105,7 @@ class Run:
     parameters: str | None = None  # JSON object that replaces the job's; None: the job's own
     priority: int = 5  # 1..9, smaller first
     created_at: int
+    jitter_ms: int | None = None  # first due so long after scheduled_at; None: at it
 
     # What moves change.
     state: RunState

@@ -18,6 +18,7 @@ from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.engine.sweeper import Sweeper
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
+from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -50,7 +51,7 @@ class Engine:
             retention_days: how long ended runs are kept.
             wall_clock: this machine's own, in UTC epoch ms; it decides nothing.
         """
-        configs = JobConfigs()
+        configs, calendars = JobConfigs(), Calendars()
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )
@@ -64,7 +65,13 @@ class Engine:
             status=self.status,
         )
         self.planner = Planner(
-            store, ids, events, admin_id=admin_id, random=random, configs=configs
+            store,
+            ids,
+            events,
+            admin_id=admin_id,
+            random=random,
+            configs=configs,
+            calendars=calendars,
         )
         self.dispatcher = Dispatcher(
             store, ids, links, events, random=random, new_token=new_token, configs=configs

@@ -9,9 +9,17 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.planning import Plan, plan, plan_fixed_delay
+from tickwheel_admin.domain.planning import (
+    Plan,
+    missing_calendar,
+    next_since,
+    plan,
+    plan_fixed_delay,
+    runs_left,
+)
 from tickwheel_admin.domain.routing import RandomSource
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import (
@@ -24,6 +32,7 @@ from tickwheel_admin.engine.halving import halved
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.events import QUEUED, Events
+from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
@@ -52,6 +61,7 @@ class _Draft:
     revision: int
     config: JobConfig
     now: int
+    calendar: Calendar | None = None  # the one that it follows, if that is there
     plan: Plan | None = None  # None: its schedule cannot be computed, `reason` says why
     reason: str | None = None
 
@@ -70,6 +80,7 @@ class Planner(Loop):
         admin_id: int,
         random: RandomSource,
         configs: JobConfigs,
+        calendars: Calendars,
     ) -> None:
         super().__init__()
         self._store = store
@@ -78,6 +89,7 @@ class Planner(Loop):
         self._admin_id = admin_id
         self._random = random
         self._configs = configs
+        self._calendars = calendars
 
     async def run_once(self) -> bool:
         buckets = await self._store.read(due_buckets, ahead_ms=AHEAD_MS)
@@ -100,7 +112,9 @@ class Planner(Loop):
         return more
 
     async def _plan_bucket(self, bucket_id: int, *, overdue: bool) -> bool:
-        drafts = await self._store.read(_draft, bucket_id, self._configs, overdue=overdue)
+        drafts = await self._store.read(
+            _draft, bucket_id, self._configs, self._calendars, overdue=overdue
+        )
         if not drafts:
             return False
         planned = [await self._planned(draft) for draft in drafts]
@@ -136,19 +150,25 @@ class Planner(Loop):
             now=draft.now,
             ids=iter(ids),
         )
-        # The end of the run that was just planned arms a fixed delay again.
-        complete = found.next_fire_at is None and trigger.spec.kind is not TriggerKind.FIXED_DELAY
+        complete = found.next_fire_at is None and not found.waits
         return replace(
             _unplanned(draft),
             runs=runs,
             next_fire_at=found.next_fire_at,
             last_fire_at=runs[-1].scheduled_at if runs else trigger.last_fire_at,
+            fires=trigger.fires + found.runs,
+            calendar_version=None if draft.calendar is None else draft.calendar.version,
             state=TriggerState.COMPLETE if complete else TriggerState.ACTIVE,
         )
 
 
 def _draft(
-    conn: sa.Connection, bucket_id: int, configs: JobConfigs, *, overdue: bool
+    conn: sa.Connection,
+    bucket_id: int,
+    configs: JobConfigs,
+    calendars: Calendars,
+    *,
+    overdue: bool,
 ) -> list[_Draft]:
     """Read due triggers and compute their fires, outside any lock and off the event loop."""
     now = now_ms(conn)
@@ -166,6 +186,7 @@ def _draft(
         now=now,
     )
     known = configs.get_many(conn, {(t.job_id, revision) for t, _, revision in due})
+    followed = calendars.get_many(conn, {t.spec.calendar for t, _, _ in due})
     drafts = []
     for trigger, saved_at, revision in due:
         draft = _Draft(
@@ -174,6 +195,7 @@ def _draft(
             revision=revision,
             config=known[trigger.job_id, revision],
             now=now,
+            calendar=followed.get(trigger.spec.calendar or ""),
         )
         try:
             found = _plan(draft, saved_at=saved_at, paused_at=pauses.of(trigger.executor_id))
@@ -185,18 +207,40 @@ def _draft(
 
 
 def _plan(draft: _Draft, *, saved_at: int, paused_at: int | None) -> Plan:
-    spec, now = draft.trigger.spec, draft.now
+    trigger, calendar, now = draft.trigger, draft.calendar, draft.now
+    spec = trigger.spec
+    if spec.calendar is not None and calendar is None:
+        raise missing_calendar(spec.calendar)
+    schedule = parse(spec, saved_at=saved_at, calendar=calendar)
+    next_fire_at: int | None = draft.next_fire_at
+    if calendar is not None and trigger.calendar_version != calendar.version:
+        since = calendar.changed_at
+        next_fire_at = next_since(schedule, trigger, since=since, calendar=calendar)
+    left = runs_left(spec, trigger.fires)
+    nothing = Plan(missed=None, caught_up=(), fires=(), next_fire_at=next_fire_at)
+    if next_fire_at is None or left == 0:
+        return replace(nothing, next_fire_at=None)
+    if next_fire_at > now + AHEAD_MS:
+        return nothing
     if spec.kind is TriggerKind.FIXED_DELAY:
-        return plan_fixed_delay(spec, next_fire_at=draft.next_fire_at, now=now, paused_at=paused_at)
+        return plan_fixed_delay(
+            spec,
+            next_fire_at=next_fire_at,
+            now=now,
+            paused_at=paused_at,
+            fires=trigger.fires,
+            calendar=calendar,
+        )
     return plan(
-        parse(spec, saved_at=saved_at),
-        next_fire_at=draft.next_fire_at,
+        schedule,
+        next_fire_at=next_fire_at,
         now=now,
         until=now + AHEAD_MS,
         misfire=spec.misfire,
         threshold_ms=spec.misfire_threshold_ms,
         catch_up_limit=spec.catch_up_limit,
         paused_at=paused_at,
+        left=left,
     )
 
 
@@ -208,6 +252,8 @@ def _unplanned(draft: _Draft) -> PlannedTrigger:
         runs=(),
         next_fire_at=draft.next_fire_at,
         last_fire_at=draft.trigger.last_fire_at,
+        fires=draft.trigger.fires,
+        calendar_version=draft.trigger.calendar_version,
         state=TriggerState.ACTIVE,
     )
 

@@ -21,6 +21,7 @@ from tickwheel_admin.services.children import check_children
 from tickwheel_admin.services.handlers import check_handler
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.services.settling import add_triggers, go_on, settle
+from tickwheel_admin.services.trigger_calendars import held_calendars
 from tickwheel_admin.store import job_triggers, jobs
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.child_links import lock_child_links
@@ -67,8 +68,16 @@ def create_job(
         created_at=now,
         updated_at=now,
     )
+    calendars = held_calendars(conn, config)
     jobs.add_job(conn, new, by=edit.actor.name)
-    add_triggers(conn, new, config.triggers, trigger_ids=edit.trigger_ids, now=now)
+    add_triggers(
+        conn,
+        new,
+        config.triggers,
+        trigger_ids=edit.trigger_ids,
+        calendars=calendars,
+        now=now,
+    )
     _note(conn, edit, "job.created", new, {"name": config.name})
 
 
@@ -90,18 +99,21 @@ def update_job(
     _check_name(conn, old.executor_id, config.name, by_other_than=old.id)
     if config.children != old.config.children:
         check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
+    calendars = held_calendars(conn, config)
     settled, now = settle(conn, old, edit.run_ids)
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
-    standing = {each.stored.trigger.spec for each in settled}
-    removed = [each.id for each in settled if each.stored.trigger.spec not in config.triggers]
+    kept = {each.id: each for each in settled if each.stored.trigger.spec in config.triggers}
+    standing = {each.stored.trigger.spec for each in kept.values()}
+    # Those that cannot be computed go as well: what of them is still wanted is added anew.
+    present = job_triggers.triggers_of_jobs(conn, [job_id]).get(job_id, [])
+    removed = [stored.trigger.id for stored in present if stored.trigger.id not in kept]
     job_triggers.delete_triggers(conn, removed)
-    for each in settled:
-        if each.id not in removed:
-            go_on(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
+    for each in kept.values():
+        go_on(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
     new = replace(old, config=config, revision=old.revision + 1)
     added = [spec for spec in config.triggers if spec not in standing]
-    add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, now=now)
+    add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
     before, after = job_to_raw(old.config), job_to_raw(config)
     changed = [name for name in after if after[name] != before[name]]
     _note(conn, edit, "job.updated", new, {"revision": new.revision, "changed": changed})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -13,12 +13,14 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.job import Job
+from tickwheel_admin.domain.planning import runs_left
 from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.paging import Number
 from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.child_links import named_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor, offered_handlers
@@ -89,16 +91,24 @@ class JobDetail:
 
 
 def read_page(
-    conn: sa.Connection, wanted: JobFilter, after: JobKey | None, limit: int
+    conn: sa.Connection,
+    wanted: JobFilter,
+    after: JobKey | None,
+    limit: int,
+    calendars: Calendars,
 ) -> tuple[list[JobItem], JobKey | None]:
     found = store_jobs.page_jobs(conn, wanted, after=after, limit=limit + 1)
     shown = found[:limit]
     behind = _key(shown[-1]) if len(found) > limit else None
-    return _items(conn, shown), behind
+    return _items(conn, shown, calendars), behind
 
 
 def read_failing(
-    conn: sa.Connection, wanted: JobFilter, after: JobKey | None, limit: int
+    conn: sa.Connection,
+    wanted: JobFilter,
+    after: JobKey | None,
+    limit: int,
+    calendars: Calendars,
 ) -> tuple[list[JobItem], JobKey | None]:
     """Jobs by name, those that fail picked by their recent runs.
 
@@ -117,10 +127,10 @@ def read_failing(
             if _is_failing(marks.get(each.job.id, ())[::-1]):
                 failing.append(each)
                 if len(failing) == limit:
-                    return _items(conn, failing), after
+                    return _items(conn, failing, calendars), after
         if len(found) < FAILING_CHUNK:
-            return _items(conn, failing), None
-    return _items(conn, failing), after
+            return _items(conn, failing, calendars), None
+    return _items(conn, failing, calendars), after
 
 
 def _key(listed: ListedJob) -> JobKey:
@@ -134,17 +144,19 @@ def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
     return last is not None and last.state in FAILURES
 
 
-def _items(conn: sa.Connection, listed: Sequence[ListedJob]) -> list[JobItem]:
+def _items(conn: sa.Connection, listed: Sequence[ListedJob], calendars: Calendars) -> list[JobItem]:
     now = now_ms(conn)
     pauses = read_pauses(conn, {each.job.executor_id for each in listed})
     ids = [each.job.id for each in listed]
     triggers = triggers_of_jobs(conn, ids)
+    followed = _followed(conn, [each for of_job in triggers.values() for each in of_job], calendars)
     marks = recent_marks(conn, ids, until=now, per_job=MARKS)
     return [
         _item(
             each,
             triggers.get(each.job.id, []),
             marks.get(each.job.id, []),
+            followed,
             paused=pauses.of(each.job.executor_id) is not None,
             now=now,
         )
@@ -156,11 +168,12 @@ def _item(
     listed: ListedJob,
     triggers: Sequence[StoredTrigger],
     newest_first: list[RunMark],
+    followed: Mapping[str, Calendar],
     *,
     paused: bool,
     now: int,
 ) -> JobItem:
-    fires = [] if paused else _next_fires(triggers, after=now, n=1)
+    fires = [] if paused else _next_fires(triggers, followed, after=now, n=1)
     return JobItem(
         job=listed.job,
         executor_name=listed.executor_name,
@@ -171,17 +184,26 @@ def _item(
     )
 
 
-def read_detail(conn: sa.Connection, actor: Actor, job: Job) -> JobDetail:
+def _followed(
+    conn: sa.Connection, triggers: Iterable[StoredTrigger], calendars: Calendars
+) -> dict[str, Calendar]:
+    return calendars.get_many(conn, {each.trigger.spec.calendar for each in triggers})
+
+
+def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: Calendars) -> JobDetail:
     executor = get_executor(conn, job.executor_id)
     listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
     triggers = triggers_of_jobs(conn, [job.id]).get(job.id, [])
+    followed = _followed(conn, triggers, calendars)
     offered = offered_handlers(conn, [job.executor_id]).get(job.executor_id, frozenset())
     pauses = read_pauses(conn, [job.executor_id])
     paused = pauses.of(job.executor_id) is not None
     children = named_jobs(conn, [link.job_id for link in job.config.children])
     return JobDetail(
-        item=_items(conn, [listed])[0],
-        next_fires=[] if paused else _next_fires(triggers, after=now_ms(conn), n=NEXT_FIRES),
+        item=_items(conn, [listed], calendars)[0],
+        next_fires=[]
+        if paused
+        else _next_fires(triggers, followed, after=now_ms(conn), n=NEXT_FIRES),
         executor_paused_at=pauses.executors.get(job.executor_id),
         everything_paused_at=pauses.everything,
         child_names={
@@ -193,25 +215,33 @@ def read_detail(conn: sa.Connection, actor: Actor, job: Job) -> JobDetail:
     )
 
 
-def _next_fires(triggers: Sequence[StoredTrigger], *, after: int, n: int) -> list[int]:
+def _next_fires(
+    triggers: Sequence[StoredTrigger], followed: Mapping[str, Calendar], *, after: int, n: int
+) -> list[int]:
     """The next fires of all active triggers together.
 
     Computed from the schedules: `next_fire_at` is what is planned next, which is up to two seconds
     ahead of what fires next.
     """
     fires = [
-        _fires_of_trigger(stored, after=after)
+        _fires_of_trigger(stored, followed, after=after)
         for stored in triggers
         if stored.trigger.next_fire_at is not None
     ]
     return list(islice(heapq.merge(*fires), n))
 
 
-def _fires_of_trigger(stored: StoredTrigger, *, after: int) -> Iterator[int]:
-    trigger = stored.trigger
-    if trigger.spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is not None:
+def _fires_of_trigger(
+    stored: StoredTrigger, followed: Mapping[str, Calendar], *, after: int
+) -> Iterator[int]:
+    trigger, spec = stored.trigger, stored.trigger.spec
+    if spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is not None:
         return iter((trigger.next_fire_at,))  # the one after it is not known yet
-    return fires_of(trigger.spec, saved_at=stored.saved_at, after=after)
+    calendar = None if spec.calendar is None else followed.get(spec.calendar)
+    if spec.calendar is not None and calendar is None:
+        return iter(())
+    fires = fires_of(spec, saved_at=stored.saved_at, after=after, calendar=calendar)
+    return islice(fires, runs_left(spec, trigger.fires))
 
 
 def fires_of(

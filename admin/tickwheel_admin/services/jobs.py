@@ -42,6 +42,7 @@ from tickwheel_admin.services.requests import Request, check_request_key, reques
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
+from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
@@ -72,6 +73,7 @@ class Jobs:
         self._ids = ids
         self._events = events
         self._configs = JobConfigs(keep=1_000)
+        self._calendars = Calendars()
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -99,7 +101,9 @@ class Jobs:
             running=query.view == JobView.RUNNING,
         )
         read = read_failing if query.view == JobView.FAILING else read_page
-        items, behind = await self._store.read(read, wanted, _decoded(cursor), check_limit(limit))
+        items, behind = await self._store.read(
+            read, wanted, _decoded(cursor), check_limit(limit), self._calendars
+        )
         return Page(items=items, next=None if behind is None else encode_cursor(behind))
 
     async def get(self, actor: Actor, job_id: int) -> JobDetail:
@@ -110,7 +114,7 @@ class Jobs:
             if job is None:
                 raise not_found()
             actor.require(Permission.VIEW, job.executor_id)
-            return read_detail(conn, actor, job)
+            return read_detail(conn, actor, job, self._calendars)
 
         return await self._store.read(read)
 

@@ -80,7 +80,7 @@ def _for_its_turn(conn: sa.Connection, run: Run) -> Waiting | None:
 def _for_its_instant(run: Run, config: JobConfig, *, now: int) -> Waiting | None:
     if run.due_at <= now:
         return None
-    if run.scheduled_at > now:
+    if run.scheduled_at + (run.jitter_ms or 0) > now:
         return Waiting(code="not_due", template="It is not due yet.", params={"due_at": run.due_at})
     if run.tries > 0:
         return Waiting(

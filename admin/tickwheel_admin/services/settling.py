@@ -7,19 +7,28 @@ with the first instant after everything that remains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.planning import Plan, plan
+from tickwheel_admin.domain.planning import (
+    Plan,
+    next_after_end,
+    next_since,
+    plan,
+    plan_fixed_delay,
+    runs_left,
+)
 from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.domain.schedule import Schedule, ScheduleError, parse
+from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed, parse
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.store import job_triggers
+from tickwheel_admin.store.calendars import read_calendars
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_triggers import StoredTrigger
@@ -34,6 +43,8 @@ class Settled:
     stored: StoredTrigger
     next_fire_at: int | None
     last_fire_at: int | None
+    fires: int  # runs that it brought and that are not taken back
+    calendar_version: int | None  # of the calendar that it follows
     waits_for_run: bool  # a fixed delay: the end of its run says when it fires next
 
     @property
@@ -46,7 +57,8 @@ def settle(
 ) -> tuple[list[Settled], int]:
     """Write what is overdue, take back what is ahead; returns the triggers and the time.
 
-    A trigger in error is left out: only its removal or another spec changes that.
+    A trigger in error is left out: only its removal, another spec or the calendar that it misses
+    changes that.
 
     Args:
         run_ids: for overdue fires.
@@ -62,20 +74,21 @@ def settle(
     ids = iter(run_ids)
     needed = 0
     settled = []
+    if only is not None:
+        triggers = [stored for stored in triggers if stored.trigger.id == only]
+    named = (stored.trigger.spec.calendar for stored in triggers)
+    calendars = read_calendars(conn, {name for name in named if name is not None})
     for stored in triggers:
-        if only is not None and stored.trigger.id != only:
+        followed = _followed(stored, calendars)
+        if followed is None:
             continue
-        try:
-            schedule = parse(stored.trigger.spec, saved_at=stored.saved_at)
-        except ScheduleError:
-            continue
-        job_triggers.delete_unclaimed_fires(conn, stored.trigger.id, after=now)
-        overdue = _overdue(stored, schedule, now=now, until=until)
+        back = job_triggers.delete_unclaimed_fires(conn, stored.trigger.id, after=now)
+        overdue = _overdue(stored, followed, now=now, until=until, back=back)
         if overdue is not None:
             needed += runs_needed(overdue)
             if needed <= len(run_ids):
                 _write(conn, job, stored, overdue, ids, now=now)
-        settled.append(_settled(conn, stored, schedule, overdue, now=now))
+        settled.append(_settled(conn, stored, followed, overdue, now=now, back=back))
     if needed > len(run_ids):
         raise MoreIds(needed)
     return settled, now
@@ -95,6 +108,8 @@ def go_on(conn: sa.Connection, settled: Settled, *, job_paused: bool, paused: bo
         state=TriggerState.COMPLETE if over else TriggerState.ACTIVE,
         next_fire_at=None if job_paused or paused else settled.next_fire_at,
         last_fire_at=settled.last_fire_at,
+        fires=settled.fires,
+        calendar_version=settled.calendar_version,
     )
 
 
@@ -104,15 +119,22 @@ def add_triggers(
     specs: Sequence[TriggerSpec],
     *,
     trigger_ids: Sequence[int],
+    calendars: Mapping[str, Calendar],
     now: int,
 ) -> None:
     """Add triggers that are planned from their first instant on.
+
+    Args:
+        calendars: those that they name.
 
     Raises:
         InvalidInput: trigger.never_fires.
     """
     for trigger_id, spec in zip(trigger_ids, specs, strict=False):
-        first_at = parse(spec, saved_at=now).next_after(now)
+        calendar = None if spec.calendar is None else calendars[spec.calendar]
+        # A fixed delay without a first delay fires at once.
+        since = now - 1 if spec.kind is TriggerKind.FIXED_DELAY else now
+        first_at = parse(spec, saved_at=now, calendar=calendar).next_after(since)
         if first_at is None:
             raise InvalidInput.one(
                 f"triggers[{job.config.triggers.index(spec)}]",
@@ -125,23 +147,58 @@ def add_triggers(
             trigger_id=trigger_id,
             of=job,
             next_fire_at=None if job.paused else first_at,
+            calendar_version=None if calendar is None else calendar.version,
             now=now,
         )
 
 
-def _overdue(stored: StoredTrigger, schedule: Schedule, *, now: int, until: int) -> Plan | None:
-    trigger = stored.trigger
-    if trigger.next_fire_at is None or trigger.next_fire_at > until:
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """What a trigger goes by: its schedule, and its calendar if it names one."""
+
+    schedule: Schedule
+    calendar: Calendar | None
+
+
+def _followed(stored: StoredTrigger, calendars: Mapping[str, Calendar]) -> _Followed | None:
+    """None: it cannot be computed."""
+    spec = stored.trigger.spec
+    calendar = None if spec.calendar is None else calendars.get(spec.calendar)
+    if spec.calendar is not None and calendar is None:
         return None
+    try:
+        return _Followed(parse(spec, saved_at=stored.saved_at, calendar=calendar), calendar)
+    except ScheduleError:
+        return None
+
+
+def _overdue(
+    stored: StoredTrigger, followed: _Followed, *, now: int, until: int, back: int
+) -> Plan | None:
+    trigger, calendar = stored.trigger, followed.calendar
+    next_fire_at = trigger.next_fire_at
+    if next_fire_at is None:
+        return None
+    if calendar is not None and trigger.calendar_version != calendar.version:
+        since = calendar.changed_at
+        next_fire_at = next_since(followed.schedule, trigger, since=since, calendar=calendar)
+    left = runs_left(trigger.spec, trigger.fires - back)
+    if next_fire_at is None or next_fire_at > until or left == 0:
+        return None
+    # What a pause holds back is neither due nor missed: it ends where the pause began.
+    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+        return plan_fixed_delay(
+            trigger.spec, next_fire_at=next_fire_at, now=until, paused_at=None, fires=trigger.fires
+        )
     return plan(
-        schedule,
-        next_fire_at=trigger.next_fire_at,
-        # What a pause holds back is neither due nor missed: it ends where the pause began.
+        followed.schedule,
+        next_fire_at=next_fire_at,
         now=until,
         until=until,
         misfire=trigger.spec.misfire,
         threshold_ms=trigger.spec.misfire_threshold_ms,
         catch_up_limit=trigger.spec.catch_up_limit,
+        left=left,
     )
 
 
@@ -163,31 +220,38 @@ def _write(
 def _settled(
     conn: sa.Connection,
     stored: StoredTrigger,
-    schedule: Schedule,
+    followed: _Followed,
     overdue: Plan | None,
     *,
     now: int,
+    back: int,
 ) -> Settled:
-    if stored.trigger.spec.kind is TriggerKind.FIXED_DELAY:
-        written = () if overdue is None else (*overdue.caught_up, *overdue.fires)
-        fired_at = written[-1] if written else stored.trigger.last_fire_at
-        return _settled_delay(conn, stored, schedule, fired_at, now=now)
-    last_at = job_triggers.last_fire_of_trigger(conn, stored.trigger.id)
-    return Settled(
+    trigger = stored.trigger
+    fires = trigger.fires - back + (0 if overdue is None else overdue.runs)
+    calendar = followed.calendar
+    settled = Settled(
         stored=stored,
-        next_fire_at=schedule.next_after(max(now, last_at or 0)),
-        last_fire_at=last_at,
+        next_fire_at=None,
+        last_fire_at=trigger.last_fire_at,
+        fires=fires,
+        calendar_version=None if calendar is None else calendar.version,
         waits_for_run=False,
+    )
+    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+        written = () if overdue is None else (*overdue.caught_up, *overdue.fires)
+        fired_at = written[-1] if written else trigger.last_fire_at
+        return _settled_delay(conn, settled, followed, fired_at, now=now)
+    last_at = job_triggers.last_fire_of_trigger(conn, trigger.id)
+    over = runs_left(trigger.spec, fires) == 0
+    return replace(
+        settled,
+        next_fire_at=None if over else followed.schedule.next_after(max(now, last_at or 0)),
+        last_fire_at=last_at,
     )
 
 
 def _settled_delay(
-    conn: sa.Connection,
-    stored: StoredTrigger,
-    schedule: Schedule,
-    fired_at: int | None,
-    *,
-    now: int,
+    conn: sa.Connection, settled: Settled, followed: _Followed, fired_at: int | None, *, now: int
 ) -> Settled:
     """A fixed delay goes on after the end of its last run, or waits for that end.
 
@@ -197,20 +261,21 @@ def _settled_delay(
     The run is locked: should it end at this moment, either its end is seen here, or what follows
     from its end sees what is written here.
     """
-    trigger_id = stored.trigger.id
-    last = None if fired_at is None else job_triggers.lock_run_of_fire(conn, trigger_id, fired_at)
-    every_ms = stored.trigger.spec.every_ms or 0
-    waits = last is not None and last.state not in FINAL
+    trigger, spec, calendar = settled.stored.trigger, settled.stored.trigger.spec, followed.calendar
+    last = None if fired_at is None else job_triggers.lock_run_of_fire(conn, settled.id, fired_at)
     if last is not None:
-        next_at = max(now, min(last.ended_at or now, now) + every_ms)
-    elif fired_at is not None and fired_at > now:
-        next_at = fired_at  # it was planned ahead, and has just been taken back
+        settled = replace(settled, last_fire_at=last.scheduled_at)
+        if last.state not in FINAL:
+            return replace(settled, waits_for_run=runs_left(spec, settled.fires) != 0)
+        # When the delay is over, at once.
+        ended_at = max(min(last.ended_at or now, now), now - (spec.every_ms or 0))
+        next_at = next_after_end(spec, ended_at=ended_at, fires=settled.fires, calendar=calendar)
+        return replace(settled, next_fire_at=next_at)
+    if fired_at is not None and fired_at > now:
+        first_at = fired_at  # it was planned ahead, and has just been taken back
     else:
-        next_at = stored.trigger.next_fire_at or schedule.next_after(now) or now
-        next_at = max(now, next_at)
-    return Settled(
-        stored=stored,
-        next_fire_at=None if waits else next_at,
-        last_fire_at=None if last is None else last.scheduled_at,
-        waits_for_run=waits,
-    )
+        first_at = trigger.next_fire_at or followed.schedule.next_after(now) or now
+    next_at = first_allowed(spec, max(now, first_at), calendar=calendar)
+    if runs_left(spec, settled.fires) == 0:
+        next_at = None
+    return replace(settled, next_fire_at=next_at, last_fire_at=None)

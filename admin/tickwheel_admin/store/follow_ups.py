@@ -8,20 +8,25 @@ that are moved are locked already, then their fires, then what follows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.children import follows, parameters_of_child, request_key_of
 from tickwheel_admin.domain.fires import new_run
 from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.planning import missing_calendar, next_after_end
 from tickwheel_admin.domain.run import FINAL, LIVE, Move, Origin, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerState
+from tickwheel_admin.domain.schedule import ScheduleError
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_from_json
 from tickwheel_admin.store.batch import update_rows
+from tickwheel_admin.store.calendars import read_calendars
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
@@ -210,13 +215,19 @@ def arm_fixed_delays(
     """Let fixed-delay triggers that wait for the end of a run fire again; returns how many.
 
     One that an edit has armed meanwhile, or that is paused, is left alone, and so is one that
-    waits for another fire than the one that has ended.
+    waits for another fire than the one that has ended. One whose time is over is complete.
 
     Args:
         fires: (trigger, instant of the fire that has ended).
     """
     rows = conn.execute(
-        sa.select(trigger.c.id, trigger.c.version, trigger.c.spec, trigger.c.last_fire_at)
+        sa.select(
+            trigger.c.id,
+            trigger.c.version,
+            trigger.c.spec,
+            trigger.c.last_fire_at,
+            trigger.c.fires,
+        )
         .join(job, job.c.id == trigger.c.job_id)
         .where(
             trigger.c.id.in_(sorted({trigger_id for trigger_id, _ in fires})),
@@ -226,11 +237,16 @@ def arm_fixed_delays(
             job.c.paused.is_(False),
         )
     )
-    armed = [
-        {"id": row.id, "version": row.version, "next_fire_at": now + (spec.every_ms or 0)}
+    waiting = [
+        (row, spec)
         for row in rows
         if (row.id, row.last_fire_at) in fires
         and (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
+    ]
+    calendars = read_calendars(conn, {s.calendar for _, s in waiting if s.calendar is not None})
+    armed = [
+        {"id": row.id, "version": row.version} | _after_end(spec, row.fires, calendars, now=now)
+        for row, spec in waiting
     ]
     return update_rows(
         conn,
@@ -238,9 +254,25 @@ def arm_fixed_delays(
         sorted(armed, key=lambda each: each["id"]),
         # An edit or a pause meanwhile has decided otherwise; planning leaves the version alone.
         match=("id", "version"),
-        values=("next_fire_at",),
+        values=("next_fire_at", "calendar_version", "state", "reason"),
         where="t.next_fire_at IS NULL",
     )
+
+
+def _after_end(
+    spec: TriggerSpec, fires: int, calendars: Mapping[str, Calendar], *, now: int
+) -> dict[str, Any]:
+    """How a fixed delay stands after the end of its run."""
+    calendar = None if spec.calendar is None else calendars.get(spec.calendar)
+    version = None if calendar is None else calendar.version
+    try:
+        if spec.calendar is not None and calendar is None:
+            raise missing_calendar(spec.calendar)
+        at = next_after_end(spec, ended_at=now, fires=fires, calendar=calendar)
+    except ScheduleError as error:
+        return {"state": TriggerState.ERROR.value, "reason": str(error)[:500]}
+    state = TriggerState.COMPLETE if at is None else TriggerState.ACTIVE
+    return {"next_fire_at": at, "calendar_version": version, "state": state.value}
 
 
 # --- who is next in line -------------------------------------------------------------------------

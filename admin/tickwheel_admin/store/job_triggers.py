@@ -103,9 +103,14 @@ def add_trigger(
     trigger_id: int,
     of: Job,
     next_fire_at: int | None,
+    calendar_version: int | None,
     now: int,
 ) -> None:
-    """Insert a trigger that is planned from `next_fire_at` on."""
+    """Insert a trigger that is planned from `next_fire_at` on.
+
+    Args:
+        calendar_version: of the calendar that its spec names; None: it names none.
+    """
     conn.execute(
         sa.insert(trigger).values(
             id=trigger_id,
@@ -116,6 +121,9 @@ def add_trigger(
             paused=False,
             state=TriggerState.ACTIVE.value,
             next_fire_at=next_fire_at,
+            fires=0,
+            calendar=spec.calendar,
+            calendar_version=calendar_version,
             version=1,
             created_at=now,
         )
@@ -130,6 +138,8 @@ def reset_trigger(
     state: TriggerState,
     next_fire_at: int | None,
     last_fire_at: int | None,
+    fires: int,
+    calendar_version: int | None,
 ) -> None:
     """Set where planning goes on; plans made from the old version become void."""
     conn.execute(
@@ -141,6 +151,8 @@ def reset_trigger(
             reason=None,
             next_fire_at=next_fire_at,
             last_fire_at=last_fire_at,
+            fires=fires,
+            calendar_version=calendar_version,
             version=old.version + 1,
         )
     )

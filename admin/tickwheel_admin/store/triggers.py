@@ -36,6 +36,8 @@ class PlannedTrigger:
     runs: Sequence[Run]
     next_fire_at: int | None
     last_fire_at: int | None
+    fires: int  # runs that it brought so far, these included
+    calendar_version: int | None  # with which this was computed
     state: TriggerState
     reason: str | None = None
 
@@ -218,12 +220,14 @@ def plan_due_triggers(
                 "version": plan.version,
                 "next_fire_at": plan.next_fire_at,
                 "last_fire_at": plan.last_fire_at,
+                "fires": plan.fires,
+                "calendar_version": plan.calendar_version,
                 "state": plan.state.value,
                 "reason": plan.reason,
             }
             for plan in valid
         ],
         match=("id", "version"),
-        values=("next_fire_at", "last_fire_at", "state", "reason"),
+        values=("next_fire_at", "last_fire_at", "fires", "calendar_version", "state", "reason"),
     )
     return len(valid)
