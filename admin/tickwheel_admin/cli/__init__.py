@@ -1,4 +1,4 @@
-"""The command `tickwheel`: serve, demo, db, user, token, version.
+"""The command `tickwheel`: serve, demo, db, user, token, cron, version.
 
 Exit codes: 0 done; 1 it could not be done, one sentence on stderr says why; 2 wrong usage or
 configuration.
@@ -10,59 +10,26 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tickwheel_admin import __version__
-from tickwheel_admin.cli import db, demo, serve, tokens, users
-from tickwheel_admin.cli.common import Failure
-from tickwheel_admin.config import ConfigError
-
-_EXAMPLES = """\
-examples:
-  tickwheel demo                      look around: an admin, two nodes and some jobs
-  tickwheel serve                     an admin with its embedded database, on this machine only
-  tickwheel serve --config /etc/tickwheel.toml
-  tickwheel db upgrade                bring a database server's schema up to date
-  tickwheel user reset-password admin when the password is lost
-  tickwheel token create admin ci     a token for the API
-
-Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
-"""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    args = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        code: int = args.run(args)
-    except ConfigError as error:
-        print("tickwheel: the configuration has problems:", file=sys.stderr)
-        for problem in error.problems:
-            print(f"  {problem}", file=sys.stderr)
-        return 2
-    except Failure as failure:
-        print(f"tickwheel: {failure}", file=sys.stderr)
-        return 1
+        return _run(words)
     except KeyboardInterrupt:
         return 130  # as shells count a Ctrl-C
-    return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tickwheel",
-        description="Tickwheel, a distributed job scheduler.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, demo, db, users, tokens):
-        module.register(commands)
-    version = commands.add_parser("version", help="print the version")
-    version.set_defaults(run=_print_version)
-    return parser
+def _run(words: Sequence[str]) -> int:
+    if words[:1] == ["cron"]:
+        # It needs no server, and starts in a fraction of the time without one.
+        from tickwheel_admin.cli import cron
 
+        parser = argparse.ArgumentParser(prog="tickwheel")
+        cron.register(parser.add_subparsers(metavar="COMMAND", required=True))
+        args = parser.parse_args(words)
+        code: int = args.run(args)
+        return code
+    from tickwheel_admin.cli.commands import run
 
-def _print_version(_args: argparse.Namespace) -> int:
-    print(f"tickwheel {__version__}")
-    return 0
+    return run(words)

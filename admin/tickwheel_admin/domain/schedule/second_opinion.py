@@ -54,12 +54,18 @@ def second_opinion(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disag
     Raises:
         ScheduleError: the expression is refused.
     """
+    found = compared(spec, after=after, n=n)
+    return found if isinstance(found, Disagreement) else None
+
+
+def compared(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disagreement | bool:
+    """As `second_opinion`; True: croniter computes the same, False: it cannot say."""
     if spec.kind is not TriggerKind.CRON:
-        return None
+        return False
     expression = parse_cron(spec.expression or "", dialect_of(spec))
     text = _their_text(expression)
     if text is None:
-        return None
+        return False
     ours = Cron(expression, zone_of("UTC"), gap=Gap.FIRE, overlap=Overlap.FIRST)
     try:
         theirs = croniter(
@@ -73,14 +79,14 @@ def second_opinion(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disag
             found = ours.next_after(at)
             moment = theirs.get_next(datetime)
             if moment >= _LATEST or (found is not None and found >= _LATEST_MS):
-                return None
+                return True
             their_at = int(moment.timestamp()) * 1000
             if found != their_at:
                 return Disagreement(ours=found, theirs=their_at, why=_DIFFERS)
             at = their_at
     except (CroniterError, ValueError, KeyError, OverflowError):
-        return None  # it looks no further than 50 years ahead, and knows fewer forms than we do
-    return None
+        return False  # it looks no further than 50 years ahead, and knows fewer forms than we do
+    return True
 
 
 def _their_text(expression: CronExpression) -> str | None:

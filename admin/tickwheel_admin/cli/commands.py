@@ -1,0 +1,63 @@
+"""All commands, with what they need of the server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tickwheel_admin import __version__
+from tickwheel_admin.cli import cron, db, demo, serve, tokens, users
+from tickwheel_admin.cli.common import Failure
+from tickwheel_admin.config import ConfigError
+
+_EXAMPLES = """\
+examples:
+  tickwheel demo                      look around: an admin, two nodes and some jobs
+  tickwheel serve                     an admin with its embedded database, on this machine only
+  tickwheel serve --config /etc/tickwheel.toml
+  tickwheel db upgrade                bring a database server's schema up to date
+  tickwheel user reset-password admin when the password is lost
+  tickwheel token create admin ci     a token for the API
+  tickwheel cron next '0 9 * * 1-5'   when an expression fires
+
+Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run a command and return its exit code."""
+    args = _parser().parse_args(words)
+    try:
+        code: int = args.run(args)
+    except ConfigError as error:
+        print("tickwheel: the configuration has problems:", file=sys.stderr)
+        for problem in error.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return 2
+    except Failure as failure:
+        print(f"tickwheel: {failure}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tickwheel",
+        description="Tickwheel, a distributed job scheduler.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (serve, demo, db, users, tokens, cron):
+        module.register(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=_print_version)
+    return parser
+
+
+def _print_version(_args: argparse.Namespace) -> int:
+    print(f"tickwheel {__version__}")
+    return 0
