@@ -15,6 +15,7 @@ from tickwheel_admin.engine.membership import Membership
 from tickwheel_admin.engine.planner import Planner
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.engine.refresher import Refresher
 from tickwheel_admin.engine.sweeper import Sweeper
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
@@ -78,8 +79,10 @@ class Engine:
         )
         self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)
         self.sweeper = Sweeper(store, ids, links, self.leases, events, configs=configs)
+        self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         events.listen(topics.TRIGGERS, self.planner.wake)
+        events.listen(topics.CALENDARS, self.refresher.wake)
         events.listen(topics.QUEUED, self.dispatcher.wake)
         events.listen(topics.CANCEL, self.sweeper.wake)
 
@@ -92,6 +95,7 @@ class Engine:
             self.sweeper,
             self.dispatcher,
             self.planner,
+            self.refresher,
             self.cleaner,
         )
 

@@ -80,8 +80,9 @@ class Planner(Loop):
         admin_id: int,
         random: RandomSource,
         configs: JobConfigs,
-        calendars: Calendars,
+        calendars: Calendars | None = None,
     ) -> None:
+        """Plan with what admins share, or (None) with a cache of calendars of its own."""
         super().__init__()
         self._store = store
         self._ids = ids
@@ -89,7 +90,7 @@ class Planner(Loop):
         self._admin_id = admin_id
         self._random = random
         self._configs = configs
-        self._calendars = calendars
+        self._calendars = calendars or Calendars()
 
     async def run_once(self) -> bool:
         buckets = await self._store.read(due_buckets, ahead_ms=AHEAD_MS)

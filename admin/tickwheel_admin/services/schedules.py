@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.planning import runs_left
+from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.describe import describe
-from tickwheel_admin.domain.trigger import TriggerSpec
+from tickwheel_admin.domain.schedule.explain import Explanation as Explanation
+from tickwheel_admin.domain.schedule.explain import Reason as Reason
+from tickwheel_admin.domain.schedule.explain import explain
+from tickwheel_admin.domain.schedule.preview import Mark as Mark
+from tickwheel_admin.domain.schedule.preview import PreviewFire as PreviewFire
+from tickwheel_admin.domain.schedule.preview import RemovedDay as RemovedDay
+from tickwheel_admin.domain.schedule.preview import preview
+from tickwheel_admin.domain.schedule.second_opinion import Disagreement as Disagreement
+from tickwheel_admin.domain.schedule.second_opinion import second_opinion
+from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_input import parse_trigger
-from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.coming import Coming
 from tickwheel_admin.services.coming import Heat as Heat
 from tickwheel_admin.services.coming import HeatMinute as HeatMinute
 from tickwheel_admin.services.coming import HeatRow as HeatRow
-from tickwheel_admin.services.job_lists import fires_of
+from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.job_triggers import TriggerOfJob, get_trigger
+from tickwheel_admin.store.pauses import Pauses, read_pauses
 
 MAX_PREVIEW = 100
+MAX_COUNTED = 10_000  # fires that are counted to see whether a repeat count lasts until a date
 
 Translate = Callable[[str], str]
 
@@ -34,38 +47,12 @@ def _as_written(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewFire:
-    """A fire of a preview."""
+class Description:
+    """A trigger in words."""
 
-    at: int
-    offset_minutes: int  # of local time from UTC
-    mark: str | None = None  # "gap", "overlap_first", "overlap_second", "dst_night"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedDay:
-    """A day on which a calendar takes away what would fire."""
-
-    date: str  # "2026-10-01", in the trigger's zone
-    calendar: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """A rule that keeps a trigger from firing on a date."""
-
-    code: str
-    template: str  # English message id
-    params: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
-    """Where a second cron library computes another fire."""
-
-    ours: int | None
-    theirs: int | None
-    why: str  # English message id
+    spec: TriggerSpec
+    text: str  # when it fires
+    details: tuple[str, ...]  # bounds, calendar, jitter and so on, where they are not the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +61,10 @@ class SchedulePreview:
 
     spec: TriggerSpec
     description: str  # in the words that `translate` gives
-    details: tuple[str, ...]  # bounds, calendar, jitter and so on, when they are not the defaults
+    details: tuple[str, ...]  # bounds, calendar, jitter and so on, where they are not the defaults
     fires: tuple[PreviewFire, ...]
     removed: tuple[RemovedDay, ...]  # at most 20
-    disagreement: Disagreement | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What a trigger does on one date of its own zone."""
-
-    spec: TriggerSpec
-    fires: tuple[int, ...]  # at most 100
-    reasons: tuple[Reason, ...]  # why not, or why no more than these
+    disagreement: Disagreement | None  # where croniter computes other fires
 
 
 class Schedules:
@@ -112,46 +90,86 @@ class Schedules:
             after: fires after this instant (UTC epoch ms); None: after now.
 
         Raises:
-            InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
+            InvalidInput: the trigger breaks a rule, or its calendar is not there; fields are named
+                from the trigger on.
         """
         spec = parse_trigger(raw_trigger)
         now, calendar = await self._store.read(self._now_and_calendar, spec)
-        found = fires_of(
-            spec, saved_at=now, after=now if after is None else after, calendar=calendar
-        )
+        try:
+            found = await asyncio.to_thread(
+                preview,
+                spec,
+                after=now if after is None else after,
+                n=max(1, min(n, MAX_PREVIEW)),
+                saved_at=now,
+                calendar=calendar,
+            )
+            disagreement = await asyncio.to_thread(second_opinion, spec, after=now)
+        except ScheduleError as error:
+            raise _refused(error) from None
         return SchedulePreview(
             spec=spec,
             description=describe(spec, translate),
             details=(),
-            fires=tuple(
-                PreviewFire(at=at, offset_minutes=0)
-                for at in islice(found, max(1, min(n, MAX_PREVIEW)))
-            ),
-            removed=(),
-            disagreement=None,
+            fires=found.fires,
+            removed=found.removed,
+            disagreement=disagreement,
         )
 
-    async def explain(
-        self,
-        actor: Actor,
-        *,
-        date: str,
-        raw_trigger: object = None,
-        trigger_id: int | None = None,
-    ) -> Explanation:
-        """What a trigger does on a date, and which rules keep it from firing there.
+    def describe(self, raw_trigger: object, *, translate: Translate = _as_written) -> Description:
+        """A trigger in words.
+
+        Raises:
+            InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
+        """
+        spec = parse_trigger(raw_trigger)
+        return Description(spec=spec, text=describe(spec, translate), details=())
+
+    async def explain(self, raw_trigger: object, *, date: str) -> Explanation:
+        """What a trigger would do on a date if it were saved now, and which rules stand against it.
 
         Args:
             date: "2026-10-01", in the trigger's zone.
-            raw_trigger: one that is not saved; or
-            trigger_id: one that is, with its pauses and what is left of its count.
 
         Raises:
-            InvalidInput: the date or the trigger breaks a rule.
-            NotFound: there is no such trigger, or the caller may not see it.
+            InvalidInput: the date or the trigger breaks a rule, or its calendar is not there.
         """
         spec = parse_trigger(raw_trigger)
-        return Explanation(spec=spec, fires=(), reasons=())
+        now, calendar = await self._store.read(self._now_and_calendar, spec)
+        return await _explained(spec, date=date, saved_at=now, calendar=calendar)
+
+    async def explain_trigger(self, actor: Actor, trigger_id: int, *, date: str) -> Explanation:
+        """The same for a trigger that is saved, with its pauses and what is left of its count.
+
+        Raises:
+            NotFound: there is no such trigger, or the caller may not see it.
+            InvalidInput: the date breaks a rule, or the trigger's calendar is gone.
+        """
+
+        def read(
+            conn: sa.Connection,
+        ) -> tuple[TriggerOfJob, Pauses, int, Calendar | None]:
+            found = get_trigger(conn, trigger_id)
+            if found is None:
+                raise not_found()
+            executor_id = found.trigger.executor_id
+            actor.require(Permission.VIEW, executor_id)
+            now, calendar = self._now_and_calendar(conn, found.trigger.spec)
+            return found, read_pauses(conn, [executor_id]), now, calendar
+
+        found, pauses, now, calendar = await self._store.read(read)
+        spec, saved_at = found.trigger.spec, found.saved_at
+        told = await _explained(spec, date=date, saved_at=saved_at, calendar=calendar)
+        if not told.fires or told.fires[-1] <= now:
+            return told
+        against = tuple(_against(found, pauses))
+        if not against and spec.repeat_count is not None:
+            left = await asyncio.to_thread(
+                _left_at, found, told.fires[0], now=now, calendar=calendar
+            )
+            told = replace(told, fires=told.fires[:left])
+            against = () if left else (_used_up(spec),)
+        return replace(told, fires=() if against else told.fires, reasons=told.reasons + against)
 
     async def coming(
         self,
@@ -182,15 +200,73 @@ class Schedules:
             return now_ms(conn), None
         calendar = self._calendars.get_many(conn, [spec.calendar]).get(spec.calendar)
         if calendar is None:
-            raise unknown_calendar(spec.calendar)
+            raise InvalidInput.one(
+                "calendar",
+                "calendar.unknown",
+                "There is no calendar named “%(name)s”.",
+                name=spec.calendar,
+            )
         return now_ms(conn), calendar
 
 
-def unknown_calendar(name: str, *, path: str = "") -> InvalidInput:
-    """A trigger names a calendar that is not there."""
-    return InvalidInput.one(
-        f"{path}.calendar" if path else "calendar",
-        "calendar.unknown",
-        "There is no calendar named “%(name)s”.",
-        name=name,
+async def _explained(
+    spec: TriggerSpec, *, date: str, saved_at: int, calendar: Calendar | None
+) -> Explanation:
+    try:
+        return await asyncio.to_thread(
+            explain, spec, date=date, saved_at=saved_at, calendar=calendar
+        )
+    except ScheduleError as error:
+        raise _refused(error) from None
+
+
+def _against(found: TriggerOfJob, pauses: Pauses) -> list[Reason]:
+    """What keeps a stored trigger from firing whatever its schedule says."""
+    trigger = found.trigger
+    told = []
+    if trigger.state is TriggerState.ERROR:
+        reason = trigger.reason or ""
+        told.append(
+            Reason(
+                code="error",
+                template="Its next fire cannot be computed: %(reason)s",
+                params={"reason": reason},
+            )
+        )
+    if runs_left(trigger.spec, trigger.fires) == 0:
+        told.append(_used_up(trigger.spec))
+    if trigger.paused:
+        told.append(Reason(code="trigger_paused", template="This trigger is paused."))
+    if found.job_paused:
+        told.append(Reason(code="job_paused", template="Its job is paused."))
+    if trigger.executor_id in pauses.executors:
+        told.append(Reason(code="executor_paused", template="Its executor is paused."))
+    if pauses.everything is not None:
+        told.append(Reason(code="all_paused", template="Everything is paused."))
+    return told
+
+
+def _used_up(spec: TriggerSpec) -> Reason:
+    return Reason(
+        code="repeat_count",
+        template="It fires %(count)d times in all, and those are over before.",
+        params={"count": spec.repeat_count or 0},
     )
+
+
+def _left_at(found: TriggerOfJob, at: int, *, now: int, calendar: Calendar | None) -> int:
+    """How many runs of the repeat count are left when the fires before `at` have happened."""
+    trigger = found.trigger
+    left = runs_left(trigger.spec, trigger.fires) or 0
+    schedule = parse(trigger.spec, saved_at=found.saved_at, calendar=calendar)
+    fire: int | None = trigger.next_fire_at or schedule.next_after(now)
+    for _ in range(min(left, MAX_COUNTED)):
+        if fire is None or fire >= at:
+            break
+        left -= 1
+        fire = schedule.next_after(fire)
+    return left
+
+
+def _refused(error: ScheduleError) -> InvalidInput:
+    return InvalidInput.one(error.field, "schedule.invalid", error.template, **error.params)

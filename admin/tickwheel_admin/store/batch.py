@@ -61,7 +61,8 @@ def update_rows(
     Args:
         match: columns compared; integers only, so that no collation decides.
         values: columns written.
-        where: further condition on the table, written with its alias `t` and named parameters.
+        where: further condition on the table, written with its alias `t`, the given rows' alias `b`
+            and named parameters.
     """
     if not rows:
         return 0

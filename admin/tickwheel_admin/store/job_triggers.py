@@ -41,6 +41,29 @@ def triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> dict[int, l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerOfJob(StoredTrigger):
+    """A trigger, and whether its job is paused."""
+
+    job_paused: bool
+
+
+def get_trigger(conn: sa.Connection, trigger_id: int) -> TriggerOfJob | None:
+    """A trigger by its id."""
+    row = conn.execute(
+        sa.select(trigger, job.c.paused.label("job_paused"))
+        .join(job, job.c.id == trigger.c.job_id)
+        .where(trigger.c.id == trigger_id)
+    ).one_or_none()
+    if row is None:
+        return None
+    return TriggerOfJob(
+        trigger=trigger_from_row(row),
+        saved_at=row.created_at,
+        job_paused=bool(row.job_paused),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmedTrigger(StoredTrigger):
     """A trigger that will fire, with the name of its job."""
 

@@ -1,0 +1,204 @@
+"""Triggers whose next fire was computed with an older version of what they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.trigger import TriggerState
+from tickwheel_admin.store.batch import update_rows
+from tickwheel_admin.store.database import Repeat
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.job_triggers import StoredTrigger
+from tickwheel_admin.store.tables import ALIVE, calendar, job, run, setting, trigger
+from tickwheel_admin.store.triggers import trigger_from_row
+
+TZDATA = "tzdata_version"  # name of the setting: the zone data that all triggers were computed with
+
+_AHEAD = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleTrigger(StoredTrigger):
+    """A trigger to be looked at anew."""
+
+    job_paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """How a trigger stands after it was looked at anew."""
+
+    trigger_id: int
+    version: int  # as it was read
+    next_fire_at: int | None
+    last_fire_at: int | None
+    fires: int
+    calendar_version: int | None
+    state: TriggerState
+    reason: str | None = None
+
+
+def stale_calendars(conn: sa.Connection) -> dict[str, int]:
+    """Versions of the calendars that some trigger was computed with an older version of.
+
+    One index look-up a calendar.
+    """
+    oldest = (
+        sa.select(sa.func.min(trigger.c.calendar_version))
+        .where(trigger.c.calendar == calendar.c.name)
+        .scalar_subquery()
+    )
+    rows = conn.execute(
+        sa.select(calendar.c.name, calendar.c.version, oldest.label("oldest")).where(
+            calendar.c.deleted_at == ALIVE
+        )
+    )
+    return {
+        row.name: row.version for row in rows if row.oldest is not None and row.oldest < row.version
+    }
+
+
+def triggers_behind(
+    conn: sa.Connection, name: str, version: int, *, limit: int
+) -> list[StaleTrigger]:
+    """Triggers that follow a calendar and were computed with an older version of it."""
+    # The page first: with the join in one, MariaDB would start from the jobs.
+    page = (
+        sa.select(trigger.c.id)
+        .where(trigger.c.calendar == name, trigger.c.calendar_version < version)
+        .order_by(trigger.c.calendar_version)
+        .limit(limit)
+    )
+    return _read(conn, reading(page, trigger, "ix_trigger_of_calendar").subquery())
+
+
+def triggers_after(conn: sa.Connection, after: int, *, limit: int) -> list[StaleTrigger]:
+    """Triggers by id, from behind `after`."""
+    page = sa.select(trigger.c.id).where(trigger.c.id > after).order_by(trigger.c.id).limit(limit)
+    return _read(conn, page.subquery())
+
+
+def lock_unchanged(conn: sa.Connection, stale: Sequence[StaleTrigger]) -> list[StaleTrigger]:
+    """Those that nobody planned or edited since they were read, locked in order of their ids."""
+    rows = conn.execute(
+        sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
+        .where(trigger.c.id.in_([each.trigger.id for each in stale]))
+        .order_by(trigger.c.id)
+        .with_for_update()
+    )
+    unchanged = {(row.id, row.version, row.next_fire_at) for row in rows}
+    return [
+        each
+        for each in stale
+        if (each.trigger.id, each.trigger.version, each.trigger.next_fire_at) in unchanged
+    ]
+
+
+def take_back_fires(
+    conn: sa.Connection, trigger_ids: Iterable[int], *, after: int
+) -> dict[int, int]:
+    """Delete fires that were planned ahead for instants after `after`; their number by trigger.
+
+    The triggers must be locked.
+    """
+    ahead = sa.and_(run.c.trigger_id.in_(sorted(trigger_ids)), run.c.scheduled_at > after, _AHEAD)
+    counted = conn.execute(
+        sa.select(run.c.trigger_id, sa.func.count().label("fires"))
+        .where(ahead)
+        .group_by(run.c.trigger_id)
+    )
+    found = {row.trigger_id: int(row.fires) for row in counted}
+    if found:
+        conn.execute(sa.delete(run).where(ahead, run.c.trigger_id.in_(sorted(found))))
+    return found
+
+
+def last_fires(conn: sa.Connection, trigger_ids: Iterable[int]) -> dict[int, int]:
+    """By trigger, the nominal instant of its newest run; one index look-up each."""
+    newest = (
+        sa.select(sa.func.max(run.c.scheduled_at))
+        .where(run.c.trigger_id == trigger.c.id)
+        .scalar_subquery()
+    )
+    rows = conn.execute(
+        sa.select(trigger.c.id, newest.label("at")).where(trigger.c.id.in_(sorted(trigger_ids)))
+    )
+    return {row.id: row.at for row in rows if row.at is not None}
+
+
+def write_refreshed(conn: sa.Connection, refreshed: Sequence[Refreshed]) -> None:
+    """Write how triggers stand; plans made from what they were become void.
+
+    Raises:
+        Repeat: one of them was changed meanwhile; nothing may be committed.
+    """
+    rows = [
+        {
+            "id": each.trigger_id,
+            "version": each.version + 1,
+            "next_fire_at": each.next_fire_at,
+            "last_fire_at": each.last_fire_at,
+            "fires": each.fires,
+            "calendar_version": each.calendar_version,
+            "state": each.state.value,
+            "reason": each.reason,
+        }
+        for each in refreshed
+    ]
+    written = update_rows(
+        conn,
+        trigger,
+        rows,
+        match=("id",),
+        values=(
+            "version",
+            "next_fire_at",
+            "last_fire_at",
+            "fires",
+            "calendar_version",
+            "state",
+            "reason",
+        ),
+        where="t.version = b.version - 1",
+    )
+    if written != len(rows):
+        raise Repeat(f"{len(rows) - written} triggers had changed")
+
+
+# --- zone data -------------------------------------------------------------------------------
+
+
+def zone_data(conn: sa.Connection) -> str | None:
+    """The version of the zone data that all triggers were computed with; None: not noted yet."""
+    named = sa.select(setting.c.value).where(setting.c.name == TZDATA)
+    return conn.execute(named).scalar_one_or_none()
+
+
+def note_zone_data(conn: sa.Connection, version: str) -> None:
+    """From now on all triggers count as computed with this version."""
+    noted = conn.execute(sa.update(setting).where(setting.c.name == TZDATA).values(value=version))
+    if noted.rowcount == 0:
+        # A race between two admins ends in a duplicate key; the loser's transaction is repeated.
+        conn.execute(sa.insert(setting).values(name=TZDATA, value=version))
+
+
+def _read(conn: sa.Connection, page: sa.Subquery) -> list[StaleTrigger]:
+    rows = conn.execute(
+        sa.select(trigger, job.c.paused.label("job_paused"))
+        .select_from(page)
+        .join(trigger, trigger.c.id == page.c.id)
+        .join(job, job.c.id == trigger.c.job_id)
+        .order_by(trigger.c.id)
+    )
+    return [
+        StaleTrigger(
+            trigger=trigger_from_row(row),
+            saved_at=row.created_at,
+            job_paused=bool(row.job_paused),
+        )
+        for row in rows
+    ]
