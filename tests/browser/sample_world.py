@@ -11,6 +11,7 @@ from tests.browser.sample_rows import ADMIN as ADMIN
 from tests.browser.sample_rows import NOW as NOW
 from tests.browser.sample_rows import row
 from tests.browser.sample_rules import HANDLERS, add_rules
+from tests.browser.sample_schedules import add_schedules
 from tickwheel_admin.app import Services
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.store import tables
@@ -85,6 +86,7 @@ async def build(services: Services) -> dict[str, int]:
     await services.store.run(_add_history, job_ids, executor_ids, ids, chance)
     live = await services.store.run(_add_live_runs, job_ids, executor_ids, ids)
     live |= await add_rules(services, job_ids, executor_ids, ids)
+    live |= await add_schedules(services, job_ids, executor_ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}

@@ -94,14 +94,14 @@ def test_theme_and_language_are_kept_without_a_flash(admin_page: Page, console: 
 
 def test_a_job_is_added_with_its_schedule_in_words(admin_page: Page, console: Console) -> None:
     fill_new_job(admin_page, console, "monthly-statement")
-    admin_page.get_by_label("Cron", exact=True).check()
-    admin_page.get_by_label("Cron expression").fill("0 9 * * 1-")
-    preview = admin_page.locator("#schedule-preview")
-    expect(preview.locator(".error-text")).to_contain_text("is not a cron expression")
+    admin_page.get_by_role("button", name=re.compile("^Cron")).click()
+    admin_page.get_by_label("Cron expression").fill("0 9 * * 1-8")
+    preview = admin_page.locator("#trigger0-preview")
+    expect(preview.locator(".error-text")).to_contain_text("at character 9")
     admin_page.get_by_label("Cron expression").fill("30 9 * * 1-5")
     expect(preview).to_contain_text("09:30")
-    expect(preview.locator("li")).to_have_count(5)
-    expect(preview.locator("li").first).to_contain_text("Mon, Nov 23, 09:30:00")
+    expect(preview.locator("li")).to_have_count(6)
+    expect(preview.locator("li").first).to_contain_text("Mon, Nov 23, 2026, 09:30:00")
     admin_page.get_by_label("Parameters").fill('{"month": "2026-11"}')
     admin_page.get_by_role("button", name="Add the job").click()
 

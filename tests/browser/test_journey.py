@@ -72,10 +72,10 @@ def add_job(page: Page, url: str, name: str, handler: str, *, every_seconds: int
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name=handler, exact=True).click()
     if every_seconds is not None:
-        page.get_by_label("Fixed rate").check()
-        page.get_by_label("Every", exact=True).fill(str(every_seconds))
-        page.get_by_label("Unit").first.select_option("s")
-        expect(page.locator("#schedule-preview li")).to_have_count(5)
+        page.get_by_role("button", name=re.compile("^Fixed rate")).click()
+        page.locator("#trigger0-rate").fill(str(every_seconds))
+        page.locator("[name='trigger0.rate_unit']").select_option("s")
+        expect(page.locator("#trigger0-preview li")).to_have_count(6)
     page.get_by_role("button", name="Add the job").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     return page.url

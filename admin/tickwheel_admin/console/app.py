@@ -11,6 +11,9 @@ from tickwheel_admin.console.admins import ADMINS, Admins
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.errors import show_error
 from tickwheel_admin.console.pages import (
+    calendar,
+    calendar_edit,
+    calendars,
     executors,
     job_actions,
     job_edit,
@@ -21,6 +24,7 @@ from tickwheel_admin.console.pages import (
     run_bulk,
     run_log,
     runs,
+    schedule_preview,
     session,
     system,
 )
@@ -33,6 +37,7 @@ from tickwheel_admin.web.routes import Routes
 _TABLES = (
     session.routes,
     overview.routes,
+    schedule_preview.routes,
     job_edit.routes,
     jobs.routes,
     job_actions.routes,
@@ -40,6 +45,9 @@ _TABLES = (
     runs.routes,
     run_log.routes,
     executors.routes,
+    calendar.routes,
+    calendar_edit.routes,
+    calendars.routes,
     nodes.routes,
     system.routes,
     palette.routes,

@@ -26,7 +26,18 @@ _TYPES = {
     ".txt": "text/plain",
     ".md": "text/plain",
 }
-_STYLE_SHEETS = ("tokens", "base", "frame", "components", "forms", "charts", "log", "states")
+_STYLE_SHEETS = (
+    "tokens",
+    "base",
+    "frame",
+    "components",
+    "forms",
+    "triggers",
+    "charts",
+    "calendar",
+    "log",
+    "states",
+)
 _LIBRARIES = ("vendor/htmx-2.0.11.min.js", "vendor/idiomorph-ext-0.8.0.min.js")
 _FOR_EVER = "public, max-age=31536000, immutable"
 

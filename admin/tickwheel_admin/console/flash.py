@@ -45,5 +45,8 @@ def flash_text(code: str) -> str | None:
         "run.cancelled": _("The run is being cancelled."),
         "run.released": _("The run was released."),
         "password.changed": _("Your password was changed."),
+        "calendar.created": _("The calendar was added."),
+        "calendar.saved": _("The calendar was saved."),
+        "calendar.deleted": _("The calendar was deleted."),
         "executor.deleted": _("The executor was deleted."),
     }.get(code)

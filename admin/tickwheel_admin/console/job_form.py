@@ -1,13 +1,11 @@
 """The job form: what its fields mean as the raw input of a job, and back.
 
 Everything typed comes back as it was typed when something is wrong; the rules themselves are in
-`domain.job_input`. The form edits one trigger. Further ones, which only the API makes, pass through
-it unchanged.
+`domain.job_input`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +14,13 @@ from typing import Any
 from multidict import MultiMapping
 
 from tickwheel_admin.console.trigger_form import (
-    TRIGGER_DEFAULTS,
-    place_of_trigger_problem,
-    read_further_triggers,
-    read_trigger,
-    values_of_trigger,
+    TriggerCard,
+    card_of_trigger,
+    cards_as_sent,
+    cards_with,
+    changed_cards,
+    is_of_a_card,
+    read_cards,
 )
 from tickwheel_admin.console.typed import Typed, in_percent, in_units, pretty
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
@@ -30,7 +30,6 @@ from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
 from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.trigger_input import trigger_to_raw
 
 # Where the form shows what the rules call by another name.
 _PLACES = {
@@ -58,11 +57,20 @@ class JobForm:
     """The values of all fields, as text, and what is wrong with them."""
 
     values: Mapping[str, str]
+    triggers: tuple[TriggerCard, ...] = ()
     children: tuple[ChildRow, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "")
+
+    def name_of(self, name: str) -> str:
+        """Name of a field in the form."""
+        return name
+
+    def id_of(self, name: str) -> str:
+        """Id of a field in the page."""
+        return f"f-{name.replace('_', '-')}"
 
     def problem(self, name: str) -> Problem | None:
         """What is wrong with one field; children are "child-0", "child-1" …."""
@@ -73,7 +81,16 @@ class JobForm:
         """Problems that belong to no field of the form."""
         rows = {f"child-{index}" for index in range(len(self.children))}
         places = self.values.keys() | _GROUPS | rows
-        return [p for p in self.problems if self._place(p) not in places]
+        return [
+            p
+            for p in self.problems
+            if self._place(p) not in places and not is_of_a_card(p, self.triggers)
+        ]
+
+    @property
+    def cards(self) -> list[TriggerCard]:
+        """Its triggers, each with what is wrong with it."""
+        return cards_with(self.triggers, self.problems)
 
     @property
     def opens_more(self) -> bool:
@@ -85,25 +102,21 @@ class JobForm:
         """The same, with what is wrong."""
         return replace(self, problems=tuple(problems))
 
+    def changed(self, action: str, *, timezone: str, today: str) -> JobForm:
+        """The same with a trigger more or less: "add:cron", "duplicate:0", "remove:0"."""
+        cards = changed_cards(self.triggers, action, timezone=timezone, today=today)
+        return replace(self, triggers=cards)
+
     def _place(self, problem: Problem) -> str:
-        if place := place_of_trigger_problem(problem.field, self.values):
-            return place
         if child := _CHILD.match(problem.field):
             return f"child-{child[1]}"
         field = _PLACES.get(problem.field, problem.field)
         return "tags" if field.startswith("tags[") else field
 
 
-def empty_form(*, timezone: str, executor_id: int | None) -> JobForm:
+def empty_form(*, executor_id: int | None) -> JobForm:
     """The form of a new job."""
-    return JobForm(
-        values=_DEFAULTS
-        | {
-            "timezone": timezone,
-            "at_timezone": timezone,
-            "executor_id": str(executor_id or ""),
-        }
-    )
+    return JobForm(values=_DEFAULTS | {"executor_id": str(executor_id or "")})
 
 
 def form_of_job(
@@ -111,10 +124,9 @@ def form_of_job(
     *,
     executor_id: int,
     revision: int,
-    timezone: str,
     children: Sequence[ChildRow],
 ) -> JobForm:
-    """The form of a stored job; the first trigger is the one it edits."""
+    """The form of a stored job."""
     timeout, timeout_unit = in_units(config.timeout_ms)
     start_within, start_within_unit = in_units(config.start_within_ms)
     values = _DEFAULTS | {
@@ -133,16 +145,11 @@ def form_of_job(
         "timeout_unit": timeout_unit,
         "start_within": start_within,
         "start_within_unit": start_within_unit,
-        "timezone": timezone,
-        "at_timezone": timezone,
         **_values_of_blocking(config.blocking),
         **_values_of_retry(config.retry),
     }
-    if config.triggers:
-        values |= values_of_trigger(config.triggers[0], timezone=timezone)
-        further = [trigger_to_raw(other) for other in config.triggers[1:]]
-        values["further_triggers"] = json.dumps(further) if further else ""
-    return JobForm(values=values, children=tuple(children))
+    cards = tuple(card_of_trigger(str(n), spec) for n, spec in enumerate(config.triggers))
+    return JobForm(values=values, triggers=cards, children=tuple(children))
 
 
 def _values_of_blocking(policy: BlockingPolicy) -> dict[str, str]:
@@ -179,7 +186,12 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
     known = {name: sent[name] for name in values if name in sent}
     pairs = zip(sent.getall("child_job", []), sent.getall("child_on", []), strict=False)
     children = tuple(ChildRow(job=job.strip(), on=on) for job, on in pairs if job.strip())
-    return JobForm(values=values | known, children=children, problems=tuple(problems))
+    return JobForm(
+        values=values | known,
+        triggers=cards_as_sent(sent),
+        children=children,
+        problems=tuple(problems),
+    )
 
 
 def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -208,13 +220,10 @@ def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict
         "children": list(children),
         **_read_blocking(typed),
         **_read_retry(typed),
-        "triggers": [],
+        "triggers": read_cards(form.triggers, problems),
     }
     if form["routing"] == Routing.SHARDS:
         raw["shards"] = typed.whole("shards")
-    if form["when"] != "none":
-        raw["triggers"].append(read_trigger(typed))
-    raw["triggers"] += read_further_triggers(typed)
     if problems:
         raise InvalidInput(problems)
     return raw
@@ -247,20 +256,6 @@ def _read_retry(typed: Typed) -> dict[str, Any]:
     }
 
 
-def trigger_of_form(form: JobForm) -> dict[str, Any]:
-    """The raw trigger that the form says; raises InvalidInput like `job_of_form`."""
-    typed = Typed(values=form.values, problems=[])
-    raw = read_trigger(typed)
-    if typed.problems:
-        raise InvalidInput(typed.problems)
-    return raw
-
-
-def further_triggers(form: JobForm) -> list[dict[str, Any]]:
-    """Triggers that the form keeps but does not show; none when they cannot be read."""
-    return read_further_triggers(Typed(values=form.values, problems=[]))
-
-
 def _yes(value: bool) -> str:
     return "yes" if value else ""
 
@@ -275,7 +270,6 @@ _DEFAULTS: dict[str, str] = {
     "owner": "",
     "tags": "",
     "parameters": "{}",
-    **TRIGGER_DEFAULTS,
     "routing": "round_robin",
     "shards": "",
     "blocking": "parallel",

@@ -1,29 +1,22 @@
-"""Words for how a job is configured: schedules, routing, overlaps, retries, children."""
+"""Words for how a job is configured: routing, overlaps, retries, children."""
 
 from __future__ import annotations
 
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.reader import instant, length_in_words, number
+from tickwheel_admin.console.reader import length_in_words, number
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import ChildOn
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
 from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.schedule.describe import describe
-from tickwheel_admin.domain.trigger import (
-    MAX_CATCH_UP,
-    MISFIRE_THRESHOLD_MS,
-    MisfirePolicy,
-    TriggerKind,
-    TriggerSpec,
-)
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
 
 
-def _name(choices: Choices, value: str) -> str:
+def name_of(choices: Choices, value: str) -> str:
+    """The name of one of the choices."""
     return next(name for each, name, _what in choices if each == value)
 
 
@@ -64,7 +57,7 @@ def routing_choices() -> Choices:
 
 def routing_text(config: JobConfig) -> str:
     """The short name of a job's strategy."""
-    name = _name(routing_choices(), config.routing.value)
+    name = name_of(routing_choices(), config.routing.value)
     if config.routing is not Routing.SHARDS:
         return name
     shards = ngettext("%(num)s shard", "%(num)s shards", config.shards) % {"num": config.shards}
@@ -102,7 +95,7 @@ def blocking_choices() -> Choices:
 
 def blocking_text(policy: BlockingPolicy) -> str:
     """What may run side by side, and how many may wait."""
-    parts = [_name(blocking_choices(), policy.strategy.value)]
+    parts = [name_of(blocking_choices(), policy.strategy.value)]
     if policy.strategy is not Blocking.PARALLEL and policy.concurrency > 1:
         parts.append(_("%(n)s at a time") % {"n": number(policy.concurrency)})
     if policy.max_waiting is not None:
@@ -129,7 +122,7 @@ def cut_off_choices() -> Choices:
 def cut_off_text(policy: BlockingPolicy) -> str:
     """What a node that is cut off does, and how long its place is kept."""
     return _("%(what)s; its place is kept for %(time)s at most") % {
-        "what": _name(cut_off_choices(), policy.when_cut_off.value),
+        "what": name_of(cut_off_choices(), policy.when_cut_off.value),
         "time": length_in_words(policy.hold_lost_ms),
     }
 
@@ -176,60 +169,3 @@ def child_choices() -> list[tuple[str, str]]:
 
 def child_on_text(on: ChildOn) -> str:
     return dict(child_choices())[on.value]
-
-
-# --- when ------------------------------------------------------------------------------------
-
-
-def misfire_choices() -> Choices:
-    """What happens with fires that were missed while no admin ran."""
-    return [
-        (
-            MisfirePolicy.FIRE_ONCE.value,
-            _("Run once, late"),
-            _("One run for the latest missed fire, as soon as possible."),
-        ),
-        (
-            MisfirePolicy.SKIP.value,
-            _("Skip them"),
-            _("Nothing runs for them; a skipped run says how many were missed."),
-        ),
-        (
-            MisfirePolicy.FIRE_ALL.value,
-            _("Run each"),
-            _("A run for every missed fire, oldest first, up to a limit."),
-        ),
-    ]
-
-
-def misfire_text(spec: TriggerSpec) -> str:
-    """What happens with a trigger's missed fires, and what counts as missed."""
-    parts = [_name(misfire_choices(), spec.misfire.value)]
-    if spec.misfire is MisfirePolicy.FIRE_ALL and spec.catch_up_limit < MAX_CATCH_UP:
-        parts.append(_("the latest %(n)s") % {"n": number(spec.catch_up_limit)})
-    if spec.misfire_threshold_ms != MISFIRE_THRESHOLD_MS:
-        parts.append(_("after %(time)s") % {"time": length_in_words(spec.misfire_threshold_ms)})
-    return " · ".join(parts)
-
-
-def schedule_text(spec: TriggerSpec) -> str:
-    """When a trigger fires, in words."""
-    if spec.kind is TriggerKind.ONCE and spec.at is not None:
-        return _("Once, on %(moment)s") % {"moment": instant(spec.at)}
-    if spec.kind is TriggerKind.FIXED_DELAY:
-        return _("%(length)s after each run has ended") % {
-            "length": length_in_words(spec.every_ms or 0)
-        }
-    return describe(spec, _)
-
-
-def schedule_rule(spec: TriggerSpec) -> str:
-    """When a trigger fires, as it was written down."""
-    if spec.kind is TriggerKind.CRON:
-        zone = spec.timezone or "UTC"
-        return f"{spec.expression}" if zone == "UTC" else f"{spec.expression}  {zone}"
-    if spec.kind is TriggerKind.FIXED_RATE:
-        return _("fixed rate")
-    if spec.kind is TriggerKind.FIXED_DELAY:
-        return _("fixed delay")
-    return _("one-off")

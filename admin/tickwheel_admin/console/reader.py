@@ -143,10 +143,9 @@ def instant(at: int, pattern: str = "full") -> str:
     )
 
 
-def local_input(at: int, timezone: str) -> str:
-    """For the value of a `datetime-local` field."""
-    moment = datetime.fromtimestamp(at / 1000, _zone(timezone))
-    return moment.strftime("%Y-%m-%dT%H:%M:%S" if at % 60_000 else "%Y-%m-%dT%H:%M")
+def local_date(at: int, timezone: str) -> str:
+    """The date of an instant in a zone, "2026-10-01"."""
+    return datetime.fromtimestamp(at / 1000, _zone(timezone)).date().isoformat()
 
 
 @lru_cache(maxsize=1000)

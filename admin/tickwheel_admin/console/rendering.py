@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from tickwheel_admin import __version__
-from tickwheel_admin.console import labels, policies, reader
+from tickwheel_admin.console import calendar_words, labels, policies, reader, trigger_words
 from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
@@ -30,6 +30,12 @@ from tickwheel_admin.web.identity import actor_or_none, csrf_of
 from tickwheel_admin.web.keys import SYSTEM
 
 BLOCK_HEADER = "X-Block"
+_MACROS = {  # later ones may use those before
+    "ui": "ui.html",
+    "macros": "form_macros.html",
+    "calendar_macros": "calendar_macros.html",
+    "heat_macros": "heat_macros.html",
+}
 
 
 class Renderer:
@@ -60,6 +66,8 @@ class Renderer:
             "time_zone_cookie": reader.TIME_ZONE_COOKIE,
             "labels": labels,
             "policies": policies,
+            "trigger_words": trigger_words,
+            "calendar_words": calendar_words,
             "Permission": Permission,
             "node_program": node_program,
         }
@@ -76,7 +84,7 @@ class Renderer:
             "translated": gettext,
         }
         # Macros depend on nothing but the globals, so one module serves every page and block.
-        for name, template in (("ui", "ui.html"), ("macros", "form_macros.html")):
+        for name, template in _MACROS.items():
             self._environment.globals[name] = self._environment.get_template(template).module
 
     def page(

@@ -1,4 +1,4 @@
-"""The form of a new job and of an edited one, and the preview of its schedule."""
+"""The form of a new job and of an edited one."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from tickwheel_admin.console.job_form import (
     empty_form,
     form_as_sent,
     form_of_job,
-    further_triggers,
     job_of_form,
-    trigger_of_form,
 )
-from tickwheel_admin.console.policies import schedule_text
-from tickwheel_admin.console.reader import set_reader, time_zones
+from tickwheel_admin.console.reader import local_date, set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import ExecutorItem
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import CALENDARS, EXECUTORS, JOBS
 from tickwheel_admin.web.routes import Routes
 
 JOB = "/jobs/{job_id:[0-9]{1,18}}"
@@ -36,20 +33,22 @@ routes = Routes()
 
 @routes.get("/jobs/new", permission=Permission.DEVELOP)
 async def show_new(request: web.Request) -> web.Response:
-    reader = set_reader(request)
     executors = await _own_executors(request)
     asked = request.query.get("executor", "")
     chosen = next((e.id for e in executors if str(e.id) == asked), None)
     if chosen is None and len(executors) == 1:
         chosen = executors[0].id
-    form = empty_form(timezone=reader.timezone, executor_id=chosen)
+    form = empty_form(executor_id=chosen)
     return await _form_page(request, form, executors=executors)
 
 
 @routes.post("/jobs/new", permission=Permission.DEVELOP)
 async def create_job(request: web.Request) -> web.Response:
-    form = form_as_sent(await read_form(request))
+    sent = await read_form(request)
+    form = form_as_sent(sent)
     executors = await _own_executors(request)
+    if "do" in sent:
+        return await _changed(request, form, sent["do"], executors=executors)
     try:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
         if executor_id is None:
@@ -65,14 +64,12 @@ async def create_job(request: web.Request) -> web.Response:
 
 @routes.get(f"{JOB}/edit", permission=Permission.DEVELOP)
 async def show_edit(request: web.Request) -> web.Response:
-    reader = set_reader(request)
     detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
     job = detail.item.job
     form = form_of_job(
         job.config,
         executor_id=job.executor_id,
         revision=job.revision,
-        timezone=reader.timezone,
         children=await rows_of(request, job.config.children),
     )
     return await _form_page(request, form, executors=await _own_executors(request))
@@ -81,7 +78,11 @@ async def show_edit(request: web.Request) -> web.Response:
 @routes.post(f"{JOB}/edit", permission=Permission.DEVELOP)
 async def save_job(request: web.Request) -> web.Response:
     job_id = _job_id(request)
-    form = form_as_sent(await read_form(request))
+    sent = await read_form(request)
+    form = form_as_sent(sent)
+    if "do" in sent:
+        executors = await _own_executors(request)
+        return await _changed(request, form, sent["do"], executors=executors)
     try:
         revision = int(form["revision"]) if form["revision"].isdecimal() else 0
         raw = await _raw_job(request, form)
@@ -93,24 +94,6 @@ async def save_job(request: web.Request) -> web.Response:
     response = go_to(request, f"/jobs/{job_id}")
     set_flash(response, "job.saved")
     return response
-
-
-@routes.get("/jobs/preview", permission=Permission.DEVELOP)
-async def preview_schedule(request: web.Request) -> web.Response:
-    """When the schedule being typed fires: in words, with the next five fires."""
-    set_reader(request)
-    form = form_as_sent(request.query)
-    if form["when"] == "none":
-        return web.Response()
-    context: dict[str, Any] = {"form": form, "problem": None, "words": "", "fires": []}
-    try:
-        raw = trigger_of_form(form)
-        preview = await request.app[JOBS].preview(raw, n=5)
-        context |= {"words": schedule_text(preview.spec), "fires": preview.fires}
-    except InvalidInput as error:
-        context["problem"] = error.problems[0]
-    # A rule that is broken while typing is no error of the request.
-    return await render(request, "schedule_preview.html", context)
 
 
 @routes.get("/jobs/handlers", permission=Permission.DEVELOP)
@@ -146,6 +129,16 @@ async def _raw_job(request: web.Request, form: JobForm) -> dict[str, Any]:
     return raw
 
 
+async def _changed(
+    request: web.Request, form: JobForm, action: str, *, executors: Sequence[ExecutorItem]
+) -> web.Response:
+    """The form again, with a trigger more or less. Nothing is saved."""
+    reader = set_reader(request)
+    today = local_date(reader.now_at, reader.timezone)
+    form = form.changed(action, timezone=reader.timezone, today=today)
+    return await _form_page(request, form, executors=executors)
+
+
 async def _form_page(
     request: web.Request,
     form: JobForm,
@@ -153,7 +146,7 @@ async def _form_page(
     executors: Sequence[ExecutorItem],
     error: InvalidInput | Conflict | None = None,
 ) -> web.Response:
-    reader = set_reader(request)
+    set_reader(request)
     job_id = request.match_info.get("job_id")
     response = await render(
         request,
@@ -163,16 +156,15 @@ async def _form_page(
             "job_id": int(job_id) if job_id else None,
             "executors": executors,
             "handlers": await _handlers(request, form),
-            "further": further_triggers(form),
             "suggested": await suggestions(request, ""),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
-            "reader_zone": reader.timezone,
+            "calendars": await request.app[CALENDARS].names(actor_of(request)),
         },
         status=200 if error is None else error.status,
         block="form",
     )
-    # The preview of the schedule was not in the form that came back: it fetches itself again.
+    # The previews of schedules were not in the form that came back: they fetch themselves again.
     response.headers["HX-Trigger-After-Settle"] = "form-shown"
     return response
 

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from tickwheel_admin.console.charts import column_chart
 from tickwheel_admin.console.labels import shown_state
-from tickwheel_admin.console.policies import misfire_text
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.trigger_words import misfire_text
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
 from tickwheel_admin.domain.trigger import TriggerKind

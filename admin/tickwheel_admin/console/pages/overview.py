@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
 from aiohttp import web
@@ -11,13 +11,15 @@ from aiohttp import web
 from tickwheel_admin.console.charts import column_chart, trend
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
-from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.trigger import Trigger
+from tickwheel_admin.domain.errors import InvalidInput, NotFound
+from tickwheel_admin.domain.planning import runs_left
+from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.trigger_input import trigger_to_raw
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_lists import fires_of
 from tickwheel_admin.services.overview import NextFire, OutcomeBucket, OverviewData
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, EXECUTORS, JOBS, OVERVIEW
+from tickwheel_admin.web.keys import CONFIG, EXECUTORS, JOBS, OVERVIEW, SCHEDULES
 from tickwheel_admin.web.routes import Routes
 
 HOUR_MS = 3_600_000
@@ -99,10 +101,7 @@ async def _lanes(request: web.Request, next_fires: Sequence[NextFire]) -> list[L
         except NotFound:
             continue  # deleted since
         fires = sorted(
-            at
-            for trigger in triggers
-            if trigger.next_fire_at is not None
-            for at in islice(_within_an_hour(trigger, trigger.next_fire_at, now_at), MOST_FIRES + 1)
+            [at for trigger in triggers for at in await _within_an_hour(request, trigger, now_at)]
         )
         if fires:
             lanes.append(
@@ -117,10 +116,32 @@ async def _lanes(request: web.Request, next_fires: Sequence[NextFire]) -> list[L
     return lanes
 
 
-def _within_an_hour(trigger: Trigger, first_at: int, now_at: int) -> Iterator[int]:
+async def _within_an_hour(request: web.Request, trigger: Trigger, now_at: int) -> list[int]:
+    """Fires of one trigger, one more than are shown."""
+    first_at, spec = trigger.next_fire_at, trigger.spec
+    if first_at is None:
+        return []
     # The first fire anchors a fixed rate that has no anchor of its own.
-    fires = fires_of(trigger.spec, saved_at=first_at, after=first_at - 1)
-    return takewhile(lambda at: at < now_at + HOUR_MS, fires)
+    if spec.calendar is None:
+        fires = fires_of(spec, saved_at=first_at, after=first_at - 1)
+        found = list(islice(takewhile(lambda at: at < now_at + HOUR_MS, fires), MOST_FIRES + 1))
+    else:
+        found = await _with_its_calendar(request, spec, first_at, now_at)
+    return found[: runs_left(spec, trigger.fires)]
+
+
+async def _with_its_calendar(
+    request: web.Request, spec: TriggerSpec, first_at: int, now_at: int
+) -> list[int]:
+    if spec.kind is TriggerKind.FIXED_RATE and spec.anchor_at is None:
+        spec = replace(spec, anchor_at=first_at)
+    try:
+        preview = await request.app[SCHEDULES].preview(
+            trigger_to_raw(spec), n=MOST_FIRES + 1, after=first_at - 1
+        )
+    except InvalidInput:
+        return [first_at]  # its calendar has just gone
+    return [fire.at for fire in preview.fires if fire.at < now_at + HOUR_MS]
 
 
 def _ticks() -> list[tuple[float, int]]:

@@ -102,7 +102,7 @@ document.body.addEventListener('htmx:afterRequest', (event) => {
 
 // After a refused form, go to what must be changed.
 document.body.addEventListener('htmx:afterSettle', (event) => {
-  if (event.target.id !== 'job-form' && !event.target.closest?.('#modal')) return;
+  if (!event.target.matches?.('#job-form, #calendar-form') && !event.target.closest?.('#modal')) return;
   const wrong = $('[aria-invalid="true"], [data-focus]', event.target);
   if (wrong) {
     wrong.closest('details')?.setAttribute('open', '');

@@ -1,4 +1,4 @@
-// Rows of the job form that can be added and removed: the jobs that run afterwards.
+// The job form: rows of jobs that run afterwards, and cards of triggers that come back from the server.
 let added = 0;
 
 document.addEventListener('click', (event) => {
@@ -24,4 +24,18 @@ document.addEventListener('click', (event) => {
     row.querySelector('input').value = ''; // the last one stays, to be typed into again
     row.querySelector('input').focus();
   }
+});
+
+// A morph takes away what the server did not send; what somebody opened stays open.
+const {callbacks} = Idiomorph.defaults;
+callbacks.beforeAttributeUpdated = (name, element, change) =>
+  !(name === 'open' && change === 'remove' && element.tagName === 'DETAILS');
+
+// A card that was just added is where its reader goes on.
+document.body.addEventListener('htmx:afterSettle', (event) => {
+  if (event.target.id !== 'job-form') return;
+  const card = document.querySelector('[data-new]');
+  if (!card) return;
+  card.querySelector('.kinds :checked').focus();
+  card.scrollIntoView({block: 'nearest'});
 });

@@ -116,7 +116,7 @@ function move(step) {
 
 // --- keys ---
 
-const places = {o: '/', j: '/jobs', r: '/runs', e: '/executors'};
+const places = {o: '/', j: '/jobs', r: '/runs', e: '/executors', c: '/calendar'};
 const typing = 'input, textarea, select, dialog, [contenteditable], [role=menu]';
 let chordAt = 0;
 

@@ -1,0 +1,79 @@
+"""What a trigger that is being typed would do: in words, with its next fires."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.console.fire_lines import fire_lines
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.reader import instant, set_reader
+from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.trigger_form import cards_as_sent, read_card
+from tickwheel_admin.console.trigger_words import schedule_text
+from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.schedules import Disagreement
+from tickwheel_admin.web.keys import SCHEDULES
+from tickwheel_admin.web.routes import Routes
+
+SHOWN_FIRES = 6
+
+routes = Routes()
+
+
+@routes.get("/jobs/preview", permission=Permission.DEVELOP)
+async def preview_schedule(request: web.Request) -> web.Response:
+    """A broken rule is no error of the request: people are in the middle of typing."""
+    set_reader(request)
+    cards = cards_as_sent(request.query)
+    if not cards:
+        return web.Response()
+    card = cards[0]
+    try:
+        context = await _preview(request, Typed(values=card.values, problems=[]))
+    except InvalidInput as error:
+        context = {"problem": error.problems[0], "expression": card["expression"]}
+    return await render(request, "schedule_preview.html", context)
+
+
+async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:
+    """Raises InvalidInput like `Schedules.preview`, also for what cannot even be read."""
+    raw = read_card(typed)
+    if typed.problems:
+        raise InvalidInput(typed.problems)
+    found = await request.app[SCHEDULES].preview(raw, n=SHOWN_FIRES, translate=_)
+    return {
+        "problem": None,
+        "words": schedule_text(found.spec),
+        "zone": found.spec.timezone,
+        "details": found.details,
+        "lines": fire_lines(found.spec, found.fires, found.removed),
+        "delay": _delay_text(found.spec),
+        "second_opinion": _second_opinion(found.disagreement),
+    }
+
+
+def _delay_text(spec: TriggerSpec) -> str | None:
+    """A fixed delay has no next fires before its runs have ended."""
+    if spec.kind is not TriggerKind.FIXED_DELAY:
+        return None
+    if spec.initial_delay_ms == 0:
+        return _("The first run begins as soon as the job is saved.")
+    return _("The first run begins this long after the job is saved.")
+
+
+def _second_opinion(found: Disagreement | None) -> str | None:
+    if found is None:
+        return None
+    never = _("never")
+    return _(
+        "Another cron library, croniter, says %(theirs)s where this says %(ours)s: %(why)s"
+    ) % {
+        "theirs": never if found.theirs is None else instant(found.theirs),
+        "ours": never if found.ours is None else instant(found.ours),
+        "why": _(found.why),
+    }
