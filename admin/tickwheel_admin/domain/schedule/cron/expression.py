@@ -36,7 +36,6 @@ _AT_SECOND_0 = (parse_field(RULES[Dialect.UNIX][FieldKind.SECOND], "0"),)
 _IN_ALL_YEARS = (parse_field(RULES[Dialect.QUARTZ][FieldKind.YEAR], "*"),)
 _ALL_HOURS = (1 << 24) - 1
 _ALL_YEARS = _IN_ALL_YEARS[0].mask
-_IN_EVERY_MONTH = (1 << 29) - 2  # days 1 to 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +108,10 @@ def _fields(
         for rule, text in zip(rules, texts, strict=False):  # the year may be left out
             found.append(parse_field(rule, text))
     except ScheduleError as error:
-        position = error.params["position"] + _start(expression, len(found))
-        params = error.params | {"position": position}
+        at = _start(expression, len(found)) + error.params["position"] - 1
+        params = error.params | {"position": at + 1}
+        if (token := params.get("token")) and "…" not in token:
+            params["token"] = expression[at : at + len(token)]  # in the case that was written
         raise ScheduleError(error.field, error.template, **params) from None
     return tuple(found)
 
@@ -149,11 +150,11 @@ def _joined(dialect: Dialect, text: str, fields: tuple[Field, ...]) -> CronExpre
 def _fires(expression: CronExpression) -> bool:
     """Whether any month from 1970 to 2199 has a matching day."""
     _, _, _, in_month, month, in_week, year = expression.fields
-    if expression.covers_all_years:  # what nearly all expressions are
-        if in_week.is_any and in_month.mask & _IN_EVERY_MONTH:
-            return True
-        if in_month.is_any and in_week.mask:
-            return True
+    # Nearly every expression names one of the two days only, and a day that all months have.
+    if in_week.is_any and in_month.is_in_every_month:
+        return True
+    if in_month.is_any and in_week.is_in_every_month:
+        return True
     return any(
         expression.days(SHAPE_OF_MONTH[12 * each_year + each_month - 1])
         for each_year in year.values

@@ -32,6 +32,7 @@ _ITEM = re.compile(
 _DAYS = (FieldKind.DAY_OF_MONTH, FieldKind.DAY_OF_WEEK)
 _MOST_DAYS_BEFORE = 30
 _SATURDAY = 6
+_DAYS_1_TO_28 = (1 << 29) - 2
 _NTH = ("1", "2", "3", "4", "5")
 _FROM_END = re.compile(r"L(?:-(?P<before>[0-9]+))?(?P<workday>W)?")
 _NEAREST = re.compile(r"(?P<day>[0-9]+)W")
@@ -73,7 +74,26 @@ def parse_field(rules: FieldRules, text: str) -> Field:
         is_any=is_any,
         is_starred=written[0] in "*?",
         is_interval="*" in written or "-" in written or "/" in written,
+        is_in_every_month=_is_in_every_month(rules, mask, specials),
     )
+
+
+def _is_in_every_month(rules: FieldRules, mask: int, specials: list[Special]) -> bool:
+    if rules.kind is FieldKind.DAY_OF_MONTH and mask & _DAYS_1_TO_28:
+        return True
+    if rules.kind is FieldKind.DAY_OF_WEEK and mask:
+        return True
+    for special in specials:
+        match special:
+            case LastDay(before) | LastWorkday(before) if before < 28:
+                return True
+            case NearestWorkday(day) if day <= 28:
+                return True
+            case LastWeekday():
+                return True
+            case NthWeekday(_, nth) if nth < 5:
+                return True
+    return False
 
 
 def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
@@ -88,6 +108,8 @@ def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
     if match is None:
         raise _not_plain(rules, item, at)
     star, first_text, dash, last_text, slash, step_text = match.groups()
+    if last_text and not dash:  # such as 15W where it does not belong
+        raise _not_plain(rules, item, at)
     step = 1
     if slash:
         step = int(step_text) if step_text else 0
@@ -105,8 +127,6 @@ def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
     if dash:
         last = _number(rules, last_text, at + len(first_text) + 1)
         return _range(rules, item, at, first, last, step)
-    if last_text:
-        raise refusals.unreadable(rules, item, at)
     if slash:
         last = max(first, rules.all_to)
         return From(rules.value(first), step), _bits(rules, first, last, step)
@@ -169,6 +189,10 @@ def _not_plain(rules: FieldRules, item: str, at: int) -> ScheduleError:
     """Why an item is refused that is no number, range or step."""
     if "#" in item and rules.kind is not FieldKind.DAY_OF_WEEK:
         return refusals.sign_elsewhere(rules, item, "#", at)
+    if rules.kind is not FieldKind.DAY_OF_MONTH and (
+        _NEAREST.fullmatch(item) or (item != "L" and _FROM_END.fullmatch(item))
+    ):
+        return refusals.sign_elsewhere(rules, item, "W" if item.endswith("W") else "L", at)
     return refusals.unreadable(rules, item, at)
 
 

@@ -94,6 +94,7 @@ class Field:
     is_any: bool  # written as `*` or `?`
     is_starred: bool  # begins with `*` or `?`: for cron it restricts nothing, were it `*/2`
     is_interval: bool  # written with `*`, `-` or `/`
+    is_in_every_month: bool  # of the two days: there is such a day in every month of every year
 
     @property
     def values(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
 from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
-from tickwheel_admin.domain.schedule.cron.tokens import Field, NearestWorkday, Value
+from tickwheel_admin.domain.schedule.cron.tokens import Field
 from tickwheel_admin.domain.trigger import Dialect
 
 if TYPE_CHECKING:
@@ -164,18 +164,13 @@ def never(expression: CronExpression) -> ScheduleError:
 
 
 def _no_such_day(shown: str, in_month: Field, month: Field) -> ScheduleError:
-    days = [
-        token.day if isinstance(token, NearestWorkday) else token.value
-        for token in in_month.tokens
-        if isinstance(token, NearestWorkday | Value)
-    ]
-    if len(month.values) == len(days) == len(in_month.tokens) == 1:
+    if len(month.values) == 1:
         return ScheduleError(
             "expression",
             "“%(expression)s” never fires: %(month)s has no day %(day)s.",
             expression=shown,
             month=MONTH_WORDS[month.values[0] - 1],
-            day=days[0],
+            day=_shown(in_month.text),
         )
     return ScheduleError(
         "expression",
