@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,16 @@ from tests.admin.engine_kit import (
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.children import ChildLink, ChildOn, parameters_of_child
+from tickwheel_admin.domain.moves import node_gone
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.runs import run_from_row
+from tickwheel_admin.store.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.ids import Ids, MoreIds
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.runs import lock_runs, run_from_row
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -113,6 +117,33 @@ async def test_children_follow_the_ends_they_wait_for(shared_database: Database)
     other = await admin.add_node(other_executor)
     started = {request.run for request in await admin.dispatch_all(other)}
     assert started == {run.id for runs in found.values() for run in runs}
+
+
+async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
+    shared_database: Database,
+) -> None:
+    """What is repeated may end another run, whose child must not pass for the first one's."""
+    database = shared_database
+    executor_id = new_executor_id()
+    child = await add_job(database, executor_id=executor_id)
+    link = ChildLink(job_id=child, on=ChildOn.FAILURE)
+    job_id = await add_job(database, executor_id=executor_id, children=(link,))
+    parents = [await ask(database, job_id, after=after) for after in range(2)]
+
+    def end(conn: sa.Connection, run_id: int, ids: list[int]) -> None:
+        [run] = lock_runs(conn, [run_id]).values()
+        move = node_gone(replace(run, tries=1), now=run.created_at)
+        move_with_follow_ups(conn, [move], configs=JobConfigs(), now=run.created_at, run_ids=ids)
+
+    ids = await Ids(database).take_many("run", 2)
+    await database.run(end, parents[0], ids[:1])
+    with pytest.raises(MoreIds) as more:
+        await database.run(end, parents[1], ids[:1])
+    assert more.value.count == 2
+    await database.run(end, parents[1], ids)
+
+    asked = {each.id: each.parent_run_id for each in await runs_of(database, child)}
+    assert asked == dict(zip(ids, parents, strict=True))
 
 
 async def test_a_child_exists_once_whoever_asks_for_it(shared_database: Database) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -161,6 +162,32 @@ async def test_many_admins_expand_a_fire_once(shared_database: Database) -> None
     )
     assert await states(database, *fires) == ["succeeded shards"] * 5
     assert await in_use(database, node.node_id) == 0
+
+
+async def test_a_claim_without_an_answer_has_used_its_ids(
+    shared_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repeated, it finds the fire in pieces already, and another one that is due meanwhile."""
+    database, admin = shared_database, Admin(shared_database)
+    executor_id = new_executor_id()
+    await admin.add_node(executor_id)
+    job_id = await add_job(database, executor_id=executor_id, routing=Routing.SHARDS, shards=2)
+    fires = [await ask(database, job_id)]
+    run = database.run
+
+    async def run_and_lose_an_answer(work: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = await run(work, *args, **kwargs)
+        if len(fires) == 1 and await shards_of(database, fires[0]):
+            fires.append(0)  # what asks for it passes through here as well
+            fires[1] = await ask(database, job_id, after=1)
+            answer = await run(work, *args, **kwargs)
+        return answer
+
+    monkeypatch.setattr(database, "run", run_and_lose_an_answer)
+    await claim(admin)
+
+    for fire_id in fires:
+        assert [each.shard_index for each in await shards_of(database, fire_id)] == [0, 1]
 
 
 async def test_serial_broadcasts_stand_in_line_at_each_node(shared_database: Database) -> None:

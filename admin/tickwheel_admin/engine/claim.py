@@ -34,6 +34,7 @@ from tickwheel_admin.store.runs import (
     insert_fires,
     lock_queued_runs,
     move_runs,
+    unused_run_ids,
 )
 from tickwheel_shared.protocol import RunRequest
 
@@ -152,7 +153,9 @@ class _Claim:
         self._placed: defaultdict[int, list[Run]] = defaultdict(list)
         self._moves: list[Move] = []  # everything but claims
         self._shards: list[Run] = []
-        self._ids = iter(context.run_ids)
+        self._run_ids = unused_run_ids(conn, context.run_ids)
+        self._used_ids = len(context.run_ids) - len(self._run_ids)
+        self._ids = iter(self._run_ids)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -286,8 +289,8 @@ class _Claim:
         nodes = self._router.offering(config.handler)
         pinned_to: list[int | None] = [*nodes] if broadcast else [None] * config.shards
         needed = len(self._shards) + len(pinned_to)
-        if needed > len(self._context.run_ids):
-            raise MoreIds(needed)
+        if needed > len(self._run_ids):
+            raise MoreIds(self._used_ids + needed)
         self._shards += shards_of(fire, config, pinned_to=pinned_to, now=self._now, ids=self._ids)
         self._moves.append(run_moves.expanded(fire, shards=len(pinned_to), now=self._now))
         if fire.blocking_key is not None:
@@ -320,10 +323,10 @@ class _Claim:
                 moves,
                 configs=self._context.configs,
                 now=self._now,
-                run_ids=self._context.run_ids[taken:],
+                run_ids=self._run_ids[taken:],
             )
         except MoreIds as more:  # a skipped shard may be the last of its fire, which has children
-            raise MoreIds(taken + more.count) from more
+            raise MoreIds(self._used_ids + taken + more.count) from more
 
     def _take_slots(self) -> list[Move]:
         """Take the slots node by node; what another admin was faster with stays queued."""

@@ -30,7 +30,12 @@ from tickwheel_admin.store.calendars import read_calendars
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
-from tickwheel_admin.store.runs import insert_requested_runs, lock_runs, move_runs
+from tickwheel_admin.store.runs import (
+    insert_requested_runs,
+    lock_runs,
+    move_runs,
+    unused_run_ids,
+)
 from tickwheel_admin.store.shards import count_shards, set_fire_progress
 from tickwheel_admin.store.tables import ALIVE, job, trigger
 
@@ -149,8 +154,9 @@ def _ask_children(
                 wanted.append((parent, link.job_id))
     if not wanted:
         return 0
-    if len(wanted) > len(ids):
-        raise MoreIds(len(wanted))
+    unused = unused_run_ids(conn, ids)
+    if len(wanted) > len(unused):
+        raise MoreIds(len(wanted) + len(ids) - len(unused))
     jobs = {
         row.id: row
         for row in conn.execute(
@@ -161,7 +167,7 @@ def _ask_children(
     }
     current = configs.get_many(conn, {(row.id, row.revision) for row in jobs.values()})
     children = []
-    for (parent, job_id), run_id in zip(wanted, ids, strict=False):
+    for (parent, job_id), run_id in zip(wanted, unused, strict=False):
         row = jobs.get(job_id)
         if row is None:
             continue  # deleted since; the job's page says so

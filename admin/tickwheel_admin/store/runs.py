@@ -67,6 +67,21 @@ def _run(values: dict[str, Any]) -> Run:
     return Run(**values)
 
 
+_STANDING = sa.select(run.c.id).where(run.c.id.in_(sa.bindparam("ids", expanding=True)))
+
+
+def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
+    """Those ids that no run has yet.
+
+    A transaction that is repeated because its commit was never confirmed may have used them: given
+    to other runs, they would be refused, or, by MySQL, taken for duplicates and left out.
+    """
+    if not ids:
+        return ids
+    standing = set(conn.execute(_STANDING, {"ids": ids}).scalars())
+    return [each for each in ids if each not in standing]
+
+
 def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
     """Write the runs of fires; a fire that is already in the ledger counts as planned."""
     insert_rows(
