@@ -153,6 +153,7 @@ class Operators:
         if not rows:
             return
         run_id = await admin.jobs.run_now(OPERATOR, self._random.choice(rows).id)
+        done_unknown.set(False)  # that was answered; the cancel is another request
         await asyncio.sleep(self._random.uniform(0.0, 8))
         self._history.note("operator", f"cancels run {run_id}, which is endless")
         await admin.runs.cancel(OPERATOR, run_id)
