@@ -64,6 +64,8 @@ def _check_ledger(ledger: Ledger, history: History) -> None:
     """Go through all changes in order, and look at each claim and each skip."""
     standing: dict[int, _Standing] = {}
     of_job: defaultdict[int, set[int]] = defaultdict(set)
+    # An edit takes back what is yet to come; once the clock was set back, also what stood in line.
+    incomplete = {row.job_id for row in ledger.changes if row.what == "run-" and ledger.went_back}
     for row in ledger.changes:
         run = ledger.runs.get(row.id)
         if run is None or (run.id not in standing and row.what != "run+"):
@@ -86,7 +88,7 @@ def _check_ledger(ledger: Ledger, history: History) -> None:
                 others.append(other)
         if before.state == "queued" and row.state in LIVE:
             _check_claim(row, before, others, rules, history)
-        elif before.state == "queued" and row.state == "skipped":
+        elif before.state == "queued" and row.state == "skipped" and run.job_id not in incomplete:
             _check_skip(row, before, others, rules, history)
         before.state, before.due_at, before.attempt = row.state, row.new_due_at, row.attempt
         if row.state in FINAL:

@@ -77,7 +77,9 @@ def check_fires(database: SimDatabase, ledger: Ledger, history: History) -> None
         excused |= _passed_over(trigger, all_pauses, ledger)
         _check_instants(trigger, own, excused, history, now=database.now())
         for fire in own:
-            _check_policy(trigger, fire, own, history)
+            if not taken_back[trigger.id] or not database.went_back:
+                # Else what was made up for may have been taken back, as a fire yet to come.
+                _check_policy(trigger, fire, own, history)
             revision = 1 + sum(1 for seq in edits[trigger.job_id] if seq < fire.added)
             if fire.row.job_revision != revision:
                 history.violation(
