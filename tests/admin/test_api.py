@@ -543,6 +543,10 @@ async def test_a_search_text_is_only_ever_text(api: Api, text: str) -> None:
         ("POST", "/nodes/1/drain", {"force": True}),
         ("PUT", "/nodes/1/slots", {"slots": 1, "in_use": 0}),
         ("POST", "/schedule/preview", {"trigger": {"kind": "once"}, "n": 5}),
+        ("POST", "/schedule/describe", {"trigger": {"kind": "once"}, "language": "zh"}),
+        ("POST", "/schedule/explain", {"trigger": {"kind": "once"}, "day": "2026-10-01"}),
+        ("POST", "/calendars", {"name": "x", "date": ["2026-10-01"]}),
+        ("POST", "/calendars/import", {"format": "csv", "content": "", "file": "x"}),
     ],
 )
 async def test_unknown_fields_are_refused_everywhere(
@@ -566,7 +570,7 @@ async def test_bad_idempotency_keys_are_refused(api: Api, key: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["0", "999", "x", "-1", "9" * 30, "%D9%A3", "1.0", "1/log"])
-@pytest.mark.parametrize("kind", ["executors", "jobs", "runs"])
+@pytest.mark.parametrize("kind", ["executors", "jobs", "runs", "calendars"])
 async def test_what_does_not_exist_is_404(api: Api, kind: str, name: str) -> None:
     status, answer = await api.call("GET", f"/{kind}/{name}")
 
@@ -609,6 +613,174 @@ async def test_a_schedule_that_cannot_be_is_only_ever_a_422(api: Api, trigger: o
     assert codes(answer)
 
 
+async def test_a_preview_tells_local_time_marks_and_removed_days(api: Api) -> None:
+    await api.call("POST", "/calendars", {"name": "holidays", "dates": ["2026-03-30"]})
+    trigger = {
+        "kind": "cron",
+        "expression": "30 2 * * *",
+        "timezone": "Europe/Berlin",
+        "calendar": "holidays",
+    }
+    body = {"trigger": trigger, "count": 3, "after": "2026-03-27T12:00:00Z"}
+    _, answer = await api.call("POST", "/schedule/preview", body)
+    assert answer["local_fires"] == [
+        {"at": "2026-03-28T02:30:00+01:00", "mark": None},
+        {"at": "2026-03-29T03:00:00+02:00", "mark": "gap"},
+        {"at": "2026-03-31T02:30:00+02:00", "mark": None},
+    ]
+    assert answer["removed"] == [{"date": "2026-03-30", "calendar": "holidays"}]
+    assert answer["second_opinion"] is None
+
+    status, answer = await api.call(
+        "POST", "/schedule/preview", {"trigger": trigger | {"calendar": "gone"}}
+    )
+    assert (status, codes(answer)) == (422, [("calendar", "calendar.unknown")])
+
+
+async def test_a_schedule_is_described_in_the_callers_language(api: Api) -> None:
+    body = {"trigger": {"kind": "fixed_rate", "every_seconds": 600}}
+    _, english = await api.call("POST", "/schedule/describe", body)
+    _, chinese = await api.call("POST", "/schedule/describe", body, Accept_Language="zh-CN")
+    assert english["description"] == "Every 10 minutes"
+    assert chinese["description"] != english["description"]
+
+
+async def test_a_date_without_a_fire_is_explained(api: Api) -> None:
+    weekdays = {"kind": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+    body = {"trigger": weekdays, "date": "2026-10-03"}
+    _, answer = await api.call("POST", "/schedule/explain", body)
+    assert answer["fires"] == []
+    assert [reason["code"] for reason in answer["reasons"]] == ["day_of_week"]
+    _, answer = await api.call("POST", "/schedule/explain", body | {"date": "2026-10-02"})
+    assert answer == {"fires": ["2026-10-02T07:00:00Z"], "reasons": []}
+
+    for wrong in ({"date": "2026-13-03"}, {"date": None}, {"trigger_id": 1}):
+        status, answer = await api.call("POST", "/schedule/explain", body | wrong)
+        assert status == 422, wrong
+
+
+async def test_a_stored_trigger_is_explained_to_those_who_may_see_it(api: Api) -> None:
+    job_id = await api.job()
+    _, job = await api.call("GET", f"/jobs/{job_id}")
+    body = {"trigger_id": job["triggers"][0]["id"], "date": "2027-03-01"}
+    _, answer = await api.call("POST", "/schedule/explain", body)
+    assert answer == {"fires": ["2027-03-01T02:00:00Z"], "reasons": []}
+
+    await api.call("POST", f"/jobs/{job_id}/pause")
+    _, answer = await api.call("POST", "/schedule/explain", body)
+    assert [reason["code"] for reason in answer["reasons"]] == ["job_paused"]
+    assert answer["fires"] == []
+
+    status, _ = await api.call("POST", "/schedule/explain", body | {"trigger_id": 999})
+    assert status == 404
+
+
+# --- calendars -------------------------------------------------------------------------------
+
+
+async def test_a_calendar_from_birth_to_death(api: Api) -> None:
+    days = {"name": "holidays", "dates": ["2026-10-01"], "weekdays": ["sun"]}
+    status, new = await api.call("POST", "/calendars", days)
+    assert (status, new) == (201, {"id": 1, "version": 1})
+
+    _, calendar = await api.call("GET", "/calendars/1")
+    config = calendar["config"]
+    assert (config["dates"], config["weekdays"]) == (["2026-10-01"], ["sun"])
+    edit = config | {"version": 1, "dates": ["2026-10-02"]}
+    assert await api.call("PUT", "/calendars/1", edit) == (200, {"id": 1, "version": 2})
+    status, answer = await api.call("PUT", "/calendars/1", edit)
+    assert (status, answer["error"]["code"]) == (409, "calendar.changed")
+    status, answer = await api.call("POST", "/calendars", days)
+    assert (status, answer["error"]["code"]) == (409, "calendar.name_taken")
+
+    trigger = {"kind": "fixed_rate", "every_seconds": 3_600, "calendar": "holidays"}
+    job_id = await api.job(triggers=[trigger])
+    _, calendar = await api.call("GET", "/calendars/1")
+    assert calendar["used_by_triggers"] == 1
+    assert [user["job_id"] for user in calendar["used_by"]] == [job_id]
+    status, answer = await api.call("DELETE", "/calendars/1")
+    assert (status, answer["error"]["code"]) == (409, "calendar.in_use")
+    assert "billing/nightly" in answer["error"]["message"]
+
+    await api.call("DELETE", f"/jobs/{job_id}")
+    assert (await api.call("DELETE", "/calendars/1"))[0] == 204
+    assert (await api.call("GET", "/calendars"))[1]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"format": "pdf", "content": ""}, ("format", "not_one_of")),
+        ({"format": "csv"}, ("content", "required")),
+        ({"format": "ical", "content": "hello"}, ("content", "import.not_ical")),
+        ({"format": "csv", "content": "x" * 1_000_001}, ("content", "import.too_long")),
+    ],
+)
+async def test_what_cannot_be_imported_is_refused(
+    api: Api, body: dict[str, object], problem: tuple[str, str]
+) -> None:
+    status, answer = await api.call("POST", "/calendars/import", body)
+    assert (status, codes(answer)) == (422, [problem])
+
+
+async def test_an_import_answers_with_days_and_the_lines_that_are_none(api: Api) -> None:
+    content = "date,name\n2026-10-01,National Day\n12-25,Christmas\n2026-02-30,\n"
+    _, answer = await api.call("POST", "/calendars/import", {"format": "csv", "content": content})
+    assert (answer["dates"], answer["yearly"]) == (["2026-10-01"], ["12-25"])
+    assert answer["names"] == {"2026-10-01": "National Day", "12-25": "Christmas"}
+    assert [problem["line"] for problem in answer["problems"]] == [4]
+
+
+async def test_only_developers_of_everything_change_calendars(api: Api) -> None:
+    days = {"name": "holidays", "dates": ["2026-10-01"]}
+    assert (await api.call("POST", "/calendars", days))[0] == 201
+    operator = await api.admin.token_for("operator", Role.OPERATOR)
+    developer = await api.admin.token_for("developer", Role.DEVELOPER)
+    for headers, created, deleted in ((operator, 403, 403), (developer, 201, 204)):
+        someone = Api(api.admin, headers)
+        assert (await someone.call("GET", "/calendars/1"))[0] == 200
+        assert (await someone.call("POST", "/calendars", days | {"name": "b"}))[0] == created
+        assert (await someone.call("DELETE", "/calendars/1"))[0] == deleted
+
+
+async def test_a_developer_of_one_executor_sees_calendars_and_changes_none(api: Api) -> None:
+    executor_id = await api.executor()
+    days = {"name": "holidays", "dates": ["2026-10-01"]}
+    await api.call("POST", "/calendars", days)
+    someone = Api(api.admin, await api.admin.token_for("dev", Role.DEVELOPER))
+
+    def confine(conn: sa.Connection) -> None:
+        dev = sa.select(tables.user.c.id).where(tables.user.c.name == "dev").scalar_subquery()
+        moved = sa.update(tables.grant).where(tables.grant.c.user_id == dev)
+        conn.execute(moved.values(executor_id=executor_id))
+
+    await api.admin.services.store.run(confine)
+    assert (await someone.call("GET", "/calendars/1"))[0] == 200
+    for method, path, body in (
+        ("POST", "/calendars", days | {"name": "b"}),
+        ("PUT", "/calendars/1", days | {"version": 1, "dates": []}),
+        ("DELETE", "/calendars/1", None),
+    ):
+        status, answer = await someone.call(method, path, body)
+        assert (status, answer["error"]["code"]) == (403, "not_allowed"), method
+        assert "all executors" in answer["error"]["message"]
+
+
+async def test_what_comes_is_counted_for_those_who_may_see_it(api: Api) -> None:
+    every_quarter = {"kind": "fixed_rate", "every_seconds": 900, "anchor_at": 0}
+    await api.job(triggers=[every_quarter])
+    _, answer = await api.call("GET", "/schedule/coming?zone=Europe/Berlin")
+    # Saved at a full quarter, so that one is over.
+    assert answer["total"] == 95
+    assert answer["cells"] == [0] + [1] * 95
+    assert [row["job_name"] for row in answer["jobs"]] == ["nightly"]
+    for path in ("days=2", "zone=Mars", "start=tomorrow", "from=1"):
+        assert (await api.call("GET", f"/schedule/coming?{path}"))[0] == 422, path
+
+    _, nothing = await api.call("GET", "/schedule/coming?executor_id=999")
+    assert nothing["total"] == 0
+
+
 async def test_messages_follow_accept_language_and_codes_do_not(api: Api) -> None:
     english = await api.request("GET", "/jobs/999")
     chinese = await api.request("GET", "/jobs/999", Accept_Language="zh-CN")
@@ -629,7 +801,8 @@ async def test_every_endpoint_and_field_is_in_the_reference(api: Api) -> None:
             assert f"`{route.method} {path}`" in text
     await api.job()
     await api.call("POST", "/jobs/1/run")
-    for path in ("/executors/1", "/jobs/1", "/runs/1"):
+    await api.call("POST", "/calendars", {"name": "x", "dates": ["2026-10-01"]})
+    for path in ("/executors/1", "/jobs/1", "/runs/1", "/calendars/1", "/schedule/coming"):
         _, answer = await api.call("GET", path)
         for field in (*answer, *answer.get("config", ())):
             assert f"`{field}`" in text, field

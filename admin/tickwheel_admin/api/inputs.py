@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.json_text import BadJson, text_of_object
 from tickwheel_admin.web.body import read_json
 
@@ -66,6 +66,16 @@ async def body_fields(request: web.Request, known: Collection[str]) -> Fields:
     fields = Fields(await read_json(request), "", [])
     fields.only(known)
     return fields
+
+
+def taken_id(body: dict[str, Any], name: str) -> int:
+    """Take a required whole number out of a body; what remains is what is to be stored."""
+    fields = Fields({name: body.pop(name, None)}, "", [])
+    if not fields.has(name):
+        fields.refuse(name, "required", "This is required.")
+    value = fields.integer(name, low=1, high=MAX_ID, default=1)
+    raise_if_any(fields.problems)
+    return value
 
 
 def parameters_of(body: Mapping[str, Any]) -> str | None:

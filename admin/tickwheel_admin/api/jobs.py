@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import (
     ID,
-    MAX_ID,
     body_fields,
     optional_id,
     page_of,
@@ -16,6 +13,7 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
     request_key_of,
+    taken_id,
 )
 from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
 from tickwheel_admin.domain.fields import Fields, raise_if_any
@@ -52,7 +50,7 @@ async def list_jobs(request: web.Request) -> web.Response:
 @routes.post(_ALL, permission=Permission.DEVELOP, api=True)
 async def create_job(request: web.Request) -> web.Response:
     config = await read_json(request)
-    executor_id = _taken_id(config, "executor_id")
+    executor_id = taken_id(config, "executor_id")
     job_id = await request.app[JOBS].create(actor_of(request), executor_id, config)
     return answer({"id": job_id, "revision": 1}, status=201, location=f"{_ALL}/{job_id}")
 
@@ -67,11 +65,11 @@ async def get_job(request: web.Request) -> web.Response:
 async def update_job(request: web.Request) -> web.Response:
     job_id = path_id(request, "job_id")
     config = await read_json(request)
-    if "id" in config and _taken_id(config, "id") != job_id:
+    if "id" in config and taken_id(config, "id") != job_id:
         fields = Fields({}, "", [])
         fields.refuse("id", "id.differs", "This differs from the id in the address.")
         raise_if_any(fields.problems)
-    revision = _taken_id(config, "revision")
+    revision = taken_id(config, "revision")
     revision = await request.app[JOBS].update(actor_of(request), job_id, config, revision=revision)
     return answer({"id": job_id, "revision": revision})
 
@@ -126,13 +124,3 @@ async def run_job(request: web.Request) -> web.Response:
         origin=Origin.API,
     )
     return answer({"run_id": run_id}, status=202, location=f"/api/v1/runs/{run_id}")
-
-
-def _taken_id(body: dict[str, Any], name: str) -> int:
-    """Take a required whole number out of a body; what remains is the job's configuration."""
-    fields = Fields({name: body.pop(name, None)}, "", [])
-    if not fields.has(name):
-        fields.refuse(name, "required", "This is required.")
-    value = fields.integer(name, low=1, high=MAX_ID, default=1)
-    raise_if_any(fields.problems)
-    return value

@@ -1,26 +1,185 @@
-"""/api/v1/schedule: what a schedule means, before a job has it."""
+"""/api/v1/schedule: what schedules mean, before a job has them, and how full the next days are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
 from aiohttp import web
 
-from tickwheel_admin.api.inputs import body_fields
-from tickwheel_admin.api.views import answer, instants
-from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.api.inputs import body_fields, optional_id, query_fields
+from tickwheel_admin.api.views import answer, instant, instants
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.web.keys import JOBS
+from tickwheel_admin.services.schedules import (
+    Disagreement,
+    Heat,
+    HeatRow,
+    PreviewFire,
+    Reason,
+    SchedulePreview,
+)
+from tickwheel_admin.web.i18n import language_of, translate
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import SCHEDULES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
 
+_SCHEDULE = "/api/v1/schedule"
+MAX_COUNT = 100
 
-@routes.post("/api/v1/schedule/preview", permission=Permission.LOGGED_IN, api=True)
+
+@routes.post(f"{_SCHEDULE}/preview", permission=Permission.LOGGED_IN, api=True)
 async def preview(request: web.Request) -> web.Response:
     """The trigger in words and its next fires. Changes nothing."""
-    fields = await body_fields(request, ("trigger", "count"))
-    count = fields.integer("count", low=1, high=100, default=5)
-    if not fields.has("trigger"):
-        fields.refuse("trigger", "required", "This is required.")
+    fields = await body_fields(request, ("trigger", "count", "after"))
+    count = fields.integer("count", low=1, high=MAX_COUNT, default=5)
+    after = fields.instant("after")
+    _require(fields, "trigger")
     raise_if_any(fields.problems)
-    found = await request.app[JOBS].preview(fields.raw["trigger"], n=count)
-    return answer({"description": found.description, "fires": instants(found.fires)})
+    found = await request.app[SCHEDULES].preview(
+        fields.raw["trigger"], n=count, after=after, translate=_translator(request)
+    )
+    return answer(_preview_view(found, language_of(request)))
+
+
+@routes.post(f"{_SCHEDULE}/describe", permission=Permission.LOGGED_IN, api=True)
+async def describe(request: web.Request) -> web.Response:
+    """The trigger in words. Changes nothing."""
+    fields = await body_fields(request, ("trigger",))
+    _require(fields, "trigger")
+    raise_if_any(fields.problems)
+    found = request.app[SCHEDULES].describe(fields.raw["trigger"], translate=_translator(request))
+    return answer({"description": found.text, "details": list(found.details)})
+
+
+@routes.post(f"{_SCHEDULE}/explain", permission=Permission.LOGGED_IN, api=True)
+async def explain(request: web.Request) -> web.Response:
+    """What a trigger does on a date, and why not. Changes nothing."""
+    fields = await body_fields(request, ("trigger", "trigger_id", "date"))
+    date = fields.text("date", max_chars=10, required=True)
+    trigger_id = optional_id(fields, "trigger_id")
+    if (trigger_id is None) == (not fields.has("trigger")):
+        fields.refuse("trigger", "required", "Give either a trigger or the trigger_id of one.")
+    raise_if_any(fields.problems)
+    schedules = request.app[SCHEDULES]
+    if trigger_id is None:
+        found = await schedules.explain(fields.raw["trigger"], date=date)
+    else:
+        found = await schedules.explain_trigger(actor_of(request), trigger_id, date=date)
+    language = language_of(request)
+    return answer(
+        {
+            "fires": instants(found.fires),
+            "reasons": [_reason_view(reason, language) for reason in found.reasons],
+        }
+    )
+
+
+@routes.get(f"{_SCHEDULE}/coming", permission=Permission.VIEW, api=True)
+async def coming(request: web.Request) -> web.Response:
+    """How many fires come, by cell, executor and job."""
+    fields = query_fields(request, ("executor_id", "start", "days", "zone"))
+    executor_id = optional_id(fields, "executor_id")
+    start = fields.instant("start")
+    days = fields.integer("days", low=1, high=7, default=1)
+    zone = fields.text("zone", max_chars=100, default="UTC")
+    raise_if_any(fields.problems)
+    heat = await request.app[SCHEDULES].coming(
+        actor_of(request), executor_id, start=start, days=days, zone=zone
+    )
+    return answer(_heat_view(heat))
+
+
+def _require(fields: Fields, name: str) -> None:
+    if not fields.has(name):
+        fields.refuse(name, "required", "This is required.")
+
+
+def _translator(request: web.Request) -> Callable[[str], str]:
+    language = language_of(request)
+    return lambda text: translate(text, {}, language)
+
+
+def _preview_view(found: SchedulePreview, language: str) -> dict[str, Any]:
+    return {
+        "description": found.description,
+        "details": list(found.details),
+        "fires": instants(fire.at for fire in found.fires),
+        "local_fires": [
+            {"at": _local(fire), "mark": None if fire.mark is None else fire.mark.value}
+            for fire in found.fires
+        ],
+        "removed": [{"date": day.date, "calendar": day.calendar} for day in found.removed],
+        "second_opinion": _disagreement_view(found.disagreement, language),
+    }
+
+
+def _local(fire: PreviewFire) -> str:
+    """ISO 8601 with the offset of the trigger's zone."""
+    zone = timezone(timedelta(minutes=fire.offset_minutes))
+    moment = datetime.fromtimestamp(fire.at // 1000, UTC).astimezone(zone)
+    moment = moment.replace(microsecond=fire.at % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds" if fire.at % 1000 else "seconds")
+
+
+def _disagreement_view(found: Disagreement | None, language: str) -> dict[str, Any] | None:
+    """Wall times: clocks that change are left out of the comparison."""
+    if found is None:
+        return None
+
+    def wall(at: int | None) -> str | None:
+        return None if at is None else (instant(at) or "").removesuffix("Z")
+
+    return {
+        "message": translate(found.why, {}, language),
+        "ours": wall(found.ours),
+        "theirs": wall(found.theirs),
+    }
+
+
+def _reason_view(reason: Reason, language: str) -> dict[str, str]:
+    return {
+        "code": reason.code,
+        "message": translate(reason.template, reason.params, language),
+    }
+
+
+def _heat_view(heat: Heat) -> dict[str, Any]:
+    return {
+        "start": instant(heat.start),
+        "end": instant(heat.end),
+        "zone": heat.zone,
+        "cell_minutes": heat.cell_minutes,
+        "cells": list(heat.cells),
+        "total": heat.total,
+        "executors": [_row_view(row) for row in heat.executors],
+        "jobs": [
+            {"job_id": row.job_id, "job_name": row.job_name} | _row_view(row) for row in heat.jobs
+        ],
+        "busiest": [
+            {
+                "at": instant(minute.at),
+                "count": minute.count,
+                "jobs": [
+                    {"job_id": job_id, "job_name": name, "count": count}
+                    for job_id, name, count in minute.jobs
+                ],
+            }
+            for minute in heat.busiest
+        ],
+        "approximate": heat.approximate,
+        "truncated": heat.truncated,
+        "all_paused": heat.all_paused,
+    }
+
+
+def _row_view(row: HeatRow) -> dict[str, Any]:
+    return {
+        "executor_id": row.executor_id,
+        "executor_name": row.executor_name,
+        "count": row.count,
+        "cells": list(row.cells),
+    }

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendar import CalendarSense, CalendarSpec
 from tickwheel_admin.domain.calendar_input import calendar_to_raw, parse_calendar
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.calendar_import import CalendarFormat as CalendarFormat
@@ -150,7 +150,8 @@ class Calendars:
             InvalidInput: with every problem found; calendar.unknown, calendar.chain_too_long.
             Conflict: calendar.name_taken.
         """
-        actor.require(Permission.DEVELOP)
+        if not actor.may(Permission.DEVELOP):
+            raise _not_allowed()
         name, description, spec = parse_calendar(raw)
         calendar_id = await self._ids.take("calendar")
         audit_id = await self._ids.take("audit")
@@ -197,7 +198,7 @@ class Calendars:
                 calendar.circle, calendar.chain_too_long.
             Conflict: calendar.changed when `version` is no longer current.
         """
-        actor.require(Permission.DEVELOP)
+        await self._require_change(actor, calendar_id)
         name, description, spec = parse_calendar(raw)
         audit_id = await self._ids.take("audit")
 
@@ -243,7 +244,7 @@ class Calendars:
         Raises:
             Conflict: calendar.in_use, calendar.is_base, naming some of the users.
         """
-        actor.require(Permission.DEVELOP)
+        await self._require_change(actor, calendar_id)
         audit_id = await self._ids.take("audit")
 
         def delete(conn: sa.Connection) -> None:
@@ -260,6 +261,12 @@ class Calendars:
 
         await self._store.run(delete)
         self._announce()
+
+    async def _require_change(self, actor: Actor, calendar_id: int) -> None:
+        """Refuse before the input is looked at: its problems are not for everybody."""
+        if not actor.may(Permission.DEVELOP):
+            await self._store.read(_get, calendar_id)
+            raise _not_allowed()
 
     def _announce(self) -> None:
         for topic in (CALENDARS, TRIGGERS):
@@ -288,6 +295,15 @@ def _get(conn: sa.Connection, calendar_id: int) -> StoredCalendar:
     if found is None:
         raise not_found()
     return found
+
+
+def _not_allowed() -> NotAllowed:
+    return NotAllowed(
+        "not_allowed",
+        "Calendars belong to no executor; to change them, your role needs the permission"
+        " “%(permission)s” on all executors.",
+        permission=Permission.DEVELOP.value,
+    )
 
 
 def _check_base(conn: sa.Connection, name: str, spec: CalendarSpec) -> None:

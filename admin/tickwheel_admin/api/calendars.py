@@ -1,0 +1,143 @@
+"""/api/v1/calendars"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import (
+    ID,
+    body_fields,
+    page_of,
+    path_id,
+    query_fields,
+    taken_id,
+)
+from tickwheel_admin.api.views import answer, instant, page_view
+from tickwheel_admin.domain.calendar_input import calendar_to_raw
+from tickwheel_admin.domain.fields import Fields, raise_if_any
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.calendars import (
+    CalendarDetail,
+    CalendarFormat,
+    CalendarItem,
+    ImportedDays,
+)
+from tickwheel_admin.web.body import read_json
+from tickwheel_admin.web.i18n import language_of, translate
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import CALENDARS
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_ALL = "/api/v1/calendars"
+_ONE = f"{_ALL}/{{calendar_id:{ID}}}"
+
+
+@routes.get(_ALL, permission=Permission.LOGGED_IN, api=True)
+async def list_calendars(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("text", "cursor", "limit"))
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[CALENDARS].page(
+        actor_of(request), text=str(fields.raw.get("text", ""))[:200], cursor=cursor, limit=limit
+    )
+    return answer(page_view(page, calendar_view))
+
+
+@routes.post(_ALL, permission=Permission.DEVELOP, api=True)
+async def create_calendar(request: web.Request) -> web.Response:
+    calendar_id = await request.app[CALENDARS].create(actor_of(request), await read_json(request))
+    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id)
+    new = {"id": calendar_id, "version": detail.item.version}
+    return answer(new, status=201, location=f"{_ALL}/{calendar_id}")
+
+
+@routes.get(_ONE, permission=Permission.LOGGED_IN, api=True)
+async def get_calendar(request: web.Request) -> web.Response:
+    calendar_id = path_id(request, "calendar_id")
+    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id)
+    return answer(calendar_detail_view(detail))
+
+
+@routes.put(_ONE, permission=Permission.DEVELOP, api=True)
+async def update_calendar(request: web.Request) -> web.Response:
+    calendar_id = path_id(request, "calendar_id")
+    raw = await read_json(request)
+    if "id" in raw and taken_id(raw, "id") != calendar_id:
+        fields = Fields({}, "", [])
+        fields.refuse("id", "id.differs", "This differs from the id in the address.")
+        raise_if_any(fields.problems)
+    version = taken_id(raw, "version")
+    version = await request.app[CALENDARS].update(
+        actor_of(request), calendar_id, raw, version=version
+    )
+    return answer({"id": calendar_id, "version": version})
+
+
+@routes.delete(_ONE, permission=Permission.DEVELOP, api=True)
+async def delete_calendar(request: web.Request) -> web.Response:
+    await request.app[CALENDARS].delete(actor_of(request), path_id(request, "calendar_id"))
+    return web.Response(status=204)
+
+
+@routes.post(f"{_ALL}/import", permission=Permission.LOGGED_IN, api=True)
+async def import_days(request: web.Request) -> web.Response:
+    """The days in a file, for a calendar that is saved afterwards. Changes nothing."""
+    fields = await body_fields(request, ("format", "content"))
+    if not fields.has("format"):
+        fields.refuse("format", "required", "This is required.")
+    wanted = fields.member("format", CalendarFormat, default=CalendarFormat.CSV)
+    content = fields.raw.get("content")
+    if not isinstance(content, str):
+        fields.refuse("content", "required", "This is required.")
+    raise_if_any(fields.problems)
+    found = await request.app[CALENDARS].import_preview(
+        actor_of(request), str(content), format=wanted
+    )
+    return answer(_imported_view(found, language_of(request)))
+
+
+def calendar_view(item: CalendarItem) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "version": item.version,
+        "changed_at": instant(item.changed_at),
+        "created_at": instant(item.created_at),
+        "used_by_triggers": item.triggers,
+        "config": calendar_to_raw(item.name, item.description, item.spec),
+    }
+
+
+def calendar_detail_view(detail: CalendarDetail) -> dict[str, Any]:
+    return calendar_view(detail.item) | {
+        "used_by": [
+            {
+                "job_id": user.job_id,
+                "job_name": user.job_name,
+                "executor_id": user.executor_id,
+                "executor_name": user.executor_name,
+                "triggers": user.triggers,
+            }
+            for user in detail.users
+        ],
+        "based_on_it": [{"id": id_, "name": name} for id_, name in detail.based_on_it],
+    }
+
+
+def _imported_view(found: ImportedDays, language: str) -> dict[str, Any]:
+    return {
+        "dates": found.dates,
+        "yearly": found.yearly,
+        "names": found.names,
+        "problems": [
+            {
+                "line": problem.line,
+                "message": translate(problem.template, problem.params, language),
+            }
+            for problem in found.problems
+        ],
+        "more_problems": found.more_problems,
+    }
