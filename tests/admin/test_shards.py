@@ -36,6 +36,7 @@ from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_triggers import delete_unclaimed_fires
 from tickwheel_admin.store.runs import run_from_row
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, RunRequest
 
@@ -363,6 +364,22 @@ async def test_a_draining_node_keeps_its_shards_waiting(database: Database, admi
 
     await change(database, tables.node, node.node_id, draining=False)
     assert list(await claim(admin, node, other)) == [waiting.id]
+
+
+async def test_shards_of_a_fire_that_is_yet_to_come_are_not_taken_back(
+    database: Database, admin: Admin
+) -> None:
+    """As it looks to an edit when the database's clock was set back after the claim."""
+    await admin.add_node(1)
+    job_id = await add_job(database, routing=Routing.SHARDS, shards=2)
+    fire_id = await ask(database, job_id)
+    await change(database, tables.run, fire_id, trigger_id=7)
+    await claim(admin)
+    for shard in await shards_of(database, fire_id):
+        await change(database, tables.run, shard.id, state="queued", attempt=0)
+
+    assert await database.run(delete_unclaimed_fires, 7, after=0) == 0
+    assert len(await shards_of(database, fire_id)) == 2
 
 
 # --- stopping a fire -----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tests.simulation.admin_host import AdminHost
 from tests.simulation.chaos import Weather
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
+from tests.simulation.scheduler import Process
 from tests.simulation.store import done_unknown
 from tests.simulation.workload import ENDLESS, misfires_in
 from tickwheel_admin.domain.errors import UserError
@@ -52,6 +53,7 @@ class Operators:
         self._database = database
         self._random = random
         self._history = history
+        self._under_way: list[tuple[Process, asyncio.Task[Any]]] = []
         self._actions: list[Callable[[AdminHost], Any]] = [self._run_now] * 4 + [self._cancel] * 3
         self._actions.append(self._run_endlessly)
         if not calm:
@@ -75,7 +77,13 @@ class Operators:
             if serving:
                 admin = self._random.choice(serving)
                 action = self._random.choice(self._actions)
-                admin.process.spawn(self._try(action, admin), name="operator")
+                self._spawn(action, admin)
+
+    def _spawn(self, action: Callable[[AdminHost], Any], admin: AdminHost) -> None:
+        process = admin.process
+        task = process.spawn(self._try(action, admin), name="operator")
+        self._under_way = [each for each in self._under_way if not each[1].done()]
+        self._under_way.append((process, task))
 
     async def pause_all(self) -> None:
         """Stop every trigger; again until each pause was confirmed."""
@@ -84,6 +92,10 @@ class Operators:
 
     async def restore(self) -> None:
         """Take back what would keep runs from ending: again until it was confirmed."""
+        # First what is under way, for it may drain a node in the end. It is looked at again and
+        # again because the tasks of a dead process never end.
+        while any(not (t.done() or p.is_dead) for p, t in self._under_way):  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
         await self._until_confirmed(lambda admin: admin.system.resume_all(OPERATOR))
         for row in self._database.rows("SELECT id FROM executor ORDER BY id"):
             await self._until_confirmed(
@@ -138,7 +150,7 @@ class Operators:
         clicks = self._random.choice((1, 1, 1, 2))
         for _ in range(clicks - 1):  # a double click, perhaps through the other admin
             other = self._random.choice([other for other in self._admins if other.is_up] or [admin])
-            other.process.spawn(self._try(lambda a: self._ask(a, request), other), name="operator")
+            self._spawn(lambda a: self._ask(a, request), other)
         await self._ask(admin, request)
 
     async def _ask(self, admin: AdminHost, request: Request) -> None:

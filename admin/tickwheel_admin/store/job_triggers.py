@@ -18,7 +18,11 @@ from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import job, run, trigger
 from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
 
-_NEVER_CLAIMED = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
+# Shards belong to a whole fire that was claimed, though its instant may be yet to come: when the
+# database's clock was set back.
+_NEVER_CLAIMED = sa.and_(
+    run.c.state == RunState.QUEUED.value, run.c.attempt == 0, run.c.fire_id.is_(None)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
