@@ -198,8 +198,13 @@ def _read_month_days(form: CalendarForm, problems: list[Problem]) -> Iterable[in
         if re.fullmatch(r"[0-9]{1,2}", entry):
             yield int(entry)
             continue
-        template = "This must be a whole number."
-        problems.append(Problem(field=f"month_days[{index}]", code="wrong_type", template=template))
+        problems.append(
+            Problem(
+                field=f"month_days[{index}]",
+                code="wrong_type",
+                template="This must be a whole number.",
+            )
+        )
 
 
 def _read_windows(form: CalendarForm, problems: list[Problem]) -> Iterable[dict[str, str]]:
@@ -207,8 +212,13 @@ def _read_windows(form: CalendarForm, problems: list[Problem]) -> Iterable[dict[
         if match := _WINDOW.fullmatch(entry):
             yield {"from_time": match[1], "to_time": match[2]}
             continue
-        template = "Write a window as two wall times, such as 22:00-24:00."
-        problems.append(Problem(field=f"windows[{index}]", code="wrong_type", template=template))
+        problems.append(
+            Problem(
+                field=f"windows[{index}]",
+                code="wrong_type",
+                template="Write a window as two wall times, such as 22:00-24:00.",
+            )
+        )
 
 
 def dialects() -> list[str]:

@@ -98,6 +98,10 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
     )
     columns = tuple(_day(day, _SHORT_DAY) for day in days) if by_days else _hours()
     table = []
+    over = [not by_days] * len(columns)  # of a week, each column has some time to come
+    for place in places:
+        if not place.is_over:
+            over[column(place)] = False
     for row in rows[:limit]:
         counts = [0] * len(columns)
         for place, count in zip(places, row.cells, strict=True):
@@ -112,6 +116,7 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
                     count=count,
                     level=level(count),
                     when=_day(days[n]) if by_days else f"{_day(days[0])} {_span(n, 0, 60)}",
+                    is_over=over[n],
                 )
                 for n, count in enumerate(counts)
             ),

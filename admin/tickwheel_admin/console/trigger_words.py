@@ -101,8 +101,8 @@ def dialect_rules() -> Names:
 def gap_choices() -> Names:
     """What becomes of times that do not exist when clocks go forward."""
     return [
-        (Gap.FIRE.value, _("what is left out fires once, right after the change")),
-        (Gap.SKIP.value, _("what is left out does not fire")),
+        (Gap.FIRE.value, _("missing times fire once, right after")),
+        (Gap.SKIP.value, _("missing times do not fire")),
     ]
 
 

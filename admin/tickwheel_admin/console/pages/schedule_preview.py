@@ -11,7 +11,7 @@ from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import instant, set_reader
 from tickwheel_admin.console.rendering import render
 from tickwheel_admin.console.trigger_form import cards_as_sent, read_card
-from tickwheel_admin.console.trigger_words import schedule_text
+from tickwheel_admin.console.trigger_words import details, schedule_text
 from tickwheel_admin.console.typed import Typed
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
@@ -50,7 +50,7 @@ async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:
         "problem": None,
         "words": schedule_text(found.spec),
         "zone": found.spec.timezone,
-        "details": found.details,
+        "details": details(found.spec),
         "lines": fire_lines(found.spec, found.fires, found.removed),
         "delay": _delay_text(found.spec),
         "second_opinion": _second_opinion(found.disagreement),

@@ -7,5 +7,5 @@ document.addEventListener('change', async ({target}) => {
   const field = document.getElementById(target.dataset.readInto);
   field.value = new TextDecoder(encoding).decode(bytes);
   target.value = ''; // the same file may be chosen again
-  field.form.requestSubmit(field.form.querySelector('[name="do"][value="look"]'));
+  field.form.querySelector('[name="do"][value="look"]').click();
 });
