@@ -97,13 +97,17 @@ def _add_schedule_flags(command: argparse.ArgumentParser) -> None:
     )
 
 
+class _BadFlag(ValueError):
+    """A flag that says what cannot be done, in one sentence."""
+
+
 def _refusing(run: Callable[[argparse.Namespace, TriggerSpec], None]) -> object:
     """A command whose schedule is parsed first; what is refused ends it with exit code 2."""
 
     def command(args: argparse.Namespace) -> int:
         try:
             run(args, _spec(args))
-        except ScheduleError as error:
+        except (ScheduleError, _BadFlag) as error:
             print(f"tickwheel: {error}", file=sys.stderr)
             return REFUSED
         return 0
@@ -133,7 +137,7 @@ def _spec(args: argparse.Namespace) -> TriggerSpec:
 
 def _next(args: argparse.Namespace, spec: TriggerSpec) -> None:
     if not 0 <= args.n <= MAX_COUNT:
-        raise ScheduleError("n", "-n is from 0 to %(most)s.", most=f"{MAX_COUNT:,}")
+        raise _BadFlag(f"-n is from 0 to {MAX_COUNT:,}, not {args.n}")
     after = _now() if args.after is None else _instant(args.after)
     if args.json:
         zone = zone_of(spec.timezone)
@@ -155,11 +159,9 @@ def _instant(text: str) -> int:
     try:
         return instant_from_iso(text.strip())
     except ValueError:
-        raise ScheduleError(
-            "after",
-            "“%(text)s” is not an instant; write date, time and offset from UTC, such as"
-            " 2026-03-29T00:00:00+01:00 or 2026-03-28T23:00:00Z.",
-            text=text[:100],
+        raise _BadFlag(
+            f"“{text[:100]}” is not an instant; write date, time and offset from UTC, such as"
+            " 2026-03-29T00:00:00+01:00 or 2026-03-28T23:00:00Z"
         ) from None
 
 

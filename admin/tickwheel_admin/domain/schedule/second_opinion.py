@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from croniter import CroniterError, croniter
 
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.schedule import dialect_of
 from tickwheel_admin.domain.schedule.cron import Cron, CronExpression, Field, FieldKind, parse_cron
 from tickwheel_admin.domain.schedule.cron.tokens import (
@@ -28,7 +29,7 @@ from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap, TriggerKind, T
 COMPARED = 50
 _LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # croniter knows no later year
 _LATEST_MS = int(_LATEST.timestamp()) * 1000
-_DIFFERS = (
+_DIFFERS = Word(
     "croniter, another cron library, computes another fire than Tickwheel does;"
     " check that the expression says what you mean."
 )
@@ -41,7 +42,7 @@ class Disagreement:
 
     ours: int | None  # wall time as UTC epoch ms; None: no further fire
     theirs: int | None
-    why: str  # English message id
+    why: Word  # English message id
 
 
 def second_opinion(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disagreement | None:
