@@ -18,7 +18,10 @@ from tickwheel_admin.store.triggers import trigger_from_row
 
 TZDATA = "tzdata_version"  # name of the setting: the zone data that all triggers were computed with
 
-_AHEAD = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
+# Shards belong to a fire that was claimed, though a clock that was set back says it is to come.
+_AHEAD = sa.and_(
+    run.c.state == RunState.QUEUED.value, run.c.attempt == 0, run.c.fire_id.is_(None)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
