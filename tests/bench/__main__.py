@@ -1,4 +1,4 @@
-"""Measure lateness and runs per second on each database: python -m tests.bench [--help]."""
+"""Measure schedules, and lateness and runs per second on each database: python -m tests.bench."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed, made
 from tests.bench.flood import Flood, flood
 from tests.bench.herd import Herd, Overdue, herd, overdue
+from tests.bench.schedules import Schedules, schedules
 from tests.bench.steady import Steady, steady
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,9 @@ def main() -> int:
     for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
         del os.environ[name]  # a developer's own settings are not to be measured
     results: dict[str, Any] = {}
-    for kind in arguments.database or KINDS:
+    cron = schedules()
+    _print_schedules(cron)
+    for kind in () if arguments.schedules else arguments.database or KINDS:
         if kind in SERVERS and not SERVERS[kind].is_installed():
             print(f"{kind}: not installed, not measured", flush=True)
             continue
@@ -39,15 +42,21 @@ def main() -> int:
                 "load_before": round(load, 2),
                 **_measure(bed, runs=arguments.runs, quick=arguments.quick),
             }
-    report = {"machine": _machine(), "settings": _settings(arguments), "databases": results}
+    report = {
+        "machine": _machine(),
+        "settings": _settings(arguments),
+        "schedules": asdict(cron),
+        "databases": results,
+    }
     (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
-    return 0 if results else 1
+    return 0 if results or arguments.schedules else 1
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--database", action="append", choices=KINDS, help="default: all three")
     parser.add_argument("--runs", type=int, help="queued runs in a flood (default 20,000)")
+    parser.add_argument("--schedules", action="store_true", help="only schedules, no database")
     parser.add_argument("--quick", action="store_true", help="a rough look in a minute")
     arguments = parser.parse_args()
     arguments.runs = arguments.runs or (5_000 if arguments.quick else 20_000)
@@ -77,6 +86,23 @@ def _measure(bed: Bed, *, runs: int, quick: bool) -> dict[str, Any]:
         "herd": asdict(many),
         "overdue": asdict(late),
     }
+
+
+def _print_schedules(result: Schedules) -> None:
+    ratios = "; ".join(
+        f"{name} takes {result.first_ratio[name]} times as long for a first fire,"
+        f" {result.next_ratio[name]} times for a next one"
+        for name in result.next_ratio
+    )
+    print(
+        f"schedules   parse and first fire {result.first_us} µs"
+        f" ({result.first_new_fields_us} with new fields), next {result.next_us} µs"
+        f" (slowest {result.slowest_next_us}), last {result.last_us} µs,"
+        f" {result.nexts_per_second:,} nexts/s mixed\n"
+        f"            {ratios}\n"
+        f"            slowest of the broken texts {result.worst_text_ms} ms: {result.worst_text!r}",
+        flush=True,
+    )
 
 
 def _print_flood(kind: str, result: Flood) -> None:

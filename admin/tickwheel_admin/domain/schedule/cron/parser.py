@@ -56,7 +56,7 @@ def parse_field(rules: FieldRules, text: str) -> Field:
     mask = 0
     at = 0
     for item in written.split(","):
-        special = _special(rules, item, at)
+        special = _special(rules, item, at) if rules.kind in _DAYS else None
         if special is not None:
             tokens.append(special)
             specials.append(special)
@@ -145,6 +145,9 @@ def _range(
 
 
 def _bits(rules: FieldRules, first: int, last: int, step: int) -> int:
+    lowest, highest = rules.bit(first), rules.bit(last)
+    if step == 1 and highest - lowest == last - first:  # a run that does not wrap around
+        return (2 << highest) - (1 << lowest)
     mask = 0
     for number in range(first, last + 1, step):
         mask |= 1 << rules.bit(number)
@@ -166,6 +169,8 @@ def _number(rules: FieldRules, text: str, at: int) -> int:
 
 def _special(rules: FieldRules, item: str, at: int) -> Special | None:
     """A day that depends on the month; None when the item is none."""
+    if not ("L" in item or "W" in item or "#" in item):
+        return None
     if rules.kind is FieldKind.DAY_OF_MONTH:
         if match := _FROM_END.fullmatch(item):
             before = int(match["before"] or 0)

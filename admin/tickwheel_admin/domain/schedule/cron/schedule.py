@@ -33,8 +33,8 @@ class Cron:
     """
 
     __slots__ = (
-        "_both_passes",
         "_fires_after_gap",
+        "_first_pass_only",
         "_part",
         "_search",
         "_second_pass_only",
@@ -57,7 +57,7 @@ class Cron:
         self._fires_after_gap = gap is Gap.FIRE and not expression.covers_all_hours
         if overlap is Overlap.AUTO:
             overlap = Overlap.BOTH if expression.is_interval else Overlap.FIRST
-        self._both_passes = overlap is Overlap.BOTH
+        self._first_pass_only = overlap is Overlap.FIRST
         self._second_pass_only = overlap is Overlap.SECOND
         # The part of the last segment looked at that no transition touches: start, end, offset.
         self._part = (0, 0, 0)
@@ -69,24 +69,29 @@ class Cron:
         second = instant // 1_000 + 1
         start, end, offset = self._part
         if start <= second < end:
-            local = self._search.first_from(second + offset)
-            if local - offset < end:
-                return (local - offset) * 1_000
-        return self._next_from(max(second, _EARLIEST))
+            found = self._search.first_from(second + offset)
+            if found - offset < end:
+                return (found - offset) * 1_000
+            segment = self.zone.segment_at(second)
+            return self._next_from(second, segment, second + offset, found)
+        return self._first_from(max(second, _EARLIEST))
 
     def last_before(self, instant: int) -> int | None:
         """The last fire strictly before an instant, UTC epoch ms."""
         second = -(-instant // 1_000) - 1
         start, end, offset = self._part
         if start <= second < end:
-            local = self._search.last_until(second + offset)
-            if local - offset >= start:
-                return (local - offset) * 1_000
-        return self._last_until(min(second, _LATEST))
+            found = self._search.last_until(second + offset)
+            if found - offset >= start:
+                return (found - offset) * 1_000
+        second = min(second, _LATEST)
+        segment = self.zone.segment_at(second)
+        asked = second + segment.offset
+        return self._last_until(second, segment, asked, self._search.last_until(asked))
 
     def _check_years(self) -> None:
         """A few years may hold nothing but wall times that this zone skips."""
-        if self._next_from(_EARLIEST) is None:
+        if self._first_from(_EARLIEST) is None:
             raise ScheduleError(
                 "expression",
                 "“%(expression)s” never fires in %(timezone)s: the clocks skip its only times.",
@@ -94,19 +99,27 @@ class Cron:
                 timezone=self.zone.name,
             )
 
-    def _next_from(self, second: int) -> int | None:
-        """The first fire from a UTC second on, in ms, segment by segment."""
+    def _first_from(self, second: int) -> int | None:
+        """The first fire from a UTC second on, in ms."""
         segment = self.zone.segment_at(second)
         asked = second + segment.offset
         if second == segment.start and segment.before < segment.offset:
             asked = second + segment.before  # the wall times of the gap that ends here
-        found = self._search.first_from(asked)  # no match lies between `asked` and this one
+        return self._next_from(second, segment, asked, self._search.first_from(asked))
+
+    def _next_from(self, second: int, segment: Segment, asked: int, found: int) -> int | None:
+        """The same, segment by segment.
+
+        Args:
+            segment: the one that `second` is in.
+            asked: the local second that was searched from.
+            found: the first match from there on; no match lies between the two.
+        """
         while True:
             start, end, offset, before, after, _ = segment
             if start + before <= found < start + offset and self._fires_after_gap:
                 return start * 1_000
-            first_pass_only = not (self._both_passes or self._second_pass_only)
-            low = start + (max(before, offset) if first_pass_only else offset)
+            low = start + (max(before, offset) if self._first_pass_only else offset)
             low = max(low, second + offset)
             if found < low or low < asked:
                 asked = low
@@ -114,15 +127,15 @@ class Cron:
             if found < end + (min(offset, after) if self._second_pass_only else offset):
                 self._remember(segment)
                 return (found - offset) * 1_000
-            if end == FOREVER or (found == NEVER and asked <= end + after):
+            # Wall times before `asked` that the clocks show again.
+            comes_again = asked > end + after
+            if end == FOREVER or (found == NEVER and not comes_again):
                 return None
-            segment = self.zone.segment(segment.number + 1)
+            # No transition but those next to the match can change anything.
+            segment = self.zone.segment_at(end if comes_again else max(end, found - DAY))
 
-    def _last_until(self, second: int) -> int | None:
-        """The last fire up to a UTC second, in ms, segment by segment."""
-        segment = self.zone.segment_at(second)
-        asked = second + segment.offset
-        found = self._search.last_until(asked)  # no match lies between this one and `asked`
+    def _last_until(self, second: int, segment: Segment, asked: int, found: int) -> int | None:
+        """The last fire up to a UTC second, in ms; no match lies from `found` to `asked`."""
         while True:
             start, end, offset, before, after, _ = segment
             high = end + (min(offset, after) if self._second_pass_only else offset) - 1
@@ -130,15 +143,17 @@ class Cron:
             if found > high or high > asked:
                 asked = high
                 found = self._search.last_until(high)
-            first_pass_only = not (self._both_passes or self._second_pass_only)
-            if found >= start + (max(before, offset) if first_pass_only else offset):
+            if found >= start + (max(before, offset) if self._first_pass_only else offset):
                 self._remember(segment)
                 return (found - offset) * 1_000
             if start + before <= found < start + offset and self._fires_after_gap:
                 return start * 1_000
-            if start == -FOREVER or (found == -NEVER and asked >= start + before - 1):
+            # Wall times after `asked` that the clocks have already shown once.
+            passed_over = asked < start + before - 1
+            if start == -FOREVER or (found == -NEVER and not passed_over):
                 return None
-            segment = self.zone.segment(segment.number - 1)
+            last = start - 1
+            segment = self.zone.segment_at(last if passed_over else min(last, found + DAY))
 
     def _remember(self, segment: Segment) -> None:
         start, end, offset, before, after, _ = segment

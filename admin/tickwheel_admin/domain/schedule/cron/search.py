@@ -30,8 +30,12 @@ class LocalSearch:
     __slots__ = (
         "_days",
         "_expression",
+        "_first_in_hour",
+        "_first_second",
         "_first_time",
         "_hours",
+        "_last_in_hour",
+        "_last_second",
         "_last_time",
         "_minutes",
         "_month",
@@ -49,18 +53,13 @@ class LocalSearch:
         self._hours = hours = hour.mask
         self._months = month.mask >> 1  # January is bit 0 here
         self._years = year.mask
-        self._first_time = (
-            ((hours & -hours).bit_length() - 1) * 3_600
-            + ((minutes & -minutes).bit_length() - 1) * 60
-            + (seconds & -seconds).bit_length()
-            - 1
-        )
-        self._last_time = (
-            (hours.bit_length() - 1) * 3_600
-            + (minutes.bit_length() - 1) * 60
-            + seconds.bit_length()
-            - 1
-        )
+        # Seconds of the minute, of the hour and of the day.
+        self._first_second = first = (seconds & -seconds).bit_length() - 1
+        self._first_in_hour = first = ((minutes & -minutes).bit_length() - 1) * 60 + first
+        self._first_time = ((hours & -hours).bit_length() - 1) * 3_600 + first
+        self._last_second = last = seconds.bit_length() - 1
+        self._last_in_hour = last = (minutes.bit_length() - 1) * 60 + last
+        self._last_time = (hours.bit_length() - 1) * 3_600 + last
         # First day, the day after the last one (days since 1970-01-01), and the matching days.
         self._month = (0, 0, 0)
 
@@ -119,45 +118,34 @@ class LocalSearch:
         """The first matching time of day from one on that is not after the last one, in seconds."""
         minute, second = divmod(second, 60)
         hour, minute = divmod(minute, 60)
-        seconds, minutes = self._seconds, self._minutes
         if self._hours >> hour & 1:
-            if minutes >> minute & 1:
-                rest = seconds >> second
-                if rest:
-                    return hour * 3_600 + minute * 60 + second + (rest & -rest).bit_length() - 1
-            rest = minutes >> (minute + 1)
+            rest = self._minutes >> minute
+            if rest & 1:
+                later = self._seconds >> second
+                if later:
+                    second += (later & -later).bit_length() - 1
+                    return hour * 3_600 + minute * 60 + second
+                rest ^= 1
             if rest:
-                minute += (rest & -rest).bit_length()
-                return hour * 3_600 + minute * 60 + (seconds & -seconds).bit_length() - 1
+                minute += (rest & -rest).bit_length() - 1
+                return hour * 3_600 + minute * 60 + self._first_second
         rest = self._hours >> (hour + 1)
-        hour += (rest & -rest).bit_length()
-        return (
-            hour * 3_600
-            + ((minutes & -minutes).bit_length() - 1) * 60
-            + (seconds & -seconds).bit_length()
-            - 1
-        )
+        return (hour + (rest & -rest).bit_length()) * 3_600 + self._first_in_hour
 
     def _time_until(self, second: int) -> int:
         """The last matching time of day up to one that is not before the first one, in seconds."""
         minute, second = divmod(second, 60)
         hour, minute = divmod(minute, 60)
-        seconds, minutes = self._seconds, self._minutes
         if self._hours >> hour & 1:
-            if minutes >> minute & 1:
-                rest = seconds & (2 << second) - 1
-                if rest:
-                    return hour * 3_600 + minute * 60 + rest.bit_length() - 1
-            rest = minutes & (1 << minute) - 1
-            if rest:
-                return hour * 3_600 + (rest.bit_length() - 1) * 60 + seconds.bit_length() - 1
-        rest = self._hours & (1 << hour) - 1
-        return (
-            (rest.bit_length() - 1) * 3_600
-            + (minutes.bit_length() - 1) * 60
-            + seconds.bit_length()
-            - 1
-        )
+            if self._minutes >> minute & 1:
+                earlier = self._seconds & (2 << second) - 1
+                if earlier:
+                    return hour * 3_600 + minute * 60 + earlier.bit_length() - 1
+            earlier = self._minutes & (1 << minute) - 1
+            if earlier:
+                return hour * 3_600 + (earlier.bit_length() - 1) * 60 + self._last_second
+        earlier = self._hours & (1 << hour) - 1
+        return (earlier.bit_length() - 1) * 3_600 + self._last_in_hour
 
     def _enter(self, number: int) -> tuple[int, int, int]:
         """Looks at a month, by its number in MONTH_STARTS."""
