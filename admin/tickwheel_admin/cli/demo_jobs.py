@@ -1,4 +1,4 @@
-"""What the demo shows: an executor and jobs of every kind, made where they are missing."""
+"""What the demo shows: an executor, a calendar, and jobs of every kind; made where missing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store.nodes import executor_of_token
 
 EXECUTOR = "demo"
+
+HOLIDAYS: Mapping[str, Any] = {
+    "name": "holidays",
+    "description": "Days on which the demo’s office is closed.",
+    "sense": "exclude",
+    "yearly": ["01-01", "05-01", "12-25", "12-26"],
+    "dates": ["2027-03-26", "2027-03-29", "2028-04-14", "2028-04-17"],  # Easter
+}
 
 # In the order in which they are made: children are named by the jobs made before.
 JOBS: tuple[Mapping[str, Any], ...] = (
@@ -112,6 +120,60 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         "tags": ["example"],
         "triggers": [{"kind": "fixed_delay", "every_seconds": 10}],
     },
+    {
+        "name": "statements",
+        "handler": "slow-report",
+        "description": "Three triggers: each month’s last weekday, each quarter, and office hours.",
+        "owner": "demo",
+        "tags": ["example", "report"],
+        "parameters": {"month": "2026-11", "seconds": 5},
+        "triggers": [
+            {
+                "kind": "cron",
+                "expression": "0 30 17 LW * ?",
+                "dialect": "quartz",
+                "timezone": "Europe/Berlin",
+                "calendar": "holidays",
+            },
+            {
+                "kind": "calendar_interval",
+                "every": 3,
+                "unit": "month",
+                "start_date": "2026-01-01",
+                "at_time": "06:00",
+                "timezone": "Europe/Berlin",
+                "parameters": {"month": "the quarter"},
+            },
+            {
+                "kind": "daily_window",
+                "every_seconds": 600,
+                "from_time": "09:00",
+                "to_time": "18:00",
+                "weekdays": ["mon", "tue", "wed", "thu", "fri"],
+                "timezone": "Europe/Berlin",
+                "calendar": "holidays",
+                "jitter_seconds": 30,
+            },
+        ],
+    },
+    {
+        "name": "stocktaking",
+        "handler": "sync-export",
+        "description": "Every second Saturday, counted by the calendar and not by hours.",
+        "owner": "demo",
+        "tags": ["example"],
+        "parameters": {"rows": 50},
+        "triggers": [
+            {
+                "kind": "calendar_interval",
+                "every": 2,
+                "unit": "week",
+                "start_date": "2026-01-03",
+                "at_time": "07:30",
+                "timezone": "Asia/Shanghai",
+            }
+        ],
+    },
 )
 
 
@@ -140,6 +202,8 @@ async def fill(services: Services, known_token: str | None) -> DemoData:
     new = await services.executors.create(
         COMMAND_LINE, name=EXECUTOR, description="The example service of the demo."
     )
+    if HOLIDAYS["name"] not in await services.calendars.names(COMMAND_LINE):
+        await services.calendars.create(COMMAND_LINE, HOLIDAYS)
     made: dict[str, int] = {}
     for raw in JOBS:
         children = [{**child, "job": made[child["job"]]} for child in raw.get("children", ())]
