@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.calendar import CalendarSpec
 from tickwheel_admin.domain.fires import new_run
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import config_to_json
@@ -22,7 +23,7 @@ from tickwheel_admin.domain.trigger_json import spec_to_json
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events import Events
-from tickwheel_admin.store import tables
+from tickwheel_admin.store import calendars, tables
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
@@ -250,10 +251,37 @@ def _insert_job(
                 paused=False,
                 state=TriggerState.ACTIVE.value,
                 next_fire_at=next_fire_at,
+                calendar=spec.calendar,
+                calendar_version=None if spec.calendar is None else 1,
                 version=1,
                 created_at=next_fire_at,
             )
         )
+
+
+async def add_calendar(database: Database, name: str, **spec: Any) -> int:
+    """A calendar in its first version; returns its id."""
+    calendar_id = next(_new_id)
+    at = await now(database)
+    await database.run(
+        calendars.add_calendar,
+        calendar_id=calendar_id,
+        name=name,
+        description="",
+        spec=CalendarSpec(**spec),
+        now=at,
+    )
+    return calendar_id
+
+
+async def change_calendar(database: Database, calendar_id: int, name: str, **spec: Any) -> None:
+    """Its next version, and one of all that are based on it."""
+
+    def change(conn: sa.Connection) -> None:
+        calendars.revise_calendar(conn, calendar_id, description="", spec=CalendarSpec(**spec))
+        calendars.raise_versions(conn, name, now=now_ms(conn))
+
+    await database.run(change)
 
 
 async def add_run(database: Database, job_id: int, **changes: Any) -> int:
