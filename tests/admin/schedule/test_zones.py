@@ -10,6 +10,7 @@ import pytest
 
 from tests.admin.schedule.test_cron_walk import packaged
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.posix_rule import PosixRule
 from tickwheel_admin.domain.schedule.zones import FOREVER, TZDATA_VERSION, Transition, Zone, zone_of
 
 _ZONES = (
@@ -69,6 +70,40 @@ def test_segments_follow_each_other_without_a_hole() -> None:
             segment = following
         assert segment.after == segment.offset
         assert zone.segment_at(FOREVER - 1) == segment
+
+
+@pytest.mark.parametrize(
+    ("text", "year", "changes"),
+    [
+        ("CET-1CEST,M3.5.0,M10.5.0/3", 2026, (("2026-03-29T01:00", 2), ("2026-10-25T01:00", 1))),
+        ("EST5EDT,M3.2.0,M11.1.0", 2026, (("2026-03-08T07:00", -4), ("2026-11-01T06:00", -5))),
+        # Dublin's summer is the standard, and its winter goes back.
+        ("IST-1GMT0,M10.5.0,M3.5.0/1", 2026, (("2026-03-29T01:00", 1), ("2026-10-25T01:00", 0))),
+        # In the south the year begins with summer time.
+        ("AEST-10AEDT,M10.1.0,M4.1.0/3", 2026,
+         (("2026-04-04T16:00", 10), ("2026-10-03T16:00", 11))),
+        # Hours beyond the day, before it, and days counted with and without 29 February.
+        ("EET-2EEST,M3.4.4/50,M10.4.4/50", 2026,
+         (("2026-03-28T00:00", 3), ("2026-10-23T23:00", 2))),
+        ("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 2026,
+         (("2026-03-29T01:00", -1), ("2026-10-25T01:00", -2))),
+        ("XXX0YYY,J60/0,J300/0", 2024, (("2024-03-01T00:00", 1), ("2024-10-26T23:00", 0))),
+        ("XXX0YYY,59/0,299/0", 2024, (("2024-02-29T00:00", 1), ("2024-10-25T23:00", 0))),
+        ("XXX0YYY,J60/0,J300/0", 2025, (("2025-03-01T00:00", 1), ("2025-10-26T23:00", 0))),
+    ],
+)  # fmt: skip
+def test_rules_of_posix(
+    text: str, year: int, changes: tuple[tuple[str, int], tuple[str, int]]
+) -> None:
+    rule = PosixRule.read(text)
+    assert rule is not None
+    assert rule.changes(year) == tuple((_utc(at), hours * 3_600) for at, hours in changes)
+
+
+def test_a_text_without_a_rule_has_none_and_an_unknown_one_is_an_error() -> None:
+    assert PosixRule.read("CST-8") is None
+    with pytest.raises(ValueError, match="not a rule"):
+        PosixRule.read("CET-1CEST,Q3.5.0,M10.5.0/3")
 
 
 def test_wall_times_that_happen_once_twice_and_never() -> None:

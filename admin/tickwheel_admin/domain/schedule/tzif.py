@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from io import BytesIO
-from zoneinfo import ZoneInfo
+
+from tickwheel_admin.domain.schedule.posix_rule import Change, PosixRule
 
 _HEADER = struct.Struct(">4s c 15x 6I")  # RFC 9636, section 3.1
-_WEEK = 7 * 86_400
-_EARLIEST = -86_400 * 366  # 1969: rules without a first change are not followed further back
 
 
 @cache
@@ -25,33 +22,10 @@ def zone_names() -> frozenset[str]:
 class ZoneData:
     """What a zone's file says."""
 
-    changes: tuple[tuple[int, int], ...]  # UTC second and the offset in seconds from then on
-    first_offset: int  # before the first change
-    rule: ZoneInfo | None  # decides after the last change; None: its offset stays for good
-
-    def later_change(self, start: int, offset: int, end: int) -> tuple[int, int] | None:
-        """The first change by the rule after `start`, where `offset` holds, and before `end`.
-
-        A rule has two changes a year at most, and no zone goes back within a week: looking at one
-        instant a week finds every change.
-        """
-        if self.rule is None:
-            return None
-        before = max(start, _EARLIEST)
-        while before < end:
-            after = before + _WEEK
-            if _offset(self.rule, after) != offset:
-                break
-            before = after
-        else:
-            return None
-        while after - before > 1:
-            middle = (before + after) // 2
-            if _offset(self.rule, middle) == offset:
-                before = middle
-            else:
-                after = middle
-        return after, _offset(self.rule, after)
+    changes: tuple[Change, ...]  # those that it lists
+    first_offset: int  # before the first of them, seconds
+    rule: PosixRule | None  # decides later; None: the last offset stays for good
+    rule_from: int  # after this UTC second; clocks may just have got another name there
 
 
 def read(name: str) -> ZoneData:
@@ -68,23 +42,17 @@ def read(name: str) -> ZoneData:
     kinds = data[body + 8 * times : body + 9 * times]
     first_type = body + 9 * times
     offsets = [struct.unpack_from(">i", data, first_type + 6 * kind)[0] for kind in range(types)]
-    changes: list[tuple[int, int]] = []
+    changes: list[Change] = []
     before = offsets[0]
     for instant, kind in zip(instants, kinds, strict=True):
         if offsets[kind] != before:  # else only the zone's abbreviation changes
             before = offsets[kind]
-            changes.append((instant, before))
+            changes.append(Change(instant, before))
     footer = data[body + _length(header, time_size=8) :]
-    rule = ZoneInfo.from_file(BytesIO(data), key=name) if b"," in footer else None
-    return ZoneData(tuple(changes), offsets[0], rule)
+    rule = PosixRule.read(footer.decode("ascii").strip())
+    return ZoneData(tuple(changes), offsets[0], rule, instants[-1] if instants else 0)
 
 
 def _length(header: tuple[int, ...], *, time_size: int) -> int:
     _magic, _version, isut, isstd, leap, times, types, chars = header
     return times * (time_size + 1) + types * 6 + chars + leap * (time_size + 4) + isstd + isut
-
-
-def _offset(zone: ZoneInfo, instant: int) -> int:
-    offset = datetime.fromtimestamp(instant, zone).utcoffset()
-    assert offset is not None  # noqa: S101  a ZoneInfo always knows
-    return int(offset.total_seconds())

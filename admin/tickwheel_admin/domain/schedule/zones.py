@@ -7,6 +7,7 @@ time. The data are those of the `tzdata` package and not the machine's, so that 
 from __future__ import annotations
 
 from bisect import bisect_right
+from datetime import date, timedelta
 from functools import cache
 from threading import Lock
 from typing import NamedTuple
@@ -20,8 +21,9 @@ TZDATA_VERSION: str = tzdata.IANA_VERSION  # "2025b"
 FOREVER = 1 << 60  # later than every instant of this package, in seconds
 
 _MOST = 16 * 3_600  # no clock was ever further from UTC, in seconds
-_LAST = 7_289_654_400  # 2201-01-01: nothing is computed beyond
-_STEP = 8 * 366 * 86_400  # tables grow by so many seconds at once
+_EPOCH = date(1970, 1, 1)
+_LAST_YEAR = 2201  # nothing is computed beyond
+_YEARS_AHEAD = 8  # tables grow by so many years at once
 
 
 class Segment(NamedTuple):
@@ -132,16 +134,26 @@ class Zone:
 
     def _grown(self, *, until: int) -> _Table:
         """The table with all segments that start up to an instant, and one more at least."""
+        rule = self._data.rule
         with self._growing:
             _starts, known, start, offset, before = table = self._table
-            if until < start:
-                return table  # another thread was faster
+            if until < start or start == FOREVER:
+                return table  # another thread was faster, or there is nothing more
             segments = list(known)
-            while start <= until + _STEP and start != FOREVER:
-                change = self._data.later_change(start, offset, _LAST)
-                at, after = change or (FOREVER, offset)
-                segments.append(Segment(start, at, offset, before, after, len(segments)))
-                start, offset, before = at, after, offset
+            last_year = _LAST_YEAR
+            if rule is not None:
+                known_until = max(start, self._data.rule_from)
+                last_year = min(_year(max(until, known_until)) + _YEARS_AHEAD, _LAST_YEAR)
+                for year in range(_year(known_until), last_year + 1):
+                    for at, after in rule.changes(year):
+                        if at > known_until and after != offset:
+                            segments.append(
+                                Segment(start, at, offset, before, after, len(segments))
+                            )
+                            start, offset, before = at, after, offset
+            if last_year == _LAST_YEAR:
+                segments.append(Segment(start, FOREVER, offset, before, offset, len(segments)))
+                start = FOREVER
             self._table = table = _as_table(segments, start, offset, before)
             return table
 
@@ -184,3 +196,11 @@ def _unknown(name: str) -> ScheduleError:
 
 def _as_table(segments: list[Segment], start: int, offset: int, before: int) -> _Table:
     return _Table(tuple(each.start for each in segments), tuple(segments), start, offset, before)
+
+
+def _year(utc_seconds: int) -> int:
+    """From 1970, where rules begin to be followed, to the last year."""
+    if utc_seconds < 0:
+        return 1970
+    days = min(utc_seconds // 86_400, (_LAST_YEAR - 1970) * 366)
+    return min((_EPOCH + timedelta(days=days)).year, _LAST_YEAR)
