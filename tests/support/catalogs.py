@@ -156,7 +156,7 @@ def _in_python(
             text = _text(candidate)
             if text is None:
                 text = constants.get(_name(candidate))
-            if text and (" " in text or name in ("_", "N_", "gettext")):
+            if text and (" " in text or name in ("_", "N_", "gettext", "Word")):
                 yield text
 
 

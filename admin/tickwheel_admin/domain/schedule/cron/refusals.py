@@ -71,7 +71,7 @@ def unreadable(rules: FieldRules, token: str, at: int) -> ScheduleError:
         if form.fullmatch(token):
             return ScheduleError(
                 "expression",
-                "“%(token)s” at character %(position)s is not a form of %(field)s;"
+                "“%(token)s” at character %(position)s cannot be read as %(field)s;"
                 " did you mean %(suggestion)s?",
                 token=_shown(token), position=at + 1, field=rules.name,
                 suggestion=form.sub(rewritten, token),
@@ -191,8 +191,8 @@ def bad_nth(token: str, at: int) -> ScheduleError:
     last = nth.isdecimal() and len(nth) < 3 and int(nth) > 5
     return ScheduleError(
         "expression",
-        "“%(token)s” at character %(position)s: # is followed by 1-5, the how manieth of the month;"
-        " did you mean %(suggestion)s?",
+        "“%(token)s” at character %(position)s: # is followed by 1-5, which of these weekdays of the"
+        " month; did you mean %(suggestion)s?",
         token=_shown(token), position=at + 1, suggestion=f"{weekday}L" if last else f"{weekday}#1",
     )  # fmt: skip
 
