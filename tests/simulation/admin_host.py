@@ -16,6 +16,7 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
@@ -119,6 +120,7 @@ class AdminHost:
         self.ids = Ids(self.store)
         self.events = Events()
         self.hub = LinkHub()
+        self.calendars = Calendars(self.store, self.ids, self.events)
         self.jobs = Jobs(self.store, self.ids, self.events)
         self.runs = Runs(self.store, self.ids, self.events)
         self.executors = Executors(self.store, self.ids, self.events)

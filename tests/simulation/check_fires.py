@@ -14,6 +14,8 @@ from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.instants import Instants
 from tests.simulation.ledger import Ledger
+from tickwheel_admin.domain.calendar import CalendarSpec
+from tickwheel_admin.domain.calendar_json import calendar_from_json
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.domain.trigger_json import spec_from_json
 
@@ -40,8 +42,30 @@ class _Trigger:
     job_id: int
     executor_id: int
     created_at: int
+    calendars: Mapping[str, Sequence[CalendarSpec]]  # by name, what each has said
     periods: list[_Period] = field(default_factory=list)
-    known: dict[TriggerSpec, Instants] = field(default_factory=dict)
+    _known: dict[TriggerSpec, list[Instants]] = field(default_factory=dict)
+
+    def instants(self, spec: TriggerSpec, *, after: int, until: int) -> list[int]:
+        """The schedule's instants in (after, until], whatever its calendar said."""
+        found = self._by_version(spec, after=after, until=until)
+        return sorted(set(found[0]).intersection(*found[1:]))
+
+    def possible(self, spec: TriggerSpec, *, after: int, until: int) -> set[int]:
+        """Those too that only some version of its calendar leaves."""
+        return set[int]().union(*self._by_version(spec, after=after, until=until))
+
+    def changes_with(self, spec: TriggerSpec) -> bool:
+        """Whether the calendar changed, so that nobody knows from outside what it left when."""
+        return len(self.calendars.get(spec.calendar or "", ())) > 1
+
+    def _by_version(self, spec: TriggerSpec, *, after: int, until: int) -> list[list[int]]:
+        if spec not in self._known:
+            said = self.calendars[spec.calendar] if spec.calendar else (None,)
+            self._known[spec] = [
+                Instants(spec, created_at=self.created_at, calendar=each) for each in said
+            ]
+        return [each.between(after, until) for each in self._known[spec]]
 
     @property
     def is_fixed_delay(self) -> bool:
@@ -54,6 +78,7 @@ class _Fire:
 
     row: Any
     added: int  # seq
+    due_at: int  # at first
     taken: float  # seq of its claim or end; infinite while it waits
 
     def stood_at(self, seq: int) -> bool:
@@ -81,6 +106,7 @@ def check_fires(database: SimDatabase, ledger: Ledger, history: History) -> None
                 # Else what was made up for may have been taken back, as a fire yet to come.
                 _check_policy(trigger, fire, own, history)
             revision = 1 + sum(1 for seq in edits[trigger.job_id] if seq < fire.added)
+            _check_parameters(trigger, fire, ledger, history)
             if fire.row.job_revision != revision:
                 history.violation(
                     f"G11: run {fire.row.id} for {fire.row.scheduled_at} has revision"
@@ -99,7 +125,7 @@ def _passed_over(trigger: _Trigger, all_pauses: list[Pause], ledger: Ledger) -> 
         for period in trigger.periods:
             if period.before is None or period.before > pause.since:
                 excused |= set(
-                    _instants(trigger, period.spec, after=pause.paused_at, until=int(until))
+                    trigger.possible(period.spec, after=pause.paused_at, until=int(until))
                 )
     return excused
 
@@ -108,15 +134,15 @@ def _fires(
     database: SimDatabase,
 ) -> tuple[defaultdict[int, list[_Fire]], defaultdict[int, set[int]]]:
     """The fires of each trigger, and the instants of those that edits took back."""
-    added: dict[int, int] = {}
+    added: dict[int, tuple[int, int]] = {}
     taken: dict[int, int] = {}
     taken_back: defaultdict[int, set[int]] = defaultdict(set)
     for row in database.rows(
-        "SELECT seq, what, id, trigger_id, scheduled_at, state, attempt FROM sim_change"
+        "SELECT seq, what, id, trigger_id, scheduled_at, state, attempt, due_at FROM sim_change"
         " WHERE what IN ('run+', 'run', 'run-') ORDER BY seq"
     ):
         if row.what == "run+":
-            added[row.id] = row.seq
+            added[row.id] = (row.seq, row.due_at)
         if row.what == "run-":
             taken_back[row.trigger_id].add(row.scheduled_at)
         elif row.state != "queued" or row.attempt:
@@ -126,7 +152,12 @@ def _fires(
         "SELECT * FROM run WHERE trigger_id IS NOT NULL AND fire_id IS NULL ORDER BY id"
     ):
         fires[row.trigger_id].append(
-            _Fire(row=row, added=added[row.id], taken=taken.get(row.id, inf))
+            _Fire(
+                row=row,
+                added=added[row.id][0],
+                due_at=added[row.id][1],
+                taken=taken.get(row.id, inf),
+            )
         )
     return fires, taken_back
 
@@ -141,12 +172,19 @@ def _triggers(
     executors = {
         row.id: row.executor_id for row in database.rows("SELECT id, executor_id FROM job")
     }
+    calendars: defaultdict[str, list[CalendarSpec]] = defaultdict(list)
+    for row in database.rows("SELECT reason, spec FROM sim_change WHERE what = 'calendar'"):
+        calendars[row.reason].append(calendar_from_json(row.spec))
     triggers: dict[int, _Trigger] = {}
     for row in database.rows("SELECT * FROM sim_change WHERE what LIKE 'trigger%' ORDER BY seq"):
         trigger = triggers.setdefault(
             row.id,
             _Trigger(
-                id=row.id, job_id=row.job_id, executor_id=executors[row.job_id], created_at=row.at
+                id=row.id,
+                job_id=row.job_id,
+                executor_id=executors[row.job_id],
+                created_at=row.at,
+                calendars=calendars,
             ),
         )
         by_deletion = (row.job_id, row.at) in deleted
@@ -182,7 +220,8 @@ def _check_instants(
     possible: set[int] = set(excused)
     for period in trigger.periods:
         until = now if period.until is None else period.until
-        instants = set(_instants(trigger, period.spec, after=period.after, until=until))
+        instants = set(trigger.instants(period.spec, after=period.after, until=until))
+        possible |= trigger.possible(period.spec, after=period.after, until=until)
         standing = [] if period.before is None else [f for f in fires if f.added < period.before]
         # A summary stands for all that it tells of.
         possible |= {at for fire in standing for at in _told_by(trigger, fire, history)}
@@ -191,12 +230,13 @@ def _check_instants(
             planned = [f.row.scheduled_at for f in fires if f.row.scheduled_at <= until]
             due |= {instant for instant in instants if instant <= max(planned, default=0)}
             ahead = until + AHEAD_MS
-            possible |= set(_instants(trigger, period.spec, after=period.after, until=ahead))
+            possible |= trigger.possible(period.spec, after=period.after, until=ahead)
         else:
             due |= instants
     due -= excused
     if trigger.is_fixed_delay:
         return  # its instants follow from the ends of its runs
+    due = _up_to_its_count(trigger, fires, due, history)
     told = Counter(instant for fire in fires for instant in _told_by(trigger, fire, history))
     for instant in sorted(due | told.keys()):
         if instant in due and told[instant] == 0:
@@ -205,6 +245,21 @@ def _check_instants(
             history.violation(f"G2: trigger {trigger.id} has {told[instant]} runs for {instant}")
         elif instant not in due and instant not in possible:
             history.violation(f"G2: trigger {trigger.id} had no reason to fire at {instant}")
+
+
+def _up_to_its_count(
+    trigger: _Trigger, fires: list[_Fire], due: set[int], history: History
+) -> set[int]:
+    """What is due until the trigger has brought as many runs as it says."""
+    most = trigger.periods[0].spec.repeat_count if trigger.periods else None
+    if most is None:
+        return due
+    brought = [fire.row.scheduled_at for fire in fires if not _is_summary(fire.row)]
+    if len(brought) > most:
+        history.violation(f"trigger {trigger.id} brought {len(brought)} runs instead of {most}")
+    if len(brought) < most:
+        return due
+    return {instant for instant in due if instant <= max(brought)}
 
 
 def _is_summary(row: Any) -> bool:
@@ -219,7 +274,10 @@ def _told_by(trigger: _Trigger, fire: _Fire, history: History) -> Iterable[int]:
         return [row.scheduled_at]
     summary = json.loads(row.message)
     spec = _spec_of(trigger, fire)
-    instants = list(_instants(trigger, spec, after=summary["from"] - 1, until=summary["to"]))
+    between = {"after": summary["from"] - 1, "until": summary["to"]}
+    if trigger.changes_with(spec):
+        return trigger.possible(spec, **between)
+    instants = trigger.instants(spec, **between)
     count = min(len(instants), MOST_COUNTED)
     if count != summary["missed"] or row.scheduled_at != summary["to"]:
         history.violation(f"G9: run {row.id} tells of {summary}; missed were {instants}")
@@ -230,6 +288,11 @@ def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: H
     row, spec = fire.row, _spec_of(trigger, fire)
     if trigger.is_fixed_delay:
         return
+    if row.origin == "schedule" and not 0 <= fire.due_at - row.scheduled_at <= spec.jitter_ms:
+        late_ms = fire.due_at - row.scheduled_at
+        history.violation(
+            f"run {row.id} was due {late_ms} ms late, with {spec.jitter_ms} of jitter"
+        )
     threshold = spec.misfire_threshold_ms
     late_ms = row.created_at - row.scheduled_at
     if row.origin == "schedule":
@@ -248,6 +311,8 @@ def _check_policy(trigger: _Trigger, fire: _Fire, fires: list[_Fire], history: H
     limit = most[spec.misfire]
     if len(made_up) > limit:
         history.violation(f"G9: run {row.id}: {len(made_up)} missed fires are made up for at once")
+    if spec.repeat_count is not None or trigger.changes_with(spec):
+        return
     if _is_summary(row) and (len(made_up) < limit or (made_up and row.scheduled_at > made_up[0])):
         history.violation(f"G9: run {row.id} skips what was to be made up for")
 
@@ -259,8 +324,12 @@ def _spec_of(trigger: _Trigger, fire: _Fire) -> TriggerSpec:
     return trigger.periods[-1].spec
 
 
-def _instants(trigger: _Trigger, spec: TriggerSpec, *, after: int, until: int) -> Sequence[int]:
-    """The schedule's instants in (after, until]."""
-    if spec not in trigger.known:
-        trigger.known[spec] = Instants(spec, created_at=trigger.created_at, calendar=None)
-    return trigger.known[spec].between(after, until)
+def _check_parameters(trigger: _Trigger, fire: _Fire, ledger: Ledger, history: History) -> None:
+    """Key by key, a trigger's parameters stand over its job's."""
+    own = _spec_of(trigger, fire).parameters
+    if own is None:
+        expected = None
+    else:
+        expected = {**json.loads(ledger.config(fire.row)["parameters"]), **json.loads(own)}
+    if json.loads(fire.row.parameters or "null") != expected:
+        history.violation(f"run {fire.row.id} has parameters {fire.row.parameters}")

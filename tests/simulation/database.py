@@ -71,6 +71,16 @@ CREATE TRIGGER sim_trigger_removed AFTER DELETE ON "trigger" BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'trigger-', OLD.id, OLD.job_id);
 END;
+CREATE TRIGGER sim_calendar_added AFTER INSERT ON calendar BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, reason, spec, revision)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'calendar', NEW.id, NEW.name, NEW.spec,
+            NEW.version);
+END;
+CREATE TRIGGER sim_calendar_changed AFTER UPDATE ON calendar WHEN OLD.version <> NEW.version BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, reason, spec, revision)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'calendar', NEW.id, NEW.name, NEW.spec,
+            NEW.version);
+END;
 CREATE TRIGGER sim_job_revised AFTER UPDATE ON job WHEN OLD.revision <> NEW.revision BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, revision)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'job', NEW.id, NEW.id, NEW.revision);

@@ -15,6 +15,7 @@ from tests.simulation.chaos import Weather
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
+from tests.simulation.schedules import calendar_in_use
 from tests.simulation.store import done_unknown
 from tests.simulation.workload import ENDLESS, misfires_in
 from tickwheel_admin.domain.errors import UserError
@@ -46,7 +47,9 @@ class Operators:
         *,
         calm: bool,
         weather: Weather,
+        zone: str,
     ) -> None:
+        self._zone = zone
         self._misfires = misfires_in(weather)
         self.requests: list[Request] = []
         self._admins = admins
@@ -66,6 +69,7 @@ class Operators:
                 self._actions += [self._set_slots]
             self._actions += [self._pause_trigger, self._resume_trigger, self._resume_trigger]
             self._actions += [self._retry_all, self._release]
+            self._actions += [self._change_calendar]
             self._actions += [self._retry, self._pause, self._resume, self._resume, self._edit]
             self._actions += [self._edit, self._delete] if random.random() < 0.3 else [self._edit]
 
@@ -295,6 +299,12 @@ class Operators:
     def _change_misfire(self, trigger: dict[str, Any]) -> None:
         trigger["misfire"] = self._random.choice(self._misfires)
         trigger["catch_up_limit"] = 3 if trigger["misfire"] == "fire_all" else None
+
+    async def _change_calendar(self, admin: AdminHost) -> None:
+        [row] = self._database.rows("SELECT id, version FROM calendar")
+        raw = calendar_in_use(self._random, now=self._database.now(), zone=self._zone)
+        self._history.note("operator", f"changes the calendar: {raw}")
+        await admin.calendars.update(OPERATOR, row.id, raw, version=row.version)
 
     async def _delete(self, admin: AdminHost) -> None:
         job_id = self._some_job()

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.simulation.chaos import Weather
+from tests.simulation.schedules import extras, wall_trigger
 from tickwheel_admin.domain.fields import instant_to_iso
 
 # Seconds of a slot that one run of the handler takes, roughly, its tries together.
@@ -36,6 +37,7 @@ def make_jobs(
     slots: dict[str, int],
     nodes: dict[str, int],
     now: int,
+    zone: str,
     load_seconds: int,
     weather: Weather,
 ) -> list[tuple[str, Job, list[tuple[int, str]]]]:
@@ -63,6 +65,7 @@ def make_jobs(
                 budget=min(budget, fires * cost, in_line),
                 cost=cost,
                 now=now,
+                zone=zone,
                 load_seconds=load_seconds,
                 weather=weather,
             )
@@ -147,6 +150,7 @@ def _triggers(
     budget: float,
     cost: float,
     now: int,
+    zone: str,
     load_seconds: int,
     weather: Weather,
 ) -> tuple[list[Job], float]:
@@ -160,7 +164,11 @@ def _triggers(
     used = 0.0
     rate = random.choice(_RATES)
     kind = random.random()
-    if cost / rate <= budget and kind < 0.6:
+    if cost / rate <= budget and kind < 0.2 and rate >= 1:
+        trigger = wall_trigger(random, rate=int(rate), now=now, zone=zone)
+        triggers.append({**trigger, **missed})
+        used += cost / rate
+    elif cost / rate <= budget and kind < 0.6:
         trigger = {"kind": "fixed_rate", "every_seconds": rate, **missed}
         if random.random() < 0.3:
             trigger["anchor_at"] = instant_to_iso(now + random.randrange(-5_000, 5_000))
@@ -174,4 +182,8 @@ def _triggers(
     if random.random() < 0.3:
         at = now + random.randrange(3_000, load_seconds * 1000)
         triggers.append({"kind": "once", "at": instant_to_iso(at), **missed})
+    if random.random() < 0.5:
+        triggers = [
+            {**extras(random, kind=trigger["kind"], now=now), **trigger} for trigger in triggers
+        ]
     return triggers, used
