@@ -70,9 +70,9 @@ def facts(spec: CalendarSpec) -> list[tuple[str, str]]:
         span = f"{spec.dates[0]} – {spec.dates[-1]}"
         found.append((_("Dates"), f"{text % {'num': number(len(spec.dates))}} ({span})"))
     if spec.yearly:
-        found.append((_("Every year"), ", ".join(spec.yearly)))
+        found.append((_("Every year"), _(", ").join(spec.yearly)))
     if spec.month_days:
-        found.append((_("Days of the month"), ", ".join(map(str, spec.month_days))))
+        found.append((_("Days of the month"), _(", ").join(map(str, spec.month_days))))
     if spec.weekdays:
         found.append((_("Every week"), _weekdays(spec)))
     if spec.windows:
@@ -81,11 +81,12 @@ def facts(spec: CalendarSpec) -> list[tuple[str, str]]:
 
 
 def _weekdays(spec: CalendarSpec) -> str:
-    return ", ".join(weekday_names()[day - 1][1] for day in spec.weekdays)
+    # Translators: between the items of a list.
+    return _(", ").join(weekday_names()[day - 1][1] for day in spec.weekdays)
 
 
 def _windows(spec: CalendarSpec) -> str:
-    return ", ".join(
+    return _(", ").join(
         f"{short_time(seconds_of_time(w.from_time))}–{short_time(seconds_of_time(w.to_time))}"
         for w in spec.windows
     )

@@ -78,7 +78,7 @@ def _month(year: int, month: int, mask: int) -> MonthPicture:
     if not taken:
         text = _("%(month)s: nothing removed") % {"month": name}
     else:
-        text = _("%(month)s: removed are %(days)s") % {"month": name, "days": ", ".join(taken)}
+        text = _("%(month)s: removed are %(days)s") % {"month": name, "days": _(", ").join(taken)}
     return MonthPicture(
         name=name,
         weeks=tuple(tuple(days[start : start + 7]) for start in range(0, len(days), 7)),
