@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tests.admin.world import FAR, World
 from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, RunState
 from tickwheel_admin.store import (
+    calendars,
     executors,
     job_triggers,
     jobs,
@@ -23,6 +24,7 @@ from tickwheel_admin.store import (
     run_lists,
     run_marks,
     shards,
+    stale_triggers,
     tables,
     triggers,
 )
@@ -40,9 +42,10 @@ JOBS = 20_000
 TRIGGERS = 20_000
 RUNS = 40_000
 NODES = 400
+CALENDARS = 200
 SECOND = 1_000
 # Small tables that may be read whole; every other table may not.
-SMALL = {"bucket", "executor", "admin", "node", "node_session", "setting"}
+SMALL = {"bucket", "calendar", "executor", "admin", "node", "node_session", "setting"}
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,61 @@ QUERIES = [
         "last runs of triggers",
         lambda c, now: triggers.states_of_fires(c, {1: now, 2: now}),
         ("uq_run_fires_once",),
+    ),
+    # Calendars and who follows them.
+    Query(
+        "calendars that some trigger is behind",
+        lambda c, now: stale_triggers.stale_calendars(c),
+        ("ix_trigger_of_calendar",),
+    ),
+    Query(
+        "triggers behind their calendar",
+        lambda c, now: stale_triggers.triggers_behind(c, "calendar-7", 3, limit=500),
+        ("ix_trigger_of_calendar",),
+    ),
+    Query(
+        "triggers by id",
+        lambda c, now: stale_triggers.triggers_after(c, 1_000, limit=500),
+        ("primary",),
+    ),
+    Query(
+        "fires planned ahead, taken back",
+        lambda c, now: stale_triggers.take_back_fires(c, [1, 2, 3], after=now),
+        ("uq_run_fires_once|ix_run_by_state|ix_run_recent",),
+    ),
+    Query(
+        "last fires of triggers",
+        lambda c, now: stale_triggers.last_fires(c, [1, 2, 3]),
+        ("uq_run_fires_once",),
+    ),
+    Query(
+        "refreshed triggers",
+        lambda c, now: update_rows(
+            c,
+            tables.trigger,
+            [{"id": trigger_id, "version": 2} for trigger_id in range(1, 101)],
+            match=("id",),
+            values=("version",),
+            where="t.version = b.version - 1",
+        ),
+        ("primary",),
+    ),
+    Query(
+        "users of a calendar",
+        lambda c, now: calendars.users_of(c, "calendar-7", limit=200, scope=frozenset({1})),
+        ("ix_trigger_of_calendar",),
+    ),
+    Query(
+        "users of calendars, counted",
+        lambda c, now: calendars.count_users(c, ["calendar-7", "calendar-9"]),
+        ("ix_trigger_of_calendar",),
+    ),
+    Query(
+        "triggers that will fire",
+        lambda c, now: job_triggers.armed_triggers(
+            c, after=1_000, before_at=FAR, scope=frozenset({1}), limit=200
+        ),
+        ("primary",),
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
     Query(
@@ -482,6 +540,7 @@ def populate(world: World) -> None:
     fill(tables.executor, [_executor(n) for n in range(1, EXECUTORS + 1)])
     fill(tables.job, [_job(n) for n in range(1, JOBS + 1)])
     fill(tables.job_revision, [_revision(n) for n in range(1, JOBS + 1)])
+    fill(tables.calendar, [_calendar(n) for n in range(CALENDARS)])
     fill(tables.trigger, [_trigger(n, start) for n in range(1, TRIGGERS + 1)])
     fill(tables.node, [_node(n) for n in range(1, NODES + 1)])
     fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
@@ -578,8 +637,25 @@ def _trigger(n: int, start: int) -> dict[str, Any]:
         "paused": False,
         "state": "active",
         "next_fire_at": None if n % 30 == 0 else start + RUNS + (n - 600) * SECOND,
+        "fires": 0,
+        "calendar": f"calendar-{n % CALENDARS}" if n % 2 else None,
+        "calendar_version": 1 + n % 3 if n % 2 else None,
         "version": 1,
         "created_at": 1,
+    }
+
+
+def _calendar(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "name": f"calendar-{n}",
+        "description": "",
+        "spec": "{}",
+        "base": f"calendar-{n // 2}" if n % 2 else None,
+        "version": 3,
+        "changed_at": 1,
+        "created_at": 1,
+        "deleted_at": 0,
     }
 
 

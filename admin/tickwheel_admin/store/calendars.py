@@ -194,7 +194,7 @@ def users_of(
         .limit(limit)
     )
     if scope is not None:
-        statement = statement.where(job.c.executor_id.in_(sorted(scope)))
+        statement = statement.where(trigger.c.executor_id.in_(sorted(scope)))
     return [
         CalendarUser(
             job_id=row.id,

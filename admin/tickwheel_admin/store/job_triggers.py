@@ -89,23 +89,18 @@ def armed_triggers(
         scope: of these executors only; None: of all.
         without: executors to leave out.
     """
-    # The page first: with the join in one, MariaDB would start from the jobs.
-    wanted = [
-        trigger.c.id > after,
-        unindexed(trigger.c.next_fire_at) < before_at,
-    ]
-    if scope is not None:
-        wanted.append(trigger.c.executor_id.in_(sorted(scope)))
-    if without:
-        wanted.append(trigger.c.executor_id.not_in(sorted(without)))
-    page = sa.select(trigger.c.id).where(*wanted).order_by(trigger.c.id).limit(limit).subquery()
-    rows = conn.execute(
+    statement = (
         sa.select(trigger, job.c.name.label("job_name"))
-        .select_from(page)
-        .join(trigger, trigger.c.id == page.c.id)
         .join(job, job.c.id == trigger.c.job_id)
+        .where(trigger.c.id > after, unindexed(trigger.c.next_fire_at) < before_at)
         .order_by(trigger.c.id)
+        .limit(limit)
     )
+    if scope is not None:
+        statement = statement.where(trigger.c.executor_id.in_(sorted(scope)))
+    if without:
+        statement = statement.where(trigger.c.executor_id.not_in(sorted(without)))
+    rows = conn.execute(reading(statement, trigger, "PRIMARY"))
     return [
         ArmedTrigger(trigger=trigger_from_row(row), saved_at=row.created_at, job_name=row.job_name)
         for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,8 +20,11 @@ from tickwheel_admin.store.triggers import trigger_from_row
 TZDATA = "tzdata_version"  # name of the setting: the zone data that all triggers were computed with
 
 # Shards belong to a fire that was claimed, though a clock that was set back says it is to come.
-_AHEAD = sa.and_(
-    run.c.state == RunState.QUEUED.value, run.c.attempt == 0, run.c.fire_id.is_(None)
+_AHEAD = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0, run.c.fire_id.is_(None))
+
+
+_SELECTED = sa.select(trigger, job.c.paused.label("job_paused")).join(
+    job, job.c.id == trigger.c.job_id
 )
 
 
@@ -69,20 +73,18 @@ def triggers_behind(
     conn: sa.Connection, name: str, version: int, *, limit: int
 ) -> list[StaleTrigger]:
     """Triggers that follow a calendar and were computed with an older version of it."""
-    # The page first: with the join in one, MariaDB would start from the jobs.
-    page = (
-        sa.select(trigger.c.id)
-        .where(trigger.c.calendar == name, trigger.c.calendar_version < version)
+    behind = (
+        _SELECTED.where(trigger.c.calendar == name, trigger.c.calendar_version < version)
         .order_by(trigger.c.calendar_version)
         .limit(limit)
     )
-    return _read(conn, reading(page, trigger, "ix_trigger_of_calendar").subquery())
+    return _stale(conn, reading(behind, trigger, "ix_trigger_of_calendar"))
 
 
 def triggers_after(conn: sa.Connection, after: int, *, limit: int) -> list[StaleTrigger]:
     """Triggers by id, from behind `after`."""
-    page = sa.select(trigger.c.id).where(trigger.c.id > after).order_by(trigger.c.id).limit(limit)
-    return _read(conn, page.subquery())
+    page = _SELECTED.where(trigger.c.id > after).order_by(trigger.c.id).limit(limit)
+    return _stale(conn, reading(page, trigger, "PRIMARY"))
 
 
 def lock_unchanged(conn: sa.Connection, stale: Sequence[StaleTrigger]) -> list[StaleTrigger]:
@@ -189,19 +191,12 @@ def note_zone_data(conn: sa.Connection, version: str) -> None:
         conn.execute(sa.insert(setting).values(name=TZDATA, value=version))
 
 
-def _read(conn: sa.Connection, page: sa.Subquery) -> list[StaleTrigger]:
-    rows = conn.execute(
-        sa.select(trigger, job.c.paused.label("job_paused"))
-        .select_from(page)
-        .join(trigger, trigger.c.id == page.c.id)
-        .join(job, job.c.id == trigger.c.job_id)
-        .order_by(trigger.c.id)
-    )
+def _stale(conn: sa.Connection, statement: sa.Select[Any]) -> list[StaleTrigger]:
     return [
         StaleTrigger(
             trigger=trigger_from_row(row),
             saved_at=row.created_at,
             job_paused=bool(row.job_paused),
         )
-        for row in rows
+        for row in conn.execute(statement)
     ]
