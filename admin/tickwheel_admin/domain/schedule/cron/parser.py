@@ -139,7 +139,7 @@ def _range(
     token = Range(rules.value(first), rules.value(last), step)
     if last < first:
         if rules.kind is FieldKind.YEAR:
-            raise refusals.years_backwards(item, at, first, last)
+            raise refusals.years_backwards(rules, item, at, f"{last}-{first}")
         last += rules.size
     return token, _bits(rules, first, last, step)
 
@@ -175,7 +175,7 @@ def _special(rules: FieldRules, item: str, at: int) -> Special | None:
         if match := _FROM_END.fullmatch(item):
             before = int(match["before"] or 0)
             if before > _MOST_DAYS_BEFORE:
-                raise refusals.bad_days_before(item, at)
+                raise refusals.bad_days_before(rules, item, at)
             return LastWorkday(before) if match["workday"] else LastDay(before)
         if match := _NEAREST.fullmatch(item):
             return NearestWorkday(_number(rules, match["day"], at))
@@ -185,7 +185,7 @@ def _special(rules: FieldRules, item: str, at: int) -> Special | None:
         if match := _NTH_WEEKDAY.fullmatch(item):
             weekday = rules.value(_number(rules, match["weekday"], at))
             if match["nth"] not in _NTH:
-                raise refusals.bad_nth(item, at)
+                raise refusals.bad_nth(rules, item, at)
             return NthWeekday(weekday, int(match["nth"]))
     return None
 
@@ -203,7 +203,7 @@ def _not_plain(rules: FieldRules, item: str, at: int) -> ScheduleError:
 
 def _not_a_name(rules: FieldRules, text: str, at: int) -> ScheduleError:
     if text == "L" and rules.kind is FieldKind.DAY_OF_WEEK:
-        return refusals.last_of_nothing(rules, at)
+        return refusals.last_of_nothing(rules, text, at)
     if rules.kind not in _DAYS and text == "L":
         return refusals.sign_elsewhere(rules, text, "L", at)
     if rules.kind is not FieldKind.DAY_OF_MONTH and text in ("W", "LW"):
