@@ -1,8 +1,8 @@
 """Calendars made ready for schedules: which days, and which seconds of them, may fire.
 
-A day's seconds are one integer of 86,400 bits, so that windows and cron exclusions are joined by
-AND and the next allowed second is a bit scan. Such integers are few: one for each combination of
-cron exclusions that meet on a day.
+A day's seconds are one integer of 86,400 bits while windows and cron exclusions are joined, and
+then as many bytes, in which the next allowed second is found at the speed of memory. Such patterns
+are few: one for each combination of cron exclusions that meet on a day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from tickwheel_admin.domain.wall_clock import (
 LAST_DAY = day_number(MAX_YEAR, 12, 31)
 ALL_DAY = (1 << DAY_SECONDS) - 1
 MAX_BASES = 20  # links of a chain; where calendars are saved, circles are refused
-_CACHED_DAYS = 64  # patterns of 11 KB each
+_ALLOWED = b"1"
+_NOTHING = b"0" * DAY_SECONDS
+_CACHED_PATTERNS = 32  # of 86 KB each
 
 
 @lru_cache(maxsize=256)
@@ -50,7 +52,8 @@ class CompiledCalendar:
             self._rules.append(_Rules(link.name, link.spec))
             link = link.base
         self._months: dict[tuple[int, int], int] = {}
-        self._patterns: dict[tuple[int, ...], int] = {}
+        self._patterns: dict[tuple[int, ...], bytes] = {}
+        self._latest_day = (-1, _NOTHING)  # replaced as a whole, so that threads need no lock
 
     def days(self, year: int, month: int) -> int:
         """Bit d (1..31) is set when some second of day d may fire."""
@@ -60,7 +63,7 @@ class CompiledCalendar:
             for rules in self._rules:
                 mask &= rules.days(year, month)
             for day in range(1, monthrange(year, month)[1] + 1):
-                if mask >> day & 1 and not self._pattern(year, month, day):
+                if mask >> day & 1 and self._pattern(year, month, day) is _NOTHING:
                     mask &= ~(1 << day)
             self._months[year, month] = mask
         return mask
@@ -68,14 +71,14 @@ class CompiledCalendar:
     def allows(self, wall: int) -> bool:
         """Whether a wall second (local seconds since 1970) may fire."""
         day, second = divmod(wall, DAY_SECONDS)
-        return bool(self._seconds(day) >> second & 1)
+        return self._seconds(day)[second] == _ALLOWED[0]
 
     def next_allowed(self, wall: int) -> int | None:
         """The first wall second that may fire and is not earlier; None up to the end of 2199."""
         day, second = divmod(max(wall, 0), DAY_SECONDS)
-        later = self._seconds(day) >> second
-        if later:
-            return day * DAY_SECONDS + second + _lowest(later)
+        later = self._seconds(day).find(_ALLOWED, second)
+        if later >= 0:
+            return day * DAY_SECONDS + later
         if day >= LAST_DAY:
             return None
         date = date_of_day(day)
@@ -83,8 +86,8 @@ class CompiledCalendar:
         while year <= MAX_YEAR:
             mask = self.days(year, month) >> (after + 1) << (after + 1)
             if mask:
-                found = day_number(year, month, _lowest(mask))
-                return found * DAY_SECONDS + _lowest(self._seconds(found))
+                found = day_number(year, month, (mask & -mask).bit_length() - 1)
+                return found * DAY_SECONDS + self._seconds(found).index(_ALLOWED)
             year, month, after = (year, month + 1, 0) if month < 12 else (year + 1, 1, 0)
         return None
 
@@ -93,16 +96,16 @@ class CompiledCalendar:
         day, second = divmod(min(wall, (LAST_DAY + 1) * DAY_SECONDS - 1), DAY_SECONDS)
         if day < 0:
             return None
-        earlier = self._seconds(day) & ((2 << second) - 1)
-        if earlier:
-            return day * DAY_SECONDS + earlier.bit_length() - 1
+        earlier = self._seconds(day).rfind(_ALLOWED, 0, second + 1)
+        if earlier >= 0:
+            return day * DAY_SECONDS + earlier
         date = date_of_day(day)
         year, month, before = date.year, date.month, date.day
         while year >= MIN_YEAR:
             mask = self.days(year, month) & ((1 << before) - 1)
             if mask:
                 found = day_number(year, month, mask.bit_length() - 1)
-                return found * DAY_SECONDS + self._seconds(found).bit_length() - 1
+                return found * DAY_SECONDS + self._seconds(found).rindex(_ALLOWED)
             year, month, before = (year, month - 1, 32) if month > 1 else (year - 1, 12, 32)
         return None
 
@@ -117,23 +120,30 @@ class CompiledCalendar:
                 return rules.name
         return None
 
-    def _seconds(self, day: int) -> int:
+    def _seconds(self, day: int) -> bytes:
+        """The seconds of a day, one byte each."""
+        latest, pattern = self._latest_day
+        if latest == day:
+            return pattern
         if not 0 <= day <= LAST_DAY:
-            return 0
+            return _NOTHING
         date = date_of_day(day)
-        if not self.days(date.year, date.month) >> date.day & 1:
-            return 0
-        return self._pattern(date.year, date.month, date.day)
+        pattern = _NOTHING
+        if self.days(date.year, date.month) >> date.day & 1:
+            pattern = self._pattern(date.year, date.month, date.day)
+        self._latest_day = (day, pattern)
+        return pattern
 
-    def _pattern(self, year: int, month: int, day: int) -> int:
+    def _pattern(self, year: int, month: int, day: int) -> bytes:
         """The seconds of a day that its kind does not take away as a whole."""
-        key = tuple(rules.key(year, month, day) for rules in self._rules)
+        key = tuple([rules.key(year, month, day) for rules in self._rules])
         pattern = self._patterns.get(key)
         if pattern is None:
-            pattern = ALL_DAY
+            bits = ALL_DAY
             for rules, met in zip(self._rules, key, strict=True):
-                pattern &= rules.pattern(met)
-            if len(self._patterns) >= _CACHED_DAYS:
+                bits &= rules.pattern(met)
+            pattern = f"{bits:0{DAY_SECONDS}b}"[::-1].encode() if bits else _NOTHING
+            if len(self._patterns) >= _CACHED_PATTERNS:
                 self._patterns.clear()
             self._patterns[key] = pattern
         return pattern
@@ -198,7 +208,3 @@ class _Rules:
 
 
 _WEEKLY = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28
-
-
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length() - 1

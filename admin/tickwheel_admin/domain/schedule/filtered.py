@@ -10,6 +10,8 @@ from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.zones import Zone
 
+MAX_JUMPS = 20_000  # more than 50 years of a daily fire
+
 
 class AllowedTimes:
     """The instants that a calendar leaves, by the clocks of a zone."""
@@ -50,7 +52,11 @@ class AllowedTimes:
 
 
 class Filtered:
-    """The instants of a schedule that a calendar leaves."""
+    """The instants of a schedule that a calendar leaves.
+
+    A search gives up, as if there were no more, after MAX_JUMPS excluded instants with nothing
+    allowed in between: when schedule and calendar just never meet, such as 09:00 and afternoons.
+    """
 
     def __init__(self, inner: Schedule, allowed: AllowedTimes) -> None:
         self._inner = inner
@@ -58,18 +64,22 @@ class Filtered:
 
     def next_after(self, instant: int) -> int | None:
         found = self._inner.next_after(instant)
-        while found is not None and not self._allowed.allows(found):
+        for _ in range(MAX_JUMPS):
+            if found is None or self._allowed.allows(found):
+                return found
             resume = self._allowed.skip_forward(found)
             if resume is None:
                 return None
             found = self._inner.next_after(resume - 1)
-        return found
+        return None
 
     def last_before(self, instant: int) -> int | None:
         found = self._inner.last_before(instant)
-        while found is not None and not self._allowed.allows(found):
+        for _ in range(MAX_JUMPS):
+            if found is None or self._allowed.allows(found):
+                return found
             resume = self._allowed.skip_back(found)
             if resume is None:
                 return None
             found = self._inner.last_before(resume + 1)
-        return found
+        return None

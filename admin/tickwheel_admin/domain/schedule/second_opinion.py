@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from croniter import CroniterError, croniter
+from croniter import CroniterBadDateError, CroniterError, croniter
 
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.schedule import dialect_of
 from tickwheel_admin.domain.schedule.cron import Cron, CronExpression, Field, FieldKind, parse_cron
 from tickwheel_admin.domain.schedule.cron.tokens import (
+    From,
     LastDay,
     LastWeekday,
     LastWorkday,
@@ -78,7 +79,10 @@ def compared(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disagreemen
         at = after
         for _ in range(n):
             found = ours.next_after(at)
-            moment = theirs.get_next(datetime)
+            try:
+                moment = theirs.get_next(datetime)
+            except CroniterBadDateError:  # it looks no further than 50 years ahead
+                return found is None
             if moment >= _LATEST or (found is not None and found >= _LATEST_MS):
                 return True
             their_at = int(moment.timestamp()) * 1000
@@ -86,7 +90,7 @@ def compared(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disagreemen
                 return Disagreement(ours=found, theirs=their_at, why=_DIFFERS)
             at = their_at
     except (CroniterError, ValueError, KeyError, OverflowError):
-        return False  # it looks no further than 50 years ahead, and knows fewer forms than we do
+        return False  # it knows fewer forms than we do
     return True
 
 
@@ -95,6 +99,9 @@ def _their_text(expression: CronExpression) -> str | None:
     fields = expression.fields
     if not all(_is_safe(field) for field in fields):
         return None
+    in_month, in_week = fields[FieldKind.DAY_OF_MONTH], fields[FieldKind.DAY_OF_WEEK]
+    if (in_month.specials or in_week.specials) and not (in_month.is_any or in_week.is_any):
+        return None  # it forgets one of the two days then
     texts = [field.text for field in fields]
     texts[FieldKind.DAY_OF_MONTH] = texts[FieldKind.DAY_OF_MONTH].replace("?", "*")
     texts[FieldKind.DAY_OF_WEEK] = _their_weekdays(
@@ -125,7 +132,9 @@ def _is_safe(field: Field) -> bool:
 
 
 def _their_weekdays(field: Field, dialect: Dialect) -> str:
-    """By names, because each dialect has its own numbers; `6L` is `L6` there."""
+    """By names, because each dialect has its own numbers and steps; `6L` is `L6` there."""
+    if any(isinstance(token, From) or getattr(token, "step", 1) > 1 for token in field.tokens):
+        return ",".join(_DAYS[day] for day in field.values)
     text = field.text.lower().replace("?", "*")
     if text == "l":
         return "sat"
