@@ -146,6 +146,7 @@ def trigger_view(trigger: Trigger) -> dict[str, Any]:
         "paused": trigger.paused,
         "next_fire_at": instant(trigger.next_fire_at),
         "last_fire_at": instant(trigger.last_fire_at),
+        "fires": trigger.fires,
         "spec": trigger_to_raw(trigger.spec),
     }
 

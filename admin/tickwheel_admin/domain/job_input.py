@@ -15,6 +15,7 @@ import msgspec
 
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, as_seconds, is_clean, raise_if_any
+from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
 from tickwheel_admin.domain.routing import Routing
@@ -33,6 +34,7 @@ from tickwheel_admin.domain.trigger import TriggerSpec
 from tickwheel_admin.domain.trigger_input import parse_trigger as parse_trigger
 from tickwheel_admin.domain.trigger_input import read_trigger
 from tickwheel_admin.domain.trigger_input import trigger_to_raw as trigger_to_raw
+from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 JOB_FIELDS = (
     "name",
@@ -92,6 +94,8 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
         children=read_children(fields),
         triggers=_read_triggers(fields),
     )
+    raise_if_any(problems)
+    _check_merged_parameters(fields, config)
     raise_if_any(problems)
     return config
 
@@ -206,6 +210,21 @@ def _read_triggers(fields: Fields) -> tuple[TriggerSpec, ...]:
             )
         specs.setdefault(spec, index)
     return tuple(specs)
+
+
+def _check_merged_parameters(fields: Fields, config: JobConfig) -> None:
+    """A run gets the job's parameters with the trigger's over them: they must fit together."""
+    for index, spec in enumerate(config.triggers):
+        if spec.parameters is None:
+            continue
+        merged = merged_parameters(config.parameters, spec.parameters)
+        if len(merged.encode()) > MAX_PARAMETERS_BYTES:
+            fields.refuse(
+                f"triggers[{index}].parameters",
+                "json.too_large",
+                "Together with the job's parameters this is larger than %(limit)d KiB.",
+                limit=MAX_PARAMETERS_BYTES // 1024,
+            )
 
 
 def _seconds(ms: int | None) -> int | float | None:

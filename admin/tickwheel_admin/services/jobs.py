@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.job_input import parse_job, parse_parameters, parse_trigger
@@ -125,8 +126,13 @@ class Jobs:
             InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
         """
         spec = parse_trigger(raw_trigger)
-        now = await self._store.read(now_ms)
-        fires = fires_of(spec, saved_at=now, after=now)
+
+        def read(conn: sa.Connection) -> tuple[int, Calendar | None]:
+            found = self._calendars.get_many(conn, [spec.calendar])
+            return now_ms(conn), found.get(spec.calendar or "")
+
+        now, calendar = await self._store.read(read)
+        fires = fires_of(spec, saved_at=now, after=now, calendar=calendar)
         return Preview(
             spec=spec,
             description=describe(spec, lambda text: text),

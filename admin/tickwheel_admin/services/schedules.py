@@ -12,7 +12,7 @@ from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.planning import runs_left
 from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.describe import describe
+from tickwheel_admin.domain.schedule.describe import describe, describe_more
 from tickwheel_admin.domain.schedule.explain import Explanation as Explanation
 from tickwheel_admin.domain.schedule.explain import Reason as Reason
 from tickwheel_admin.domain.schedule.explain import explain
@@ -110,7 +110,7 @@ class Schedules:
         return SchedulePreview(
             spec=spec,
             description=describe(spec, translate),
-            details=(),
+            details=tuple(describe_more(spec, translate)),
             fires=found.fires,
             removed=found.removed,
             disagreement=disagreement,
@@ -123,7 +123,8 @@ class Schedules:
             InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
         """
         spec = parse_trigger(raw_trigger)
-        return Description(spec=spec, text=describe(spec, translate), details=())
+        details = tuple(describe_more(spec, translate))
+        return Description(spec=spec, text=describe(spec, translate), details=details)
 
     async def explain(self, raw_trigger: object, *, date: str) -> Explanation:
         """What a trigger would do on a date if it were saved now, and which rules stand against it.
