@@ -202,7 +202,8 @@ def test_from_the_first_login_to_a_retried_run(
         # Edit and delete.
         page.goto(job)
         page.get_by_role("link", name="Edit").click()
-        page.get_by_label("By hand only").check()
+        page.get_by_role("button", name="Remove trigger 1").click()
+        expect(page.locator(".trigger-card")).to_have_count(0)
         page.get_by_label("Least busy").check()
         page.get_by_role("button", name="Save changes").click()
         expect(page.locator(".facts")).to_contain_text("Least busy")
