@@ -18,6 +18,7 @@ from tickwheel_admin.domain.job_input import (
     parse_job,
     parse_parameters,
     parse_trigger,
+    trigger_to_raw,
 )
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing import Routing
@@ -30,8 +31,12 @@ from tickwheel_admin.domain.trigger import (
     TriggerKind,
     TriggerSpec,
 )
+from tickwheel_admin.domain.trigger_json import spec_from_json, spec_to_json
 
 MINIMAL = {"name": "invoices", "handler": "send-invoices"}
+RATE = {"kind": "fixed_rate", "every_seconds": 1}
+MONTHLY = {"kind": "calendar_interval", "unit": "month", "start_date": "2026-01-31"}
+WINDOW = {"kind": "daily_window", "every_seconds": 900}
 NOTHING_SPECIAL = {
     "start_at": None,
     "end_at": None,
@@ -424,6 +429,47 @@ def test_retries_after_lost_tries_only_need_no_other_end() -> None:
         ({"kind": "once", "at": "tomorrow"}, "t.at"),
         ({"kind": "once", "at": "９999-01-01T00:00:00Z"}, "t.at"),
         ({"kind": "once", "at": 10**20}, "t.at"),
+        ({"kind": "once", "at": "2030-01-01T00:00:00Z", "every_seconds": 5}, "t.every_seconds"),
+        ({"kind": "fixed_rate", "every_seconds": 1, "gap": "fire"}, "t.gap"),
+        ({**RATE, "kind": "fixed_delay", "initial_delay_seconds": -1}, "t.initial_delay_seconds"),
+        ({**RATE, "start_at": 2_000, "end_at": 1_000}, "t.end_at"),
+        ({**RATE, "start_at": "2026-01-01"}, "t.start_at"),
+        ({**RATE, "repeat_count": 0}, "t.repeat_count"),
+        ({**RATE, "repeat_count": 1_000_001}, "t.repeat_count"),
+        ({**RATE, "calendar": "x" * 101}, "t.calendar"),
+        ({**RATE, "calendar": "a\nb"}, "t.calendar"),
+        ({**RATE, "jitter_seconds": 3_600.001}, "t.jitter_seconds"),
+        ({**RATE, "jitter_seconds": -1}, "t.jitter_seconds"),
+        ({**RATE, "priority": 10}, "t.priority"),
+        ({**RATE, "parameters": [1]}, "t.parameters"),
+        ({**RATE, "parameters": {"x": "y" * 70_000}}, "t.parameters"),
+        ({**RATE, "timezone": "Mars/Base"}, "t.timezone"),
+        ({**RATE, "timezone": "x" * 101}, "t.timezone"),
+        ({"kind": "cron", "expression": "0 9 * * *", "gap": "jump"}, "t.gap"),
+        ({"kind": "cron", "expression": "0 9 * * *", "overlap": "third"}, "t.overlap"),
+        ({"kind": "cron", "expression": "0 9 * * *", "end_at": 1_000}, "t.end_at"),
+        ({"kind": "cron", "expression": "0 9" + " " * 500 + "1 1 *"}, "t.expression"),
+        ({"kind": "calendar_interval", "start_date": "2026-01-31"}, "t.unit"),
+        ({"kind": "calendar_interval", "unit": "month"}, "t.start_date"),
+        ({**MONTHLY, "unit": "months"}, "t.unit"),
+        ({**MONTHLY, "every": 0}, "t.every"),
+        ({**MONTHLY, "every": 1_001}, "t.every"),
+        ({**MONTHLY, "start_date": "2026-02-30"}, "t.start_date"),
+        ({**MONTHLY, "start_date": 20260131}, "t.start_date"),
+        ({**MONTHLY, "at_time": "24:00"}, "t.at_time"),
+        ({**MONTHLY, "at_time": 930}, "t.at_time"),
+        ({**MONTHLY, "timezone": "Mars/Base"}, "t.timezone"),
+        ({**MONTHLY, "every_seconds": 5}, "t.every_seconds"),
+        ({"kind": "daily_window"}, "t.every_seconds"),
+        ({**WINDOW, "every_seconds": 0.5}, "t.every_seconds"),
+        ({**WINDOW, "every_seconds": 1.5}, "t.every_seconds"),
+        ({**WINDOW, "every_seconds": 86_401}, "t.every_seconds"),
+        ({**WINDOW, "from_time": "18:00", "to_time": "09:00"}, "t.to_time"),
+        ({**WINDOW, "from_time": "9"}, "t.from_time"),
+        ({**WINDOW, "weekdays": []}, "t.weekdays"),
+        ({**WINDOW, "weekdays": ["Mon"]}, "t.weekdays[0]"),
+        ({**WINDOW, "weekdays": [1]}, "t.weekdays[0]"),
+        ({**WINDOW, "weekdays": "mon"}, "t.weekdays"),
         ({}, "t.kind"),
         (None, "t"),
     ],
@@ -432,6 +478,57 @@ def test_trigger_problems_name_their_field(raw: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_trigger(raw, "t")
     assert [p.field for p in caught.value.problems] == [field]
+
+
+def test_what_another_kind_has_is_refused_with_the_field_that_is_meant() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_trigger({"kind": "fixed_rate", "every": 5, "every_seconds": 5, "unit": None})
+    (problem,) = caught.value.problems
+    assert (problem.field, problem.code) == ("every", "does_not_apply")
+    assert "did you mean “every_seconds”?" in problem.message
+
+
+def test_kinds_have_their_defaults() -> None:
+    monthly = parse_trigger(MONTHLY)
+    assert (monthly.every, monthly.at_time, monthly.timezone) == (1, "00:00:00", "UTC")
+    window = parse_trigger({**WINDOW, "weekdays": ["sun", "sat", "sun"]})
+    assert (window.from_time, window.to_time) == ("00:00:00", "23:59:59")
+    assert window.weekdays == (6, 7)
+    everyday = parse_trigger(
+        {**WINDOW, "weekdays": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}
+    )
+    assert everyday == parse_trigger(WINDOW)
+    assert parse_trigger({**RATE, "parameters": {}}) == parse_trigger(RATE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "dialect"),
+    [("0 9 * * *", "unix"), ("@daily", "unix"), ("0 0 9 * * ?", "quartz")],
+)
+def test_a_dialect_is_needed_only_where_there_are_two(expression: str, dialect: str) -> None:
+    raw = {"kind": "cron", "expression": expression}
+    assert parse_trigger({**raw, "dialect": dialect}).dialect == dialect
+    if dialect == "unix":
+        assert parse_trigger(raw).dialect == "unix"
+
+
+def test_a_stored_trigger_says_only_what_differs() -> None:
+    assert spec_to_json(parse_trigger(RATE)) == '{"kind":"fixed_rate","every_ms":1000}'
+    for raw in FULL["triggers"]:
+        spec = parse_trigger(raw)
+        assert spec_from_json(spec_to_json(spec)) == spec
+        assert trigger_to_raw(spec) == raw
+
+
+def test_a_trigger_that_was_stored_with_fewer_fields_can_be_read() -> None:
+    old = (
+        '{"kind":"cron","expression":"0 9 * * *","dialect":"unix","timezone":"UTC","every_ms":null,'
+        '"anchor_at":null,"at":null,"misfire":"fire_once","misfire_threshold_ms":5000,'
+        '"catch_up_limit":1000}'
+    )
+    spec = spec_from_json(old)
+    assert spec == parse_trigger({"kind": "cron", "expression": "0 9 * * *"})
+    assert (spec.gap, spec.overlap) == (Gap.FIRE, Overlap.AUTO)
 
 
 def test_instants_in_any_offset_and_as_milliseconds_are_the_same() -> None:

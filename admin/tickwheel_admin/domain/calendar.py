@@ -59,3 +59,7 @@ class Calendar:
     spec: CalendarSpec
     base: Calendar | None = None
     changed_at: int = 0  # when this version came to be, UTC epoch ms
+
+    def __hash__(self) -> int:
+        # Schedules are looked up by their calendar, which may have thousands of dates.
+        return hash((self.name, self.version))
