@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import pairwise
 from random import Random
@@ -77,6 +78,16 @@ def test_a_fresh_search_answers_as_one_that_remembers() -> None:
             fresh = Cron(cron.expression, cron.zone)
             assert cron.next_after(instant) == fresh.next_after(instant)
             assert other.last_before(instant) == fresh.last_before(instant)
+
+
+def test_threads_may_share_a_schedule() -> None:
+    cron = Cron(parse_cron("0 30 1 L * ?", Dialect.QUARTZ), zone_of("Europe/Berlin"))
+    random = Random("threads")
+    instants = [random.randrange(0, 4 * 10**12) for _ in range(2_000)]
+    expected = [cron.next_after(instant) for instant in instants]
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(lambda: [cron.next_after(at) for at in instants]) for _ in range(4)]
+    assert all(answer.result() == expected for answer in answers)
 
 
 def test_the_first_and_the_last_instants() -> None:

@@ -32,6 +32,7 @@ _ITEM = re.compile(
 _DAYS = (FieldKind.DAY_OF_MONTH, FieldKind.DAY_OF_WEEK)
 _MOST_DAYS_BEFORE = 30
 _SATURDAY = 6
+_ALL = All()
 _DAYS_1_TO_28 = (1 << 29) - 2
 _NTH = ("1", "2", "3", "4", "5")
 _FROM_END = re.compile(r"L(?:-(?P<before>[0-9]+))?(?P<workday>W)?")
@@ -47,7 +48,9 @@ def parse_field(rules: FieldRules, text: str) -> Field:
     Raises:
         ScheduleError: the text means nothing here; `position` counts from the field's start.
     """
-    written = text.upper() if text.isascii() else text
+    if not text.isascii():  # letters and digits of other scripts look like ours
+        raise refusals.unreadable(rules, text, 0)
+    written = text.upper()
     is_any = written in ("*", "?")
     if "?" in written and not (is_any and rules.kind in _DAYS):
         raise refusals.question_mark(rules, written, written.index("?"))
@@ -98,8 +101,11 @@ def _is_in_every_month(rules: FieldRules, mask: int, specials: list[Special]) ->
 
 def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
     """A token that is the same in every month, and its bits."""
+    if item.isdecimal():
+        number = _number(rules, item, at)
+        return Value(rules.value(number)), 1 << rules.bit(number)
     if item in ("*", "?"):
-        return All(), _bits(rules, rules.all_from, rules.all_to, 1)
+        return _ALL, _bits(rules, rules.all_from, rules.all_to, 1)
     if item == "L" and rules.kind is FieldKind.DAY_OF_WEEK and rules.dialect is Dialect.QUARTZ:
         return Value(_SATURDAY), 1 << _SATURDAY  # the last day of Quartz's week
     if not item:

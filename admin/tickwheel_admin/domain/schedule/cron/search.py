@@ -80,14 +80,11 @@ class LocalSearch:
             rest ^= 1
         if not rest:
             number = bisect_right(MONTH_STARTS, day) - 1
-            while True:
+            while not rest:
                 number = self._month_after(number)
                 if number >= MONTHS:
                     return NEVER
-                start, end, rest = self._enter(number)
-                if rest:
-                    day = start
-                    break
+                day, _, rest = self._enter(number)
         return (day + (rest & -rest).bit_length() - 1) * DAY + self._first_time
 
     def last_until(self, local: int) -> int:
@@ -111,7 +108,7 @@ class LocalSearch:
                 number = self._month_before(number)
                 if number < 0:
                     return -NEVER
-                start, end, rest = self._enter(number)
+                start, _, rest = self._enter(number)
         return (start + rest.bit_length() - 1) * DAY + self._last_time
 
     def _time_from(self, second: int) -> int:
