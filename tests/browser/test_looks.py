@@ -37,6 +37,7 @@ PAGES = {
     "job-children-edit": "/jobs/{job:warm-caches}/edit",
     "job-triggers": "/jobs/{job:fetch-statements}",
     "job-triggers-edit": "/jobs/{job:fetch-statements}/edit",
+    "job-dates": "/jobs/{job:fetch-statements}/dates?date=2027-02-09",
     "job-run": "/jobs/{job:payment-reconcile}/run",
     "job-delete": "/jobs/{job:payment-reconcile}/delete",
     "runs": "/runs",

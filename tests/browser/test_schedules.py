@@ -144,6 +144,19 @@ def test_nights_of_clock_changes_are_marked(admin_page: Page, console: Console) 
     expect(first).to_contain_text("clocks go back: the second 02:30")
 
 
+def test_a_job_says_why_it_does_not_fire_on_a_date(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs/{console.ids['job:fetch-statements']}")
+    admin_page.get_by_role("link", name="Does it fire on a date?").click()
+    dialog = admin_page.get_by_role("dialog")
+    dialog.get_by_label("Date", exact=True).fill("2027-02-09")
+    dialog.get_by_role("button", name="Check").click()
+    found = dialog.locator(".on-date > li")
+    expect(found).to_have_count(3)
+    expect(found.nth(0)).to_contain_text("The calendar “cn-holidays” takes this date away.")
+    expect(found.nth(1)).to_contain_text("It fires at 08:00, 08:30")
+    expect(found.nth(2)).to_contain_text("2027-02-01 and then on 2027-02-15")
+
+
 # --- refused ------------------------------------------------------------------------------------
 
 

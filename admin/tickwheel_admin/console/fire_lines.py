@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from babel.dates import format_date, format_datetime
@@ -52,6 +52,17 @@ def fire_lines(
     return lines + list(_removed_lines(left))
 
 
+def times_of_day(spec: TriggerSpec, fires: Sequence[int]) -> tuple[str, ...]:
+    """Fires of one day by the clocks of the trigger's zone; seconds only where there are any."""
+    zone = _zone_of(spec)
+    pattern = "%H:%M:%S" if any(at % 60_000 for at in fires) else "%H:%M"
+    return tuple(datetime.fromtimestamp(at // 1000, zone).strftime(pattern) for at in fires)
+
+
+def _zone_of(spec: TriggerSpec) -> tzinfo:
+    return ZoneInfo(spec.timezone) if spec.timezone in time_zones() else UTC
+
+
 def _removed_lines(days: Sequence[RemovedDay]) -> Iterator[FireLine]:
     """One line for the days between two fires, calendar by calendar."""
     for calendar in dict.fromkeys(day.calendar for day in days):
@@ -89,8 +100,7 @@ def _mark(spec: TriggerSpec, fire: PreviewFire) -> str | None:
 
 def _missing_time(spec: TriggerSpec, fire: PreviewFire) -> str:
     """The wall time that the clocks leave out, for which there is this fire right after the gap."""
-    zone = ZoneInfo(spec.timezone) if spec.timezone in time_zones() else UTC
-    just_before = datetime.fromtimestamp(fire.at / 1000 - 1, zone)
+    just_before = datetime.fromtimestamp(fire.at / 1000 - 1, _zone_of(spec))
     gap_from = just_before.replace(tzinfo=UTC) + timedelta(seconds=1)  # in wall time
     gap_to = _local(fire).replace(tzinfo=UTC)
     # Without the zone's clock, the same rules fire at the time that is left out.

@@ -50,11 +50,17 @@ async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:
         "problem": None,
         "words": schedule_text(found.spec),
         "zone": found.spec.timezone,
-        "details": details(found.spec),
+        "details": [*_without(found.spec), *details(found.spec)],
         "lines": fire_lines(found.spec, found.fires, found.removed),
         "delay": _delay_text(found.spec),
         "second_opinion": _second_opinion(found.disagreement),
     }
+
+
+def _without(spec: TriggerSpec) -> list[str]:
+    if spec.calendar is None:
+        return []
+    return [_("Without what the calendar “%(calendar)s” takes away") % {"calendar": spec.calendar}]
 
 
 def _delay_text(spec: TriggerSpec) -> str | None:
