@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -40,8 +40,8 @@ def actor_with(role: Role, *executor_ids: int) -> Actor:
 class World:
     """Everything that a test of services needs."""
 
-    def __init__(self, url: str) -> None:
-        self.database = Database(url, threads=4)
+    def __init__(self, url: str, *, clock: Callable[[], int] | None = None) -> None:
+        self.database = Database(url, threads=4, clock=clock)
         tables.metadata.create_all(self.database.engine)
         self.database.run_sync(ensure_buckets)
         ids = Ids(self.database)
