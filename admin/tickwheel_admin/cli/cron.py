@@ -168,7 +168,8 @@ def _instant(text: str) -> int:
 def _describe(args: argparse.Namespace, spec: TriggerSpec) -> None:
     from tickwheel_admin.domain.schedule.describe import describe
 
-    print(describe(spec, _translator(args.lang)))
+    text = describe(spec, _translator(args.lang))
+    print(text if args.zone == "UTC" else f"{text} ({args.zone})")
 
 
 def _translator(language: str) -> Callable[[str], str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from tickwheel_admin.domain.schedule import dialect_of
 from tickwheel_admin.domain.schedule.cron import parse_cron
-from tickwheel_admin.domain.schedule.local_days import day_limits, local_day
-from tickwheel_admin.domain.schedule.preview import Mark, PreviewFire, preview
-from tickwheel_admin.domain.schedule.zones import Zone, zone_of
+from tickwheel_admin.domain.schedule.local_days import local_day
+from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, PreviewFire, preview
+from tickwheel_admin.domain.schedule.zones import Transition, Zone, zone_of
 from tickwheel_admin.domain.trigger import Gap, TriggerSpec
 from tickwheel_admin.domain.wall_clock import date_of_day
 
@@ -20,7 +21,7 @@ MARKS = {
     Mark.DST_NIGHT: "the clocks change on this date",
 }
 _YEAR_MS = 366 * 86_400_000
-_MOST_OF_A_DAY = 5  # fires of a date on which clocks change that are shown
+_MOST_SHOWN = 5  # fires that a change of the clocks touches
 
 
 def iso(at: int, zone: Zone) -> str:
@@ -63,27 +64,27 @@ def _clock_changes(spec: TriggerSpec, zone: Zone, *, now: int) -> Iterator[str]:
     if not changes:
         yield f"clocks     they do not change in {zone.name} within a year"
     for change in changes:
-        day = local_day(change.at * 1000, zone)
-        start, end = day_limits(day, zone)
-        yield (
-            f"clocks     {date_of_day(day)}: {_way(change.after - change.before)}"
-            f" {abs(change.after - change.before) // 60} minutes"
-        )
-        shown = preview(spec, after=start - 1, n=1_000, saved_at=0).fires
-        touched = [
-            fire for fire in shown if fire.at < end and fire.mark not in (None, Mark.DST_NIGHT)
-        ]
-        for fire in touched[:_MOST_OF_A_DAY]:
+        by = change.after - change.before
+        day = date_of_day(local_day(change.at * 1000, zone))
+        yield f"clocks     {day}: {'forward' if by > 0 else 'back'} by {abs(by) // 60} minutes"
+        touched = _touched(spec, change)
+        for fire in touched[:_MOST_SHOWN]:
             yield f"{'':10} {_marked(fire, zone)}"
-        if len(touched) > _MOST_OF_A_DAY:
-            yield f"{'':10} and {len(touched) - _MOST_OF_A_DAY} more"
+        if len(touched) > _MOST_SHOWN:
+            yield f"{'':10} and more"
         if not touched:
-            skips = spec.gap is Gap.SKIP and change.after > change.before
-            yield f"{'':10} {'times in the gap do not fire' if skips else 'no fire is touched'}"
+            skips = spec.gap is Gap.SKIP and _touched(replace(spec, gap=Gap.FIRE), change)
+            yield f"{'':10} {'the skipped times do not fire' if skips else 'no fire is touched'}"
 
 
-def _way(seconds: int) -> str:
-    return "forward by" if seconds > 0 else "back by"
+def _touched(spec: TriggerSpec, change: Transition) -> list[PreviewFire]:
+    """The first fires that are moved by a change of the clocks, or happen at a doubled time."""
+    length = abs(change.after - change.before)
+    start, end = (change.at - length) * 1000, (change.at + length) * 1000
+    fires = preview(spec, after=start - 1, n=MAX_PREVIEW, saved_at=0).fires
+    return [fire for fire in fires if fire.at < end and fire.mark not in (None, Mark.DST_NIGHT)][
+        : _MOST_SHOWN + 1
+    ]
 
 
 def _opinion(spec: TriggerSpec, *, now: int) -> str:

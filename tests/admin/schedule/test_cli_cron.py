@@ -137,10 +137,10 @@ def test_every_subcommand_refuses_alike(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_describe_in_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cron", "describe", "0 9 * * 1-5"]) == 0
-    assert main(["cron", "describe", "0 9 * * 1-5", "--lang", "zh"]) == 0
+    assert main(["cron", "describe", "0 9 * * 1-5", "--lang", "zh", *BERLIN]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "At 09:00, Monday to Friday",
-        "星期一至星期五 09:00",
+        "星期一至星期五 09:00 (Europe/Berlin)",
     ]
 
 
@@ -154,6 +154,12 @@ def test_check_tells_what_clocks_do_and_what_croniter_thinks(
     assert lines[-1] == "croniter   computes the same next 50 fires"
     assert main(["cron", "check", "0 0 9 LW * ?", "--dialect", "quartz"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "croniter   cannot say this"
+    assert main(["cron", "check", "* * * * * *", "--dialect", "spring", *BERLIN]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("first pass" in each for each in lines) == 5
+    assert sum(each.strip() == "and more" for each in lines) == 1
+    assert main(["cron", "check", "30 2 * * *", *BERLIN, "--gap", "skip"]) == 0
+    assert "the skipped times do not fire" in capsys.readouterr().out
 
 
 def test_the_command_needs_nothing_of_the_server() -> None:
