@@ -6,6 +6,7 @@ expanded within bounds; single instances that were moved or called off count as 
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,14 +14,18 @@ from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from dateutil.rrule import rrule, rrulestr
+from dateutil.rrule import rrulestr
 from icalendar import Calendar
 
 MAX_RECURRING = 500
 MAX_INSTANCES = 20_000  # of one event
 MAX_EVENT_DAYS = 366
 FIRST_START_YEAR = 1900  # recurring events that begin earlier are not walked through
+MAX_BARREN = 3  # recurring events without any instance: to find that out takes a second each
 _OFTEN = frozenset({"HOURLY", "MINUTELY", "SECONDLY"})
+_OF_DAYS = frozenset(
+    {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYDAY"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +54,32 @@ def days_of_events(text: str, *, first: date, last: date) -> Iterator[EventDays 
     events = [event for each in Calendar.from_ical(text, multiple=True) for event in each.walk()]
     events = [event for event in events if event.name == "VEVENT"]
     replaced = _replaced_instances(events)
-    recurring = 0
+    recurring = barren = 0
     for event in events:
         recurring += "RRULE" in event
-        if recurring > MAX_RECURRING:
+        if "RRULE" in event and (recurring > MAX_RECURRING or barren >= MAX_BARREN):
             yield UnreadableEvent(
                 template="Only the first %(limit)d recurring events of a file are read.",
-                params={"limit": MAX_RECURRING},
+                params={"limit": recurring - 1},
             )
             continue
-        yield _days_of(event, replaced, first=first, last=last)
+        found: EventDays | UnreadableEvent
+        try:
+            found = _days_of(event, replaced, first=first, last=last)
+        except Exception as error:  # noqa: BLE001 - whatever the library stumbles over
+            found = UnreadableEvent(
+                template="This event is not understood: %(problem)s.",
+                params={"problem": str(error)[:100]},
+            )
+        barren += "RRULE" in event and isinstance(found, EventDays) and not found.days
+        yield found
 
 
 def _replaced_instances(events: list[Any]) -> dict[str, set[date]]:
     """By event, the instances that have an event of their own, or were called off."""
     replaced: defaultdict[str, set[date]] = defaultdict(set)
     for event in events:
-        instance = event.get("RECURRENCE-ID")
-        if instance is not None and (at := getattr(instance, "dt", None)) is not None:
+        if (at := _instant_of(event, "RECURRENCE-ID")) is not None:
             replaced[str(event.get("UID", ""))].add(_day(at))
     return replaced
 
@@ -77,7 +90,7 @@ def _days_of(
     name = str(event.get("SUMMARY", ""))
     if str(event.get("STATUS", "")).upper() == "CANCELLED":
         return EventDays(name=name, days=(), cancelled=True)
-    begin = getattr(event.get("DTSTART"), "dt", None)
+    begin = _instant_of(event, "DTSTART")
     if begin is None:
         return UnreadableEvent(template="This event has no readable start (DTSTART).")
     length = _length_in_days(event, begin)
@@ -98,13 +111,9 @@ def _days_of(
                 template="Recurring events that begin before %(year)d are not read.",
                 params={"year": FIRST_START_YEAR},
             )
-        try:
-            starts = set(_expanded(rule, begin, last=last))
-        except ValueError as error:
-            return UnreadableEvent(
-                template="Its recurrence rule is not understood: %(problem)s.",
-                params={"problem": str(error)[:100]},
-            )
+        if not _is_possible(rule):
+            return UnreadableEvent(template="Its recurrence rule matches no day.")
+        starts = set(_expanded(rule, begin, last=last))
     starts |= set(_listed(event, "RDATE"))
     if event.get("RECURRENCE-ID") is None:
         starts -= set(_listed(event, "EXDATE"))
@@ -119,18 +128,30 @@ def _expanded(rule: Any, begin: date, *, last: date) -> Iterator[date]:
     start = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 - wall time
     if isinstance(begin, datetime):
         start = begin.replace(tzinfo=None)
-    until = datetime(last.year, last.month, last.day, 23, 59, 59)  # noqa: DTZ001 - wall time
-    for value in rule.get("UNTIL", []):
-        ends = _day(value)
-        until = min(until, datetime(ends.year, ends.month, ends.day, 23, 59, 59))  # noqa: DTZ001
+    ends = min([last, *(_day(value) for value in rule.get("UNTIL", []))])
     parts = {name: values for name, values in rule.items() if name != "UNTIL"}
-    instances = rrulestr(type(rule)(parts).to_ical().decode(), dtstart=start)
-    if isinstance(instances, rrule):
-        instances = instances.replace(until=until)  # or an impossible rule would be walked for ever
-    for at in islice(instances, MAX_INSTANCES):
-        if at > until:
+    for at in islice(rrulestr(type(rule)(parts).to_ical().decode(), dtstart=start), MAX_INSTANCES):
+        if at.date() > ends:
             return
         yield at.date()
+
+
+def _is_possible(rule: Any) -> bool:
+    """Whether the library would find an instance, and not look for one until the year 9999.
+
+    What no calendar of holidays needs counts as impossible as well.
+    """
+    frequency = {str(each).upper() for each in rule.get("FREQ", [])}
+    if frequency == {"DAILY"} and not _OF_DAYS.issuperset(name.upper() for name in rule):
+        return False
+    months = [int(month) for month in rule.get("BYMONTH", [])] or list(range(1, 13))
+    days = [int(day) for day in rule.get("BYMONTHDAY", [])]
+    return not days or any(
+        abs(day) <= monthrange(2000, month)[1]
+        for month in months
+        if 1 <= month <= 12
+        for day in days
+    )
 
 
 def _listed(event: Any, name: str) -> Iterator[date]:
@@ -142,10 +163,17 @@ def _listed(event: Any, name: str) -> Iterator[date]:
             yield _day(at[0] if isinstance(at, tuple) else at)  # a period counts by its start
 
 
+def _instant_of(event: Any, name: str) -> Any:
+    """The date or instant of a property; None when it is missing or broken."""
+    try:
+        return getattr(event.get(name), "dt", None)
+    except ValueError:  # as the library tells of a broken one
+        return None
+
+
 def _length_in_days(event: Any, begin: date) -> int:
     """How many days an instance touches; DTEND is the first day, or instant, no longer in it."""
-    end = getattr(event.get("DTEND"), "dt", None)
-    lasts = getattr(event.get("DURATION"), "dt", None)
+    end, lasts = _instant_of(event, "DTEND"), _instant_of(event, "DURATION")
     if end is None and isinstance(lasts, timedelta):
         end = begin + lasts
     if end is None:

@@ -117,9 +117,8 @@ def _text(content: str | bytes) -> str:
     if isinstance(content, str):
         return content.removeprefix("\ufeff")
     try:
-        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            return content.decode("utf-16")
-        return content.decode("utf-8-sig")
+        utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        return content.decode("utf-16" if utf_16 else "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise InvalidInput.one(
             "content", "import.not_text", "This is not text in UTF-8; save the file as UTF-8 first."
@@ -225,7 +224,7 @@ def _read_ical(text: str, found: ImportedDays, *, this_year: int) -> None:
                     first=first.isoformat(),
                     last=last.isoformat(),
                 )
-    except ValueError as error:
+    except Exception as error:  # noqa: BLE001 - whatever the library stumbles over
         raise InvalidInput.one(
             "content",
             "import.not_ical",
