@@ -10,7 +10,8 @@ from tickwheel_admin.console.fire_lines import fire_lines
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import instant, set_reader
 from tickwheel_admin.console.rendering import render
-from tickwheel_admin.console.trigger_form import cards_as_sent, read_card
+from tickwheel_admin.console.trigger_form import cards_as_sent
+from tickwheel_admin.console.trigger_values import read_card
 from tickwheel_admin.console.trigger_words import details, schedule_text
 from tickwheel_admin.console.typed import Typed
 from tickwheel_admin.domain.errors import InvalidInput

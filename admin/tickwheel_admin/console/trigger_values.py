@@ -1,0 +1,160 @@
+"""What the fields of a trigger card mean as a raw trigger, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tickwheel_admin.console.reader import time_zones
+from tickwheel_admin.console.typed import Typed, in_units, pretty
+from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
+from tickwheel_admin.domain.trigger import Dialect, MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.trigger_input import TRIGGER_FIELDS
+from tickwheel_admin.domain.wall_clock import WEEKDAYS, seconds_of_time, short_time
+
+_INSTANTS = ("at", "anchor_at", "start_at", "end_at")
+# How a raw length is called in the form, which keeps what was typed for each kind apart.
+LENGTH_OF_KIND: Mapping[str, str] = {
+    TriggerKind.FIXED_RATE.value: "rate",
+    TriggerKind.FIXED_DELAY.value: "pause",
+    TriggerKind.DAILY_WINDOW.value: "step",
+}
+DEFAULTS: Mapping[str, str] = {
+    "kind": TriggerKind.CRON.value,
+    "expression": "",
+    "dialect": Dialect.UNIX.value,
+    "timezone": "",
+    "gap": "fire",
+    "overlap": "auto",
+    "rate": "5",
+    "rate_unit": "m",
+    "anchor_at": "",
+    "pause": "5",
+    "pause_unit": "m",
+    "initial_delay": "",
+    "initial_delay_unit": "m",
+    "at": "",
+    "count": "1",
+    "unit": "week",
+    "start_date": "",
+    "at_time": "09:00",
+    "step": "15",
+    "step_unit": "m",
+    "from_time": "09:00",
+    "to_time": "18:00",
+    "weekdays": "",
+    "start_at": "",
+    "end_at": "",
+    "repeat_count": "",
+    "calendar": "",
+    "jitter": "",
+    "jitter_unit": "s",
+    "priority": "",
+    "parameters": "",
+    "misfire": MisfirePolicy.FIRE_ONCE.value,
+    "misfire_threshold": "5",
+    "catch_up_limit": "1000",
+    # Instants as they are stored: a local time alone would lose the pass of a repeated hour.
+    **{f"{name}_kept": "" for name in _INSTANTS},
+}
+
+
+def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
+    """The fields of a stored trigger."""
+    zone = spec.timezone or "UTC"
+    values = {
+        **DEFAULTS,
+        "kind": spec.kind.value,
+        "timezone": spec.timezone or "",
+        "gap": spec.gap.value,
+        "overlap": spec.overlap.value,
+        "weekdays": ",".join(WEEKDAYS[day - 1] for day in spec.weekdays),
+        "repeat_count": _text(spec.repeat_count),
+        "calendar": spec.calendar or "",
+        "priority": _text(spec.priority),
+        "parameters": pretty(spec.parameters) if spec.parameters else "",
+        "misfire": spec.misfire.value,
+        "misfire_threshold": str(as_seconds(spec.misfire_threshold_ms)),
+        "catch_up_limit": str(spec.catch_up_limit),
+    }
+    optional = {
+        "expression": spec.expression,
+        "dialect": spec.dialect,
+        "count": spec.every,
+        "unit": spec.unit,
+        "start_date": spec.start_date,
+    }
+    values |= {name: str(value) for name, value in optional.items() if value is not None}
+    times = {"at_time": spec.at_time, "from_time": spec.from_time, "to_time": spec.to_time}
+    values |= {name: short_time(seconds_of_time(time)) for name, time in times.items() if time}
+    lengths = {"initial_delay": spec.initial_delay_ms, "jitter": spec.jitter_ms or None}
+    if spec.kind in LENGTH_OF_KIND:
+        lengths[LENGTH_OF_KIND[spec.kind]] = spec.every_ms
+    for name, ms in lengths.items():
+        if ms is not None:
+            values[name], values[f"{name}_unit"] = in_units(ms)
+    for name in _INSTANTS:
+        at: int | None = getattr(spec, name)
+        if at is not None:
+            values |= {name: _local(at, zone), f"{name}_kept": instant_to_iso(at)}
+    return values
+
+
+def read_card(typed: Typed) -> dict[str, Any]:
+    """The raw trigger that the fields of one card say."""
+    kind = typed.text("kind")
+    if kind not in frozenset(TriggerKind):
+        return {"kind": kind}
+    known = TRIGGER_FIELDS[TriggerKind(kind)]
+    raw = {"kind": kind} | {name: _read(typed, name, TriggerKind(kind)) for name in known[1:]}
+    if raw.get("misfire") != MisfirePolicy.FIRE_ALL:
+        raw.pop("catch_up_limit", None)
+    return {name: value for name, value in raw.items() if value not in (None, "")}
+
+
+def _read(typed: Typed, name: str, kind: TriggerKind) -> Any:
+    if name in _INSTANTS:
+        return _read_instant(typed, name)
+    match name:
+        case "every_seconds":
+            field = LENGTH_OF_KIND[kind]
+            return typed.length(field, typed.text(f"{field}_unit"))
+        case "initial_delay_seconds":
+            return typed.length("initial_delay", typed.text("initial_delay_unit"))
+        case "jitter_seconds":
+            return typed.length("jitter", typed.text("jitter_unit"))
+        case "misfire_threshold_seconds":
+            return typed.length("misfire_threshold")
+        case "every":
+            return typed.whole("count")
+        case "repeat_count" | "priority" | "catch_up_limit":
+            return typed.whole(name)
+        case "weekdays":
+            return [day for day in typed.text(name).split(",") if day] or None
+        case "parameters":
+            return typed.parameters(name) if typed.text(name) else None
+    return typed.text(name)
+
+
+def _read_instant(typed: Typed, name: str) -> str | None:
+    zone = typed.text("timezone") or "UTC"
+    kept = typed.text(f"{name}_kept")
+    try:
+        if kept and _local(instant_from_iso(kept), zone) == typed.text(name):
+            return kept
+    except (ValueError, OverflowError):
+        pass  # no instant of ours: what is typed counts
+    return typed.local_instant(name, zone=zone)
+
+
+def _local(at: int, zone: str) -> str:
+    """For the value of a `datetime-local` field, to the millisecond."""
+    moment = datetime.fromtimestamp(at // 1000, ZoneInfo(zone) if zone in time_zones() else UTC)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S" if at % 60_000 else "%Y-%m-%dT%H:%M")
+    return f"{text}.{at % 1000:03}" if at % 1000 else text
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
