@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from importlib.resources import files
 from io import BytesIO
@@ -60,28 +61,68 @@ def test_fires_around_a_transition_are_those_of_the_definition(case: str) -> Non
         # Days are not what this is about; they have a test of their own.
         texts.append(" ".join(random_expression(random, Dialect.UNIX).split()[:2]) + " * * *")
     clocks = packaged(name)
-    start, end = around(_day_of_change(clocks, day), days=1)
-    minutes = shown(clocks, start, end)
+    window = around(_day_of_change(clocks, day), days=1)
     for text in texts:
         slow = ByDefinition(text, Dialect.UNIX)
-        walls = {minute.wall for minute in minutes} | {
-            skipped for minute in minutes for skipped in minute.skipped
-        }
-        matching = {wall for wall in walls if slow.is_wall(wall)}
-        for gap in Gap:
-            for overlap in Overlap:
-                expected = by_definition(
+        for gap, overlap, expected in _settings(slow, clocks, window):
+            cron = Cron(parse_cron(text, Dialect.UNIX), zone_of(name), gap=gap, overlap=overlap)
+            assert nexts(cron, *window) == expected, (text, gap, overlap)
+            assert lasts(cron, *window) == expected, (text, gap, overlap)
+            _check_between(cron, expected, window, random)
+
+
+@pytest.mark.parametrize("case", TRANSITIONS)
+@pytest.mark.parametrize("times", ["*/20 0-3,23", "30 0,1,2,3", "0,45 1", "*/30 2"])
+def test_an_expression_for_the_day_of_a_transition_only(case: str, times: str) -> None:
+    """There is nothing else to be found, however far away the search begins."""
+    name, day = TRANSITIONS[case]
+    clocks, zone, random = packaged(name), zone_of(name), Random(case)
+    window = around(_day_of_change(clocks, day), days=2)
+    changes = zone.transitions_between(*window)
+    for date_ in {_date(at + offset) for at, *offsets in changes for offset in offsets}:
+        text = f"0 {times} {date_.day} {date_.month} ? {date_.year}"
+        slow, expression = ByDefinition(text, Dialect.QUARTZ), parse_cron(text, Dialect.QUARTZ)
+        for gap, overlap, expected in _settings(slow, clocks, window):
+            if not expected:
+                with pytest.raises(ScheduleError, match="never fires in"):
+                    Cron(expression, zone, gap=gap, overlap=overlap)
+                continue
+            cron = Cron(expression, zone, gap=gap, overlap=overlap)
+            assert nexts(cron, 0, 7_200_000_000) == expected, (text, gap, overlap)
+            assert lasts(cron, 0, 7_200_000_000) == expected, (text, gap, overlap)
+            for year in (1, 200):
+                assert cron.next_after((window[0] - year * 86_400) * 1000) == expected[0]
+                assert cron.last_before((window[1] + year * 86_400) * 1000) == expected[-1]
+            _check_between(cron, expected, window, random)
+            assert cron.next_after(expected[-1]) is None
+            assert cron.last_before(expected[0]) is None
+
+
+def _date(local_seconds: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=local_seconds // 86_400)
+
+
+def _settings(
+    slow: ByDefinition, clocks: ZoneInfo, window: tuple[int, int]
+) -> Iterator[tuple[Gap, Overlap, list[int]]]:
+    """The fires in a window by definition, for every gap and overlap."""
+    minutes = shown(clocks, *window)
+    walls = {minute.wall for minute in minutes}
+    walls.update(skipped for minute in minutes for skipped in minute.skipped)
+    matching = {wall for wall in walls if slow.is_wall(wall)}
+    for gap in Gap:
+        for overlap in Overlap:
+            yield (
+                gap,
+                overlap,
+                by_definition(
                     matching.__contains__,
                     clocks,
-                    start,
-                    end,
+                    *window,
                     gap=Gap.SKIP if slow.covers_all_hours else gap,
                     overlap=_decided(overlap, slow),
-                )
-                cron = Cron(parse_cron(text, Dialect.UNIX), zone_of(name), gap=gap, overlap=overlap)
-                assert nexts(cron, start, end) == expected, (text, gap, overlap)
-                assert lasts(cron, start, end) == expected, (text, gap, overlap)
-                _check_between(cron, expected, start, end, random)
+                ),
+            )
 
 
 def _decided(overlap: Overlap, slow: ByDefinition) -> Overlap:
@@ -90,16 +131,17 @@ def _decided(overlap: Overlap, slow: ByDefinition) -> Overlap:
     return Overlap.BOTH if slow.is_interval else Overlap.FIRST
 
 
-def _check_between(cron: Cron, fires: list[int], start: int, end: int, random: Random) -> None:
+def _check_between(cron: Cron, fires: list[int], window: tuple[int, int], random: Random) -> None:
     """From any instant, not only from fire to fire."""
-    if not fires:
-        return
-    for _ in range(5):
-        instant = random.randrange(start * 1000, end * 1000)
-        coming = bisect_right(fires, instant)
+    start, end = (edge * 1000 for edge in window)
+    instants = [random.randrange(start, end) for _ in range(5)]
+    for change in cron.zone.transitions_between(*window):
+        instants += [change.at * 1000 + moved for moved in (-1001, -1000, -1, 0, 1)]
+    for instant in instants:
+        coming, gone = bisect_right(fires, instant), bisect_left(fires, instant)
+        # Beyond the window there may be further fires, or none.
         if coming < len(fires):
             assert cron.next_after(instant) == fires[coming]
-        gone = bisect_left(fires, instant)
         if gone > 0:
             assert cron.last_before(instant) == fires[gone - 1]
 

@@ -157,4 +157,5 @@ class Cron:
 
     def _remember(self, segment: Segment) -> None:
         start, end, offset, before, after, _ = segment
-        self._part = (start + max(0, before - offset), end - max(0, offset - after), offset)
+        # Its first second may also stand for the wall times of a gap.
+        self._part = (start + max(1, before - offset), end - max(0, offset - after), offset)
