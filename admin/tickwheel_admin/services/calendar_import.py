@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
@@ -43,7 +43,7 @@ class CalendarFormat(StrEnum):
 class ImportProblem:
     """A line that gave no day."""
 
-    line: int  # from 1
+    line: int = 0  # from 1
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)
 
@@ -69,11 +69,11 @@ class ImportedDays:
         if name and day not in self.names:
             self.names[day] = name[:MAX_NAME_CHARS]
 
-    def refuse(self, line: int, template: str, /, **params: Any) -> None:
+    def note(self, problem: ImportProblem) -> None:
         if len(self.problems) >= MAX_PROBLEMS:
             self.more_problems += 1
         else:
-            self.problems.append(ImportProblem(line=line, template=template, params=params))
+            self.problems.append(problem)
 
 
 def read_days(
@@ -151,7 +151,13 @@ def _read_csv(text: str, found: ImportedDays) -> None:
                     continue
             _read_row(cells, columns, reader.line_num, found)
     except csv.Error as error:
-        found.refuse(reader.line_num, "This line is not CSV: %(problem)s.", problem=str(error))
+        found.note(
+            ImportProblem(
+                line=reader.line_num,
+                template="This line is not CSV: %(problem)s.",
+                params={"problem": str(error)},
+            )
+        )
 
 
 def _columns(cells: list[str]) -> _Columns | None:
@@ -174,32 +180,42 @@ def _read_row(cells: list[str], columns: _Columns, line: int, found: ImportedDay
         return cells[place] if place is not None and place < len(cells) else ""
 
     text, name, yearly = cell(columns.date), cell(columns.name), cell(columns.yearly).casefold()
+
+    def refuse(problem: ImportProblem) -> None:
+        found.note(replace(problem, line=line, params={"text": text[:50]} | problem.params))
+
     if yearly not in _YES | _NO:
-        found.refuse(line, "“%(text)s” is neither yes nor no.", text=yearly[:50])
+        refuse(
+            ImportProblem(
+                template="“%(text)s” is neither yes nor no.", params={"text": yearly[:50]}
+            )
+        )
         return
     if (full := _FULL_DATE.fullmatch(text)) is not None:
         year, month, day = int(full[1]), int(full[2] or full[3] or full[4]), int(full[5])
     elif (part := _YEARLY_DATE.fullmatch(text)) is not None:
         year, month, day, yearly = 2000, int(part[1]), int(part[2]), "yes"
     else:
-        found.refuse(
-            line, "“%(text)s” is not a date; write it as 2026-10-01, or 12-25.", text=text[:50]
+        refuse(
+            ImportProblem(template="“%(text)s” is not a date; write it as 2026-10-01, or 12-25.")
         )
         return
     try:
         each = date(year, month, day)
     except ValueError:
-        found.refuse(line, "There is no day %(text)s.", text=text[:50])
+        refuse(ImportProblem(template="There is no day %(text)s."))
         return
     if not MIN_YEAR <= each.year <= MAX_YEAR:
-        found.refuse(line, _OUTSIDE, text=text[:50], first=MIN_YEAR, last=MAX_YEAR)
+        refuse(
+            ImportProblem(
+                template="%(text)s lies outside the years %(first)d to %(last)d.",
+                params={"first": MIN_YEAR, "last": MAX_YEAR},
+            )
+        )
     elif yearly in _YES:
         found.add(f"{each:%m-%d}", name, yearly=True)
     else:
         found.add(each.isoformat(), name)
-
-
-_OUTSIDE = "%(text)s lies outside the years %(first)d to %(last)d."
 
 
 # --- iCalendar -------------------------------------------------------------------------------
@@ -213,16 +229,17 @@ def _read_ical(text: str, found: ImportedDays, *, this_year: int) -> None:
         for number, event in enumerate(days_of_events(text, first=first, last=last)):
             line = lines[number] if number < len(lines) else 1
             if isinstance(event, UnreadableEvent):
-                found.refuse(line, event.template, **event.params)
+                found.note(ImportProblem(line=line, template=event.template, params=event.params))
                 continue
             for day in event.days:
                 found.add(day.isoformat(), event.name)
             if not event.days and not event.cancelled:
-                found.refuse(
-                    line,
-                    "This event has no day from %(first)s to %(last)s.",
-                    first=first.isoformat(),
-                    last=last.isoformat(),
+                found.note(
+                    ImportProblem(
+                        line=line,
+                        template="This event has no day from %(first)s to %(last)s.",
+                        params={"first": first.isoformat(), "last": last.isoformat()},
+                    )
                 )
     except Exception as error:  # noqa: BLE001 - whatever the library stumbles over
         raise InvalidInput.one(
