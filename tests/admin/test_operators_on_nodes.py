@@ -171,6 +171,7 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "sweeper",
         "dispatcher",
         "planner",
+        "refresher",
         "cleaner",
     }
     assert status.loops["planner"].last_pass_ms_ago is None

@@ -195,6 +195,7 @@ def loop_name(name: str) -> str:
         "recorder": _("Recording results"),
         "sweeper": _("Sweeping up"),
         "leases": _("Renewing leases"),
+        "refresher": _("Following calendars"),
         "cleaner": _("Cleaning"),
     }.get(name, name)
 

@@ -104,7 +104,10 @@ def _follow(conn: sa.Connection, name: str, version: int, calendars: Calendars) 
         for each in locked
     ]
     write_refreshed(conn, refreshed)
-    log.info("calendar.followed", calendar=name, version=calendar.version, triggers=len(refreshed))
+    if refreshed:
+        log.info(
+            "calendar.followed", calendar=name, version=calendar.version, triggers=len(refreshed)
+        )
     return _Batch(looked_at=len(stale), written=len(refreshed))
 
 
