@@ -122,6 +122,8 @@ def test_a_refused_calendar_keeps_what_was_typed(
     expect(admin_page.locator("#c-cron-0-problem")).to_contain_text("day-of-week is 1-7")
     admin_page.get_by_label("Dates").fill("2026-12-24")
     admin_page.get_by_label("Cron expression", exact=True).first.fill("* * 2 ? * 7")
+    admin_page.get_by_role("button", name="Another expression").click()
+    expect(admin_page.get_by_label("Cron expression", exact=True)).to_have_count(2)
     expect(admin_page.locator(".year-head")).to_contain_text("53 days without fires")
     admin_page.get_by_role("button", name="Add the calendar").click()
     expect(admin_page.locator(".facts")).to_contain_text("22:00–24:00")

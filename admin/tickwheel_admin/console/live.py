@@ -26,6 +26,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     events.RUNS: ("runs", "stats"),
     events.QUEUED: ("runs", "stats"),
     events.JOBS: ("jobs", "stats"),
+    events.CALENDARS: ("jobs",),  # they change when jobs fire next
     events.NODES: ("nodes", "stats"),
 }
 _ALL = frozenset(("runs", "jobs", "nodes", "stats"))

@@ -87,10 +87,12 @@ async def show_picture(request: web.Request) -> web.Response:
 
 
 async def _changed(request: web.Request, form: CalendarForm, action: str) -> web.Response:
-    """The form again: with days of a file, or another year. Nothing is saved."""
+    """The form again: with days of a file, another year, or a further row. Nothing is saved."""
     doing, _, value = action.partition(":")
     if doing == "year":
         return await _form_page(request, form.changed(year=value))
+    if doing == "row":
+        return await _form_page(request, form)  # which always ends with an empty row
     try:
         found = await _imported(request, form)
     except InvalidInput as error:
