@@ -165,9 +165,7 @@ def builder_words() -> dict[str, str]:
         "weekdays": _("Choose at least one day."),
         "day": _("There is no such day."),
         "minute": _("A minute is 0 to 59."),
-        "dialect": _(
-            "The unix dialect has no words for this. Choose quartz or spring as the dialect."
-        ),
+        "elsewhere": _("The unix cron of other programs does not know L, W and #; here they work."),
     }
 
 

@@ -68,8 +68,8 @@ function build(builder) {
   const card = cardOf(builder);
   const choice = choiceOf(builder);
   if (!choice.pattern) return say(builder, expressionOf(card).value.trim() ? 'more' : '');
-  const {expression, problem} = write(choice, dialectOf(card).value);
-  say(builder, problem);
+  const {expression, problem, note} = write(choice, dialectOf(card).value);
+  say(builder, problem ?? note);
   if (expression) put(card, expression);
 }
 

@@ -29,7 +29,8 @@ const two = (number) => String(number).padStart(2, '0');
 
 // --- writing -------------------------------------------------------------------------------------
 
-/** {expression}, or {problem}: times, times-differ, weekdays, day, or dialect, which cannot say it. */
+/** {expression, note}, or {problem}: times, times-differ, weekdays, day or minute. The note is
+ * "elsewhere" when other programs' cron may not know the expression. */
 export function write(choice, dialect) {
   const line = lineOf(dialect);
   switch (choice.pattern) {
@@ -70,13 +71,15 @@ function monthly(choice, clock, dialect) {
     return {problem: 'day'};
   }
   if (choice.on === 'day') return line({...clock, day: choice.day});
-  if (dialect === 'unix') return {problem: 'dialect'};
-  if (choice.on === 'last') return line({...clock, day: 'L'});
-  if (choice.on === 'last-working') return line({...clock, day: 'LW'});
-  if (choice.on === 'nearest') return line({...clock, day: `${choice.day}W`});
-  const name = NAMES[choice.weekday];
-  return line({...clock, weekday: choice.nth === 'last' ? `${name}L` : `${name}#${choice.nth}`});
+  const note = dialect === 'unix' ? 'elsewhere' : undefined;
+  if (choice.on === 'last') return {...line({...clock, day: 'L'}), note};
+  if (choice.on === 'last-working') return {...line({...clock, day: 'LW'}), note};
+  if (choice.on === 'nearest') return {...line({...clock, day: `${choice.day}W`}), note};
+  const end = choice.nth === 'last' ? 'L' : `#${choice.nth}`;
+  return {...line({...clock, weekday: weekdayText(choice.weekday, dialect) + end}), note};
 }
+
+const weekdayText = (day, dialect) => (dialect === 'unix' ? String(day % 7) : NAMES[day]);
 
 /** One expression fires at each of its hours at each of its minutes. */
 function clockOf(times) {
@@ -91,7 +94,7 @@ function clockOf(times) {
 
 function weekdaysText(weekdays, dialect) {
   const days = unique(weekdays);
-  const text = (day) => (dialect === 'unix' ? String(day % 7) : NAMES[day]);
+  const text = (day) => weekdayText(day, dialect);
   const isRange = days.length > 2 && days.at(-1) - days[0] === days.length - 1;
   if (isRange && days.at(-1) !== 7) return `${text(days[0])}-${text(days.at(-1))}`;
   return days.map(text).join(',');
@@ -101,9 +104,9 @@ function weekdaysText(weekdays, dialect) {
 
 /** The choice that an expression says, or null when it says more than choices can. */
 export function read(expression, dialect) {
-  const plain = dialect === 'unix' ? MACROS[expression.trim().toLowerCase()] : undefined;
+  const plain = dialect === 'quartz' ? undefined : MACROS[expression.trim().toLowerCase()];
   const fields = (plain ?? expression).trim().toUpperCase().split(/\s+/);
-  if (dialect !== 'unix') {
+  if (dialect !== 'unix' && !plain) {
     if (fields.shift() !== '0') return null;
     if (dialect === 'quartz' && fields.length === 6 && fields[5] === '*') fields.pop();
   }
