@@ -219,7 +219,7 @@ def _random_days(random: Random) -> str:
                 f"L-{random.randint(1, 30)}",
                 "LW",
                 f"L-{random.randint(1, 30)}W",
-                f"{random.randint(1, 31)}W",
+                f"{random.choice((1, 31, random.randint(1, 31)))}W",
             )
         )
         for _ in range(random.choice((1, 1, 2, 3)))

@@ -109,7 +109,7 @@ def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
     if item == "L" and rules.kind is FieldKind.DAY_OF_WEEK and rules.dialect is Dialect.QUARTZ:
         return Value(_SATURDAY), 1 << _SATURDAY  # the last day of Quartz's week
     if not item:
-        raise refusals.empty_item(rules, at)
+        raise refusals.empty_item(rules, max(0, at - 1))
     match = _ITEM.fullmatch(item)
     if match is None:
         raise _not_plain(rules, item, at)
