@@ -33,7 +33,7 @@ HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
 CELL_MINUTES = {1: 15, 7: 60}  # by number of days
 CHUNK = 1_000  # triggers read at once
-MAX_FIRES = 400_000  # computed one by one, for all triggers together
+MAX_FIRES = 400_000  # computed one by one, for all triggers together; each trigger counts as one
 EXACT_FIRES = 1_500  # of one trigger on one day
 SAMPLED_FIRES = 60  # of one hour of a denser trigger
 MAX_JOBS = 50
@@ -130,6 +130,7 @@ class _Count:
         for armed in triggers:
             if self.left <= 0:
                 return
+            self.left -= 1  # a look costs about as much as a fire
             spec = armed.trigger.spec
             calendar = None if spec.calendar is None else calendars.get(spec.calendar)
             if spec.calendar is not None and calendar is None:
@@ -169,7 +170,6 @@ class _Count:
             count, last = most, first + (most - 1) * every
         job.add_stretch(self.window.minute_of(first), self.window.minute_of(last), count)
         self.approximate = self.approximate or MINUTE_MS % every != 0
-        self.left -= 1
 
     def _add_fires(self, job: _Job, schedule: Schedule, first: int, most: int | None) -> None:
         window = self.window
