@@ -157,6 +157,16 @@ def test_a_calendar_that_leaves_nothing_ends_a_trigger_and_not_the_search(
     assert schedule.last_before(ms("2026-03-01T00:00:00Z")) is None
 
 
+@pytest.mark.parametrize("end", [None, "2027-01-01T00:00:00Z"])
+def test_a_calendar_that_leaves_nothing_is_no_reason_to_refuse_a_trigger(end: str | None) -> None:
+    """Calendars change: the trigger has fires again when this one does."""
+    never = calendar(CalendarSpec(sense=CalendarSense.INCLUDE, dates=("1999-01-01",)))
+    spec = TriggerSpec(
+        kind=TriggerKind.CRON, expression="0 9 * * *", end_at=None if end is None else ms(end)
+    )
+    assert parse(spec, saved_at=0, calendar=never).next_after(0) is None
+
+
 def test_a_year_of_excluded_fires_is_jumped_over() -> None:
     spec = CalendarSpec(cron=(CronExclusion(expression="* * * ? * * 2026"),))
     rate = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, timezone=BERLIN)

@@ -38,12 +38,14 @@ def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None)
     if spec.kind is TriggerKind.FIXED_DELAY:
         at = first_allowed(spec, saved_at + first_delay_ms(spec), calendar=calendar)
         return Never() if at is None else Once(at)
+    if calendar is not None:
+        parse(spec, saved_at=saved_at)  # refuses what never fires, whatever the calendar says
     leaves = None if calendar is None else compiled(calendar)
     schedule = _unbounded(spec, saved_at=saved_at, leaves=leaves)
     is_bounded = spec.start_at is not None or spec.end_at is not None
     if is_bounded:
         schedule = Bounded(schedule, start=spec.start_at, end=spec.end_at)
-    if is_bounded or spec.kind is not TriggerKind.CRON:
+    if calendar is None and (is_bounded or spec.kind is not TriggerKind.CRON):
         check_fires(spec, schedule)
     zone = zone_of(spec.timezone)
     return schedule if leaves is None else Filtered(schedule, AllowedTimes(leaves, zone))

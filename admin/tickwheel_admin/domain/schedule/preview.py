@@ -124,12 +124,14 @@ def _removed(
     leaves = compiled(calendar)
     removed: list[RemovedDay] = []
     at = everything.next_after(after)
+    kept = schedule.next_after(after)
     for _ in range(_MAX_LOOKED_AT):
         if at is None or (until is not None and at > until) or len(removed) == MAX_REMOVED:
             break
         day = local_day(at, zone)
         _, end = day_limits(day, zone)
-        kept = schedule.next_after(at - 1)
+        if kept is not None and kept < at:
+            kept = schedule.next_after(at - 1)
         if kept is None or kept >= end:
             name = leaves.who_refuses(zone.to_local(at // 1000)[0])
             removed.append(RemovedDay(date=str(date_of_day(day)), calendar=name or calendar.name))
