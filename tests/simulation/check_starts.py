@@ -76,6 +76,7 @@ def check_pauses(ledger: Ledger, history: History) -> None:
 
 def check_start_by(ledger: Ledger, history: History) -> None:
     """A first try starts in time, or the run is skipped; and none is skipped before its time."""
+    first_due = {row.id: row.due_at for row in ledger.changes if row.what == "run+"}
     for row in ledger.changes:
         run = ledger.runs.get(row.id)
         if run is None or row.what != "run" or row.old_state != "queued":
@@ -84,13 +85,13 @@ def check_start_by(ledger: Ledger, history: History) -> None:
         if run.fire_id is not None:
             continue  # its fire has started in time; shards carry its deadline, or none
         if row.state == "skipped" and row.reason == "expired":
-            if within is None or row.at < run.scheduled_at + within:
+            if within is None or row.at < first_due[run.id] + within:
                 history.violation(f"run {run.id} was skipped as expired before its time")
         elif (
             row.state in ("dispatched", "running")
             and within is not None
             and not row.old_tries
-            and row.at > max(run.scheduled_at, run.created_at) + within
+            and row.at > max(first_due[run.id], run.created_at) + within
         ):
             history.violation(
                 f"run {run.id} was claimed {row.at - run.scheduled_at} ms after its instant,"

@@ -105,6 +105,10 @@ class Operators:
             await self._until_confirmed(
                 lambda admin, of=row.id: admin.executors.resume(OPERATOR, of)
             )
+        await self.resume_nodes()
+
+    async def resume_nodes(self) -> None:
+        """Let every live node work; one that comes back from the dead is still drained."""
         for row in self._database.rows(
             "SELECT id FROM node WHERE state = 'live' AND cordoned ORDER BY id"
         ):

@@ -73,13 +73,13 @@ def wall_trigger(random: Random, *, rate: int, now: int, zone: str) -> dict[str,
             dialect = "quartz" if quartz else "spring"
             return {"kind": "cron", "expression": expression, "dialect": dialect, **rules}
         case "daily_window":
-            begin = min(_second(local), 86_000)
+            begin = min(_second(local), 86_000)  # it ends on the same day
             return {
                 "kind": "daily_window",
                 "every_seconds": rate,
                 "from_time": _time(begin),
                 "to_time": _time(min(begin + random.choice((20, 4_000)), 86_399)),
-                "weekdays": random.choice((["mon", "wed", "fri"], [_weekday(local)], [])),
+                "weekdays": random.choice((["mon", "wed", "fri"], [_weekday(local)], None)),
                 **rules,
             }
         case _:

@@ -293,6 +293,7 @@ class _World:
                     self.history.violation(f"G3: stuck: {what}")
                 return
             await self._operators.cancel_endless()
+            await self._operators.resume_nodes()
             await asyncio.sleep(1)
         await asyncio.sleep(2)
 
