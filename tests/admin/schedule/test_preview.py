@@ -10,6 +10,7 @@ import pytest
 from tests.admin.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule import parse
+from tickwheel_admin.domain.schedule.filtered import Filtered
 from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, Preview, preview
 from tickwheel_admin.domain.trigger import (
     Gap,
@@ -139,6 +140,22 @@ def test_a_date_that_keeps_a_fire_is_not_removed() -> None:
     found = of(spec, "2026-04-01T00:00:00Z", 2, calendar=calendar)
     assert [(iso(fire.at, BERLIN) or "")[11:16] for fire in found.fires] == ["15:00", "15:00"]
     assert found.removed == ()
+
+
+def test_a_calendar_that_leaves_nothing_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    next_after = Filtered.next_after
+
+    def counted(self: Filtered, instant: int) -> int | None:
+        searched.append(instant)
+        return next_after(self, instant)
+
+    monkeypatch.setattr(Filtered, "next_after", counted)
+    afternoons = CalendarSpec(windows=(TimeWindow(from_time="00:00:00", to_time="12:00:00"),))
+    calendar = Calendar(name="afternoons", version=1, spec=afternoons)
+    found = of(AT_HALF_PAST_TWO, "2026-04-01T00:00:00Z", 5, calendar=calendar)
+    assert len(found.removed) == 20
+    assert len(searched) == 2
 
 
 def test_removed_dates_are_shown_even_when_no_fire_is_left_and_have_an_end() -> None:

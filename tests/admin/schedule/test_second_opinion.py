@@ -37,7 +37,7 @@ def test_both_agree_on_random_expressions(dialect: Dialect) -> None:
             continue
         assert not isinstance(found, Disagreement), (spec, found)
         agreed += found
-    assert agreed > 100
+    assert agreed > 60
 
 
 @pytest.mark.parametrize(

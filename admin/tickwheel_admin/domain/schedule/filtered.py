@@ -10,7 +10,7 @@ from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.zones import Zone
 
-MAX_JUMPS = 20_000  # more than 50 years of a daily fire
+MAX_JUMPS = 10_000  # more than 27 years of a daily fire
 
 
 class AllowedTimes:
