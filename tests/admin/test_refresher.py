@@ -99,7 +99,10 @@ async def test_future_fires_go_and_overdue_ones_stay(admin: Admin) -> None:
     assert [run.scheduled_at for run in await runs_of(database, overdue)] == [at - HOUR]
 
 
-async def test_what_was_planned_ahead_is_taken_back(admin: Admin) -> None:
+@pytest.mark.parametrize("meets_it_first", ["the refresher", "a planner"])
+async def test_what_was_planned_ahead_is_taken_back(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch, meets_it_first: str
+) -> None:
     database, name = admin.database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
     start = await now(database) - 100
@@ -110,6 +113,10 @@ async def test_what_was_planned_ahead_is_taken_back(admin: Admin) -> None:
     await change_calendar(database, calendar_id, name, dates=days_around(start))
     changed_at = await now(database)
 
+    if meets_it_first == "a planner":
+        monkeypatch.setattr("tickwheel_admin.engine.planner.AHEAD_MS", 4_000)
+        await admin.engine.planner.run_once()
+        assert (await trigger_of(database, job_id)).next_fire_at > changed_at + DAY
     await refresh(admin)
 
     left = await runs_of(database, job_id)

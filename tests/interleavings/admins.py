@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from tests.admin import engine_kit
 from tests.admin.engine_kit import FakeSession
 from tests.interleavings.seats import Seat
+from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.runs import Runs
@@ -29,6 +30,7 @@ class Admin(engine_kit.Admin):
         self.jobs = Jobs(seat.store, self.ids, self.events)
         self.runs = Runs(seat.store, self.ids, self.events)
         self.executors = Executors(seat.store, self.ids, self.events)
+        self.calendars = Calendars(seat.store, self.ids, self.events)
         self.engine.dispatcher._random = Random(random.random())
         self.engine.planner._random = Random(random.random())
         self.engine.leases.may_expire = lambda: True  # type: ignore[method-assign]
@@ -40,6 +42,11 @@ class Admin(engine_kit.Admin):
 
     async def plans(self) -> None:
         await self.engine.planner.run_once()
+
+    async def refreshes(self) -> None:
+        """Compute triggers anew whose calendar changed; zones are nobody's business in plays."""
+        self.engine.refresher._zones_are_current = True
+        await self.engine.refresher.run_once()
 
     async def claims(self) -> None:
         await self.engine.dispatcher.run_once()

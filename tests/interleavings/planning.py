@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -146,7 +148,45 @@ def deletion_meets_planners(stage: Stage) -> Iterator[None]:
     stage.expect(not waiting, f"runs {[run.id for run in waiting]} of the deleted job wait")
 
 
+def calendars_meet_planners(stage: Stage) -> Iterator[None]:
+    """A calendar takes these days away while admins plan and refresh: what was overdue fires, what
+    is still to come does not, and nothing happens twice.
+    """
+    stage.calendar("holidays", dates=("1999-12-31",))
+    first_at = _first_after(stage.began_at - 1_500)
+    follows = replace(_rate(EVERY_MS), calendar="holidays")
+    job = stage.job(triggers=[(follows, first_at), (_rate(EVERY_MS), first_at)])
+    for _ in range(2):
+        admin = stage.admin()
+        stage.acts(admin, "plans", admin.plans)
+    editor = stage.admin()
+    today = datetime.fromtimestamp(stage.began_at / 1_000, UTC).date()
+    days = [str(today + timedelta(days=day)) for day in range(-1, 3)]
+    raw = {"name": "holidays", "dates": days}
+    stage.acts(editor, "edits", editor.calendars.update, PERSON, 1, raw, version=1)
+    for _ in range(stage.random.randint(1, 2)):
+        admin = stage.admin()
+        stage.acts(admin, "refreshes", admin.refreshes)
+    yield
+    first = stage.admins[0]
+    stage.afterwards(first.refreshes, first.refreshes, first.plans)
+    trigger, other = _trigger_rows(stage, job)
+    instants = _instants(stage.runs(tables.run.c.trigger_id == trigger.id))
+    stage.expect(instants[:1] == [first_at], f"what was due at {first_at} is lost: {instants}")
+    stage.expect(instants == _all_between(first_at, instants[-1]), f"not one by one: {instants}")
+    stage.expect(instants[-1] <= stage.now, f"{instants} lie ahead, on a day that is taken away")
+    stage.expect(trigger.calendar_version == 2, "the trigger has not met the change")
+    stage.expect(trigger.fires == len(instants), f"{trigger.fires} counted of {instants}")
+    stage.expect(
+        trigger.next_fire_at is not None and trigger.next_fire_at > stage.now + SLOW_MS,
+        f"the trigger goes on at {trigger.next_fire_at}",
+    )
+    plain = _instants(stage.runs(tables.run.c.trigger_id == other.id))
+    stage.expect(plain == _all_between(first_at, plain[-1]), f"the other one: {plain}")
+
+
 SCENARIOS = (
+    calendars_meet_planners,
     planners_share_a_bucket,
     edits_meet_planners,
     pauses_meet_planners,

@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves as run_moves
+from tickwheel_admin.domain.calendar import CalendarSpec
 from tickwheel_admin.domain.fires import new_run
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import config_to_json
@@ -18,6 +19,7 @@ from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.calendars import add_calendar
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.runs import insert_fires, run_from_row
 
@@ -114,11 +116,26 @@ class Props:
                 paused=False,
                 state=TriggerState.ACTIVE.value,
                 next_fire_at=next_fire_at,
+                calendar=spec.calendar,
+                calendar_version=None if spec.calendar is None else 1,
                 version=1,
                 created_at=0,
             )
         self.jobs.append(StagedJob(id=job_id, config=made, trigger_ids=trigger_ids))
         return self.jobs[-1]
+
+    def calendar(self, name: str, **spec: Any) -> int:
+        """A calendar in its first version; returns its id."""
+        calendar_id = self.new_id("calendar")
+        add_calendar(
+            self._conn,
+            calendar_id=calendar_id,
+            name=name,
+            description="",
+            spec=CalendarSpec(**spec),
+            now=self.began_at,
+        )
+        return calendar_id
 
     def add_node(self, *, slots: int = 10, **changes: Any) -> int:
         """A live node that nobody hears."""

@@ -158,7 +158,7 @@ class Planner(Loop):
             next_fire_at=found.next_fire_at,
             last_fire_at=runs[-1].scheduled_at if runs else trigger.last_fire_at,
             fires=trigger.fires + found.runs,
-            calendar_version=None if draft.calendar is None else draft.calendar.version,
+            calendar_version=_version_met(trigger, draft.calendar),
             state=TriggerState.COMPLETE if complete else TriggerState.ACTIVE,
         )
 
@@ -243,6 +243,19 @@ def _plan(draft: _Draft, *, saved_at: int, paused_at: int | None) -> Plan:
         paused_at=paused_at,
         left=left,
     )
+
+
+def _version_met(trigger: Trigger, calendar: Calendar | None) -> int | None:
+    """The version of its calendar that a trigger has met when it is planned.
+
+    Not the new one while fires lie ahead that were planned with an older one: the refresher takes
+    those back, and finds the trigger by its version.
+    """
+    if calendar is None:
+        return None
+    if trigger.last_fire_at is not None and trigger.last_fire_at > calendar.changed_at:
+        return trigger.calendar_version
+    return calendar.version
 
 
 def _unplanned(draft: _Draft) -> PlannedTrigger:
