@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tests.interleavings.props import StagedJob
 from tests.interleavings.stage import PERSON, Stage
-from tickwheel_admin.domain.errors import Conflict, NotFound
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.run import Run, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
@@ -185,8 +185,36 @@ def calendars_meet_planners(stage: Stage) -> Iterator[None]:
     stage.expect(plain == _all_between(first_at, plain[-1]), f"the other one: {plain}")
 
 
+def deleted_calendars_meet_jobs(stage: Stage) -> Iterator[None]:
+    """A job begins to follow a calendar that is being deleted, or changed: one of them waits."""
+    calendar_id = stage.calendar("holidays", dates=("1999-12-31",))
+    job = stage.job(triggers=[(_rate(SLOW_MS), stage.began_at + SLOW_MS)])
+    raw = job_to_raw(job.config)
+    raw["triggers"] = [raw["triggers"][0] | {"calendar": "holidays"}]
+    editor, keeper = stage.admin(), stage.admin()
+    follows = stage.acts(editor, "edits", editor.jobs.update, PERSON, job.id, raw, revision=1)
+    stage.may_raise(follows, InvalidInput)
+    if stage.random.random() < 0.7:
+        deletes = stage.acts(keeper, "deletes", keeper.calendars.delete, PERSON, calendar_id)
+        stage.may_raise(deletes, Conflict)
+    else:
+        changed = {"name": "holidays", "dates": ["1999-12-30"]}
+        stage.acts(
+            keeper, "changes", keeper.calendars.update, PERSON, calendar_id, changed, version=1
+        )
+    yield
+    (trigger,) = _trigger_rows(stage, job)
+    table = tables.calendar
+    (calendar,) = stage.rows(sa.select(table).where(table.c.id == calendar_id))
+    if trigger.calendar is not None:
+        stage.expect(calendar.deleted_at == 0, "the job follows a calendar that is deleted")
+    if calendar.deleted_at == 0 and calendar.version == 1:
+        stage.expect(trigger.calendar is not None, "the calendar is there, and nobody follows it")
+
+
 SCENARIOS = (
     calendars_meet_planners,
+    deleted_calendars_meet_jobs,
     planners_share_a_bucket,
     edits_meet_planners,
     pauses_meet_planners,
