@@ -147,8 +147,8 @@ def next_since(
 ) -> int | None:
     """Where planning goes on with a schedule that counts since an instant, in place of another.
 
-    What was due by then stays due. What the new schedule has from then on fires, and nothing up to
-    the last fire does again.
+    A next fire that was due by then stays due. Behind it, or from then on, the new schedule counts,
+    and nothing up to the last fire happens again.
 
     Args:
         schedule: the new one; of a fixed delay only its bounds and calendar count.

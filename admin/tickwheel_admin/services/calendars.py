@@ -187,8 +187,8 @@ class Calendars:
     ) -> int:
         """Replace what a calendar says; returns its new version.
 
-        Triggers that follow it are computed anew within seconds; what was due before the change
-        still fires.
+        Triggers that follow it are computed anew within seconds; a fire that one of them was due
+        for still happens.
 
         Args:
             version: the one the change was made from.
