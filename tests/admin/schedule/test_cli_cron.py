@@ -175,6 +175,19 @@ def test_the_command_needs_nothing_of_the_server() -> None:
     assert done.stdout.splitlines()[1] == "[]"
 
 
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "tickwheel_admin.cli", "cron", "next", "* * * * *"]
+    with subprocess.Popen(
+        [*command, "-n", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["cron", "--help"])
