@@ -23,7 +23,7 @@ from tickwheel_admin.domain.trigger_json import spec_to_json
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events import Events
-from tickwheel_admin.store import calendars, tables
+from tickwheel_admin.store import calendar_edits, tables
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
@@ -264,7 +264,7 @@ async def add_calendar(database: Database, name: str, **spec: Any) -> int:
     calendar_id = next(_new_id)
     at = await now(database)
     await database.run(
-        calendars.add_calendar,
+        calendar_edits.add_calendar,
         calendar_id=calendar_id,
         name=name,
         description="",
@@ -278,8 +278,8 @@ async def change_calendar(database: Database, calendar_id: int, name: str, **spe
     """Its next version, and one of all that are based on it."""
 
     def change(conn: sa.Connection) -> None:
-        calendars.revise_calendar(conn, calendar_id, description="", spec=CalendarSpec(**spec))
-        calendars.raise_versions(conn, name, now=now_ms(conn))
+        calendar_edits.revise_calendar(conn, calendar_id, description="", spec=CalendarSpec(**spec))
+        calendar_edits.raise_versions(conn, name, now=now_ms(conn))
 
     await database.run(change)
 

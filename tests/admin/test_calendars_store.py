@@ -17,13 +17,13 @@ from tests.admin.engine_kit import (
 from tickwheel_admin.domain.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.calendar_edits import hold_calendars
 from tickwheel_admin.store.calendars import (
     MAX_CHAIN,
     Calendars,
     based_on,
     calendar_of_name,
     count_users,
-    hold_calendars,
     page_calendars,
     read_calendars,
     users_of,

@@ -13,7 +13,7 @@ from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import coming
+from tickwheel_admin.services import coming, fire_count
 from tickwheel_admin.services.schedules import Heat
 from tickwheel_admin.store import tables
 
@@ -183,7 +183,7 @@ async def test_a_week_has_hours_and_begins_where_its_reader_is(
 async def test_dense_triggers_are_counted_without_walking_through_them(
     world: World, executor_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coming, "MAX_FIRES", 10_000)
+    monkeypatch.setattr(fire_count, "MAX_FIRES", 10_000)
     second = {"kind": "cron", "expression": "* * 8-9 * * ?", "dialect": "quartz"}
     await add(world, executor_id, "every second", rate(1))
     await add(world, executor_id, "two hours", second)
@@ -206,7 +206,7 @@ async def test_dense_triggers_are_counted_without_walking_through_them(
 async def test_too_many_fires_end_the_count(
     world: World, executor_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coming, "MAX_FIRES", 300)
+    monkeypatch.setattr(fire_count, "MAX_FIRES", 300)
     monkeypatch.setattr(coming, "CHUNK", 2)
     for number in range(7):
         await add(world, executor_id, f"job {number}", rate(900))

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.calendars import add_calendar
+from tickwheel_admin.store.calendar_edits import add_calendar
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.runs import insert_fires, run_from_row
 

@@ -18,6 +18,7 @@ from tickwheel_admin.services.calendar_import import CalendarFormat as CalendarF
 from tickwheel_admin.services.calendar_import import ImportedDays as ImportedDays
 from tickwheel_admin.services.calendar_import import ImportProblem as ImportProblem
 from tickwheel_admin.services.calendar_import import read_days
+from tickwheel_admin.services.calendar_rules import check_base, refuse_if_used
 from tickwheel_admin.services.events import CALENDARS, TRIGGERS, Events
 from tickwheel_admin.services.paging import (
     Page,
@@ -27,9 +28,10 @@ from tickwheel_admin.services.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import calendar_edits
 from tickwheel_admin.store import calendars as store_calendars
 from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.calendars import MAX_CHAIN, CalendarUser, StoredCalendar
+from tickwheel_admin.store.calendars import CalendarUser, StoredCalendar
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
@@ -37,7 +39,6 @@ from tickwheel_admin.store.ids import Ids
 MAX_NAMES = 1_000
 MAX_USERS_SHOWN = 200
 MAX_TEXT_CHARS = 200
-NAMED_USERS = 3  # so many are named when a calendar cannot be deleted
 
 
 class _Key(NamedTuple):
@@ -159,15 +160,15 @@ class Calendars:
         def create(conn: sa.Connection) -> None:
             if find_audit(conn, audit_id) is not None:
                 return
-            store_calendars.lock_calendars(conn)
+            calendar_edits.lock_calendars(conn)
             if store_calendars.calendar_of_name(conn, name) is not None:
                 raise Conflict(
                     "calendar.name_taken",
                     "There is already a calendar named “%(name)s”.",
                     name=name,
                 )
-            _check_base(conn, name, spec)
-            version = store_calendars.add_calendar(
+            check_base(conn, name, spec)
+            version = calendar_edits.add_calendar(
                 conn,
                 calendar_id=calendar_id,
                 name=name,
@@ -205,7 +206,7 @@ class Calendars:
         def update(conn: sa.Connection) -> int:
             if (done := find_audit(conn, audit_id)) is not None:
                 return int(done.detail["version"])
-            store_calendars.lock_calendars(conn)
+            calendar_edits.lock_calendars(conn)
             old = _get(conn, calendar_id)
             if old.version != version:
                 raise Conflict(
@@ -227,9 +228,9 @@ class Calendars:
             changed = [field for field in after if after[field] != before[field]]
             if not changed:
                 return old.version
-            _check_base(conn, name, spec)
-            store_calendars.revise_calendar(conn, calendar_id, description=description, spec=spec)
-            store_calendars.raise_versions(conn, name, now=now_ms(conn))
+            check_base(conn, name, spec)
+            calendar_edits.revise_calendar(conn, calendar_id, description=description, spec=spec)
+            calendar_edits.raise_versions(conn, name, now=now_ms(conn))
             detail = {"name": name, "version": old.version + 1, "changed": changed}
             _note(conn, audit_id, actor, "calendar.updated", calendar_id, detail)
             return old.version + 1
@@ -250,12 +251,12 @@ class Calendars:
         def delete(conn: sa.Connection) -> None:
             if find_audit(conn, audit_id) is not None:
                 return
-            store_calendars.lock_calendars(conn)
+            calendar_edits.lock_calendars(conn)
             old = _get(conn, calendar_id)
             # From here on no job can begin to follow it: saving one holds this row as well.
-            store_calendars.hold_calendars(conn, [old.name])
-            _refuse_if_used(conn, old.name)
-            store_calendars.delete_calendar(conn, calendar_id, now=now_ms(conn))
+            calendar_edits.hold_calendars(conn, [old.name])
+            refuse_if_used(conn, old.name)
+            calendar_edits.delete_calendar(conn, calendar_id, now=now_ms(conn))
             detail = {"name": old.name}
             _note(conn, audit_id, actor, "calendar.deleted", calendar_id, detail)
 
@@ -304,70 +305,6 @@ def _not_allowed() -> NotAllowed:
         " “%(permission)s” on all executors.",
         permission=Permission.DEVELOP.value,
     )
-
-
-def _check_base(conn: sa.Connection, name: str, spec: CalendarSpec) -> None:
-    """Refuse a base that is not there, and chains that are circles or too long.
-
-    Calendars must be locked: two edits that each look for circles alone could close one together.
-    """
-    if spec.base is None:
-        return
-    if store_calendars.calendar_of_name(conn, spec.base) is None:
-        raise InvalidInput.one(
-            "base", "calendar.unknown", "There is no calendar named “%(name)s”.", name=spec.base
-        )
-    below = [name]
-    base: str | None = spec.base
-    while base is not None and len(below) <= MAX_CHAIN:
-        if base == name:
-            raise InvalidInput.one(
-                "base",
-                "calendar.circle",
-                "The calendars would be based on each other in a circle: %(path)s.",
-                path=" → ".join([*below, name]),
-            )
-        below.append(base)
-        found = store_calendars.calendar_of_name(conn, base)
-        base = None if found is None else found.spec.base
-    above = 0
-    level = {name}
-    while level and len(below) + above <= MAX_CHAIN:
-        level = {based for _, based in store_calendars.based_on(conn, level)}
-        above += 1 if level else 0
-    if len(below) + above > MAX_CHAIN:
-        raise InvalidInput.one(
-            "base",
-            "calendar.chain_too_long",
-            "At most %(limit)d calendars may be based on each other.",
-            limit=MAX_CHAIN,
-        )
-
-
-def _refuse_if_used(conn: sa.Connection, name: str) -> None:
-    users = store_calendars.users_of(conn, name, limit=NAMED_USERS + 1)
-    if users:
-        named = ", ".join(f"{each.executor_name}/{each.job_name}" for each in users[:NAMED_USERS])
-        raise Conflict(
-            "calendar.in_use",
-            "Triggers of these jobs follow “%(name)s”: %(jobs)s. Change them first.",
-            name=name,
-            jobs=f"{named}, …" if len(users) > NAMED_USERS else named,
-        )
-    if store_calendars.count_users(conn, [name]):
-        raise Conflict(
-            "calendar.in_use_unseen",
-            "Triggers still follow “%(name)s”; change them first.",
-            name=name,
-        )
-    based = store_calendars.based_on(conn, [name])
-    if based:
-        raise Conflict(
-            "calendar.is_base",
-            "These calendars are based on “%(name)s”: %(calendars)s. Change them first.",
-            name=name,
-            calendars=", ".join(each for _, each in based),
-        )
 
 
 def _note(

@@ -26,9 +26,9 @@ from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_input import parse_trigger
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.coming import Coming
-from tickwheel_admin.services.coming import Heat as Heat
-from tickwheel_admin.services.coming import HeatMinute as HeatMinute
-from tickwheel_admin.services.coming import HeatRow as HeatRow
+from tickwheel_admin.services.fire_count import Heat as Heat
+from tickwheel_admin.services.fire_count import HeatMinute as HeatMinute
+from tickwheel_admin.services.fire_count import HeatRow as HeatRow
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.clock import now_ms

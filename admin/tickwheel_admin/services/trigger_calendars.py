@@ -11,7 +11,8 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import TriggerSpec
-from tickwheel_admin.store.calendars import hold_calendars, read_calendars
+from tickwheel_admin.store.calendar_edits import hold_calendars
+from tickwheel_admin.store.calendars import read_calendars
 from tickwheel_admin.store.clock import now_ms
 
 
