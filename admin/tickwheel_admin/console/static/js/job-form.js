@@ -31,6 +31,11 @@ const {callbacks} = Idiomorph.defaults;
 callbacks.beforeAttributeUpdated = (name, element, change) =>
   !(name === 'open' && change === 'remove' && element.tagName === 'DETAILS');
 
+// A preview does not shrink: what lies below it would move away under a click.
+document.body.addEventListener('htmx:beforeSwap', ({target}) => {
+  if (target.matches('.when-preview')) target.style.minHeight = `${target.offsetHeight}px`;
+});
+
 // A card that was just added is where its reader goes on.
 document.body.addEventListener('htmx:afterSettle', (event) => {
   if (event.target.id !== 'job-form') return;
