@@ -23,6 +23,7 @@ from tickwheel_admin.domain.calendar import CalendarSense
 from tickwheel_admin.domain.run import Run
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.engine import refresher
+from tickwheel_admin.engine.stalls import mend_stalls
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.runs import run_from_row
@@ -189,6 +190,44 @@ async def test_a_calendar_that_is_there_again_ends_the_error(admin: Admin) -> No
     assert trigger.calendar_version > 1
 
 
+async def test_a_fixed_delay_that_was_planned_ahead_waits_for_what_is_left(admin: Admin) -> None:
+    database, name = admin.database, new_name()
+    calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
+    at = await now(database) + 1_800
+    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, calendar=name)
+    ahead = await add_job(database, triggers=[(delay, at)])
+    armed = await add_job(database, triggers=[(delay, at + HOUR)])
+    await admin.engine.planner.run_once()
+    assert len(await runs_of(database, ahead)) == 1
+    await change_calendar(database, calendar_id, name, dates=days_around(at))
+
+    await refresh(admin)
+
+    assert await runs_of(database, ahead) == []
+    for job_id in (ahead, armed):
+        trigger = await trigger_of(database, job_id)
+        assert (trigger.state, trigger.fires) == ("active", 0)
+        assert date_of(trigger.next_fire_at - 1) == days_around(at)[-1]
+
+
+async def test_a_fixed_delay_whose_calendar_is_there_again_is_armed(admin: Admin) -> None:
+    database, name = admin.database, new_name()
+    calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
+    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, calendar=name)
+    job_id = await add_job(database, triggers=[(delay, await now(database))])
+    await change(database, tables.calendar, calendar_id, deleted_at=5)  # by hand
+    await admin.engine.planner.run_once()
+    assert (await trigger_of(database, job_id)).state == "error"
+
+    await add_calendar(database, name, dates=("2020-01-02",))
+    await refresh(admin)
+    await database.run(mend_stalls, after=0)
+
+    trigger = await trigger_of(database, job_id)
+    assert (trigger.state, trigger.reason) == ("active", None)
+    assert trigger.next_fire_at is not None
+
+
 async def test_whoever_follows_a_calendar_follows_those_it_is_based_on(admin: Admin) -> None:
     database, base, name = admin.database, new_name(), new_name()
     base_id = await add_calendar(database, base, dates=("2020-01-01",))
@@ -294,6 +333,7 @@ async def test_nothing_is_lost_or_doubled_while_calendars_change(admin: Admin) -
 
     await asyncio.gather(*(plan_and_refresh(one) for one in admins), edit())
     await refresh(*admins)
+    await admin.engine.planner.run_once()  # what the last change took back
 
     for job_id in (*jobs, *plain):
         runs = await runs_of(database, job_id)

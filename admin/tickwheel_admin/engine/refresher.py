@@ -125,6 +125,8 @@ def _refreshed(
     if trigger.paused or stale.job_paused:
         return stands  # computed when it is resumed
     if trigger.spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is None:
+        if trigger.state is TriggerState.ERROR:  # the sweeper arms it, unless a run is live
+            return replace(stands, state=TriggerState.ACTIVE, reason=None)
         if not back:
             return stands  # it waits for the end of a run, or its time is over
         trigger = replace(trigger, next_fire_at=trigger.last_fire_at)
