@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import coming, fire_count
 from tickwheel_admin.services.schedules import Heat
@@ -76,6 +77,8 @@ async def test_a_preview_tells_what_a_trigger_would_do(world: World) -> None:
     assert any("rest" in detail for detail in found.details)
     assert found.disagreement is None
     assert len((await world.schedules.preview(rate(1), n=1_000)).fires) == 100
+    at_the_end = await world.schedules.preview(rate(1), after=MAX_INSTANT - 1_500)
+    assert [fire.at for fire in at_the_end.fires] == [MAX_INSTANT // 1_000 * 1_000]
 
 
 async def test_words_come_in_the_language_of_the_caller(world: World) -> None:
@@ -268,7 +271,9 @@ async def test_calendars_and_delays_count_as_they_will_fire(world: World, execut
     assert {row.job_name: row.count for row in found.jobs} == {"evenings": 16, "delay": 1}
 
 
-@pytest.mark.parametrize("wanted", [{"days": 2}, {"zone": "Mars/Olympus"}])
+@pytest.mark.parametrize(
+    "wanted", [{"days": 2}, {"zone": "Mars/Olympus"}, {"start": -1}, {"start": 9**16}]
+)
 async def test_what_cannot_be_counted_is_refused(world: World, wanted: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await heat(world, **wanted)

@@ -26,6 +26,7 @@ CELL_MINUTES = {1: 15, 7: 60}  # by number of days
 CHUNK = 1_000  # triggers read at once
 MAX_EXECUTORS = 1_000
 KEPT_MS = 60_000
+LAST_START = 7_258_118_400_000  # the end of 2199; cron is computed no further
 KEPT_HEATS = 64
 
 
@@ -50,6 +51,10 @@ class Coming:
             found_zone = zone_of(zone)
         except ScheduleError as error:
             raise InvalidInput.one("zone", "zone.unknown", error.template, **error.params) from None
+        if start is not None and not 0 <= start <= LAST_START:
+            raise InvalidInput.one(
+                "start", "out_of_range", "This must lie between the years 1970 and 2199."
+            )
         scope = visible_executors(actor, executor_id)
         async with self._one_at_a_time:
             now = await self._store.read(now_ms)

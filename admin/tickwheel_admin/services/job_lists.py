@@ -12,6 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.planning import runs_left
 from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
@@ -253,6 +254,6 @@ def fires_of(
     except ScheduleError:
         return
     at = schedule.next_after(after)
-    while at is not None:
+    while at is not None and at <= MAX_INSTANT:
         yield at
         at = schedule.next_after(at)

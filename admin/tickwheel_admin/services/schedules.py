@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.planning import runs_left
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.describe import describe, describe_more
@@ -111,7 +112,7 @@ class Schedules:
             spec=spec,
             description=describe(spec, translate),
             details=tuple(describe_more(spec, translate)),
-            fires=found.fires,
+            fires=tuple(fire for fire in found.fires if fire.at <= MAX_INSTANT),
             removed=found.removed,
             disagreement=disagreement,
         )
