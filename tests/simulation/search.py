@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -94,7 +95,9 @@ def _begin(directory: str, prepare: Callable[[], None] | None) -> None:
 def _simulate(seed: int, options: Options) -> Outcome:
     assert _database is not None
     with _patience(seed):
-        return simulate(seed, _database, options)
+        outcome = simulate(seed, _database, options)
+    # Its history is megabytes, and only that of a failure is ever read.
+    return outcome if outcome.violations else replace(outcome, history=[], involved=[])
 
 
 @contextmanager

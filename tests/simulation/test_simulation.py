@@ -39,7 +39,7 @@ def test_a_seed_replays() -> None:
     (elsewhere,) = simulate_all([7], options, processes=1)  # with other hashes of strings
     assert first.faults
     assert first.fires
-    assert first.history == here.history == elsewhere.history
+    assert first.history == here.history
     assert first.digest == here.digest == elsewhere.digest
     assert simulate_one(8, options).digest != first.digest
 
