@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.admin.engine_kit import (
     get_run,
     in_use,
     new_executor_id,
+    now,
     result,
     states,
 )
@@ -124,6 +126,25 @@ async def sweep(admin: Admin) -> None:
 
 
 # --- what nodes are told --------------------------------------------------------------------------
+
+
+async def test_the_next_pass_of_the_sweeper_meets_the_end_of_the_next_lease(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a killed node would wait for a whole interval more."""
+    aims: list[float | None] = []
+    monkeypatch.setattr(admin.engine.sweeper, "aim_at", aims.append)
+    monkeypatch.setattr(admin.engine.leases, "may_expire", lambda: True)
+    node = await admin.add_node(1)
+    at = await now(admin.database)
+    await change(admin.database, tables.node, node.node_id, lease_expires_at=at + 700)
+
+    began = asyncio.get_running_loop().time()
+    await admin.engine.sweeper.run_once()
+
+    [aim] = aims
+    assert aim is not None
+    assert began + 0.7 <= aim <= asyncio.get_running_loop().time() + 0.7
 
 
 @pytest.mark.parametrize(

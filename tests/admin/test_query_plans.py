@@ -31,7 +31,7 @@ from tickwheel_admin.store import (
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.jobs import JobFilter
-from tickwheel_admin.store.nodes import expire_nodes, live_nodes
+from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
 from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_logs import log_chunks_after
@@ -242,6 +242,7 @@ QUERIES = [
         ("ix_node_of_executor|ix_node_to_expire",),
     ),
     Query("nodes to expire", lambda c, now: expire_nodes(c), ("ix_node_to_expire",)),
+    Query("first lease to end", lambda c, now: lease_ends_in(c), ("ix_node_to_expire",)),
     # Lists of runs.
     Query("runs", lambda c, now: page(c, RunFilter()), ("ix_run_recent",)),
     Query("runs, next page", lambda c, now: page(c, RunFilter(), PAGE), ("ix_run_recent",)),

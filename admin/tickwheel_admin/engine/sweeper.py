@@ -32,6 +32,7 @@ from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.nodes import (
     ended_nodes_with_runs,
     expire_nodes,
+    lease_ends_in,
     miscounted_nodes,
     recount_slots,
 )
@@ -47,6 +48,7 @@ T = TypeVar("T")
 
 RECOUNT_SECONDS = 30.0
 MEND_SECONDS = 5.0
+SHORTEST_REST_SECONDS = 0.1  # until a lease is looked at again that somebody else is renewing
 
 
 class Sweeper(Loop):
@@ -132,6 +134,11 @@ class Sweeper(Loop):
             self._events.publish(NODES)
         for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
             log.warning("admin.expired", admin_id=admin_id)
+        # A lease that ends before the next pass is not to wait for it: so long, nobody takes over.
+        ends_in = await self._store.read(lease_ends_in)
+        if ends_in is not None:
+            seconds = max(ends_in / 1000, SHORTEST_REST_SECONDS)
+            self.aim_at(asyncio.get_running_loop().time() + seconds)
 
     async def _lose_runs(self) -> bool:
         nodes = await self._store.read(ended_nodes_with_runs)

@@ -280,6 +280,20 @@ def expire_nodes(conn: sa.Connection) -> list[int]:
     return ids
 
 
+_FIRST_END = (
+    sa.select(node.c.lease_expires_at)
+    .where(node.c.state == NodeState.LIVE.value)
+    .order_by(node.c.lease_expires_at)
+    .limit(1)
+)
+
+
+def lease_ends_in(conn: sa.Connection) -> int | None:
+    """Milliseconds until the first lease of a live node ends; None: there is no live node."""
+    first_end = conn.execute(_FIRST_END).scalar_one_or_none()
+    return None if first_end is None else int(first_end) - now_ms(conn)
+
+
 def ended_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
     """Those of the nodes that are dead, gone or forgotten."""
     wanted = set(node_ids)
