@@ -387,20 +387,6 @@ async def test_jobs_of_other_executors_do_not_exist(world: World, executor_id: i
     assert (await world.jobs.page(stranger, query)).items == []
 
 
-# --- preview ---------------------------------------------------------------------------------
-
-
-async def test_a_preview_tells_words_and_instants(world: World) -> None:
-    preview = await world.jobs.preview(EVERY_10 | {"anchor_at": None}, n=3)
-    assert preview.description == "Every 10 seconds"
-    assert len(preview.fires) == 3
-    assert preview.fires[1] - preview.fires[0] == 10_000
-    assert (await world.jobs.preview({"kind": "once", "at": 1_000})).fires == []
-    with pytest.raises(InvalidInput) as caught:
-        await world.jobs.preview({"kind": "cron", "expression": "every day"})
-    assert [p.field for p in caught.value.problems] == ["expression"]
-
-
 async def test_asking_for_runs_does_not_turn_the_round_robin(world: World) -> None:
     """The row of the job is written to lock it, and whose turn it is stays as it was."""
     executor_id = await world.executor()

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
-from tickwheel_admin.domain.job_input import parse_job, parse_parameters, parse_trigger
+from tickwheel_admin.domain.job_input import parse_job, parse_parameters
 from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.schedule.describe import describe
-from tickwheel_admin.domain.trigger import TriggerSpec
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services import job_edits
 from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.job_edits import Edit
+from tickwheel_admin.services.job_lists import JobDetail as JobDetail
+from tickwheel_admin.services.job_lists import JobItem as JobItem
 from tickwheel_admin.services.job_lists import (
-    NEXT_FIRES,
     JobKey,
-    fires_of,
     read_detail,
     read_failing,
     read_page,
 )
-from tickwheel_admin.services.job_lists import JobDetail as JobDetail
-from tickwheel_admin.services.job_lists import JobItem as JobItem
 from tickwheel_admin.services.job_lists import JobQuery as JobQuery
 from tickwheel_admin.services.job_lists import JobView as JobView
 from tickwheel_admin.services.paging import (
@@ -44,7 +38,6 @@ from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
 from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -54,16 +47,6 @@ from tickwheel_admin.store.run_marks import RunMark as RunMark
 T = TypeVar("T")
 
 MAX_TEXT_CHARS = 200
-MAX_PREVIEW = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a trigger would do."""
-
-    spec: TriggerSpec
-    description: str  # English words
-    fires: list[int]
 
 
 class Jobs:
@@ -118,26 +101,6 @@ class Jobs:
             return read_detail(conn, actor, job, self._calendars)
 
         return await self._store.read(read)
-
-    async def preview(self, raw_trigger: object, *, n: int = NEXT_FIRES) -> Preview:
-        """What a trigger would do if it were saved now.
-
-        Raises:
-            InvalidInput: the trigger breaks a rule; fields are named from the trigger on.
-        """
-        spec = parse_trigger(raw_trigger)
-
-        def read(conn: sa.Connection) -> tuple[int, Calendar | None]:
-            found = self._calendars.get_many(conn, [spec.calendar])
-            return now_ms(conn), found.get(spec.calendar or "")
-
-        now, calendar = await self._store.read(read)
-        fires = fires_of(spec, saved_at=now, after=now, calendar=calendar)
-        return Preview(
-            spec=spec,
-            description=describe(spec, lambda text: text),
-            fires=list(islice(fires, max(1, min(n, MAX_PREVIEW)))),
-        )
 
     # --- changing ----------------------------------------------------------------------------
 
