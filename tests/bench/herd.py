@@ -68,15 +68,14 @@ def overdue(bed: Bed, *, triggers: int) -> Overdue:
     """Give an admin that many triggers whose time was an hour ago, beside some on time."""
     on_time = _on_time_jobs(bed)
     job_id = bed.cluster.add_job("overdue", "noop")
+    missed_at = round(time.time() * 1000) - 3_600_000
+    first_id = FIRST_ID + 2**20
+    _add_triggers(
+        bed, job_id, count=triggers, next_fire_at=missed_at, first_id=first_id, armed=False
+    )
+    bed.database.run_sync(_arm, job_id, missed_at)
     began = time.monotonic()
     began_at = round(time.time() * 1000)
-    _add_triggers(
-        bed,
-        job_id,
-        count=triggers,
-        next_fire_at=began_at - 3_600_000,
-        first_id=FIRST_ID + 2**20,
-    )
     wait_until(
         lambda: bed.database.read_sync(_first_due) > round(time.time() * 1000) - 5_000,
         timeout_seconds=300,
@@ -122,8 +121,14 @@ def _on_time_jobs(bed: Bed) -> list[int]:
     ]
 
 
-def _add_triggers(bed: Bed, job_id: int, *, count: int, next_fire_at: int, first_id: int) -> None:
-    """Write triggers as they would stand after a long time, past the API's bounds per job."""
+def _add_triggers(
+    bed: Bed, job_id: int, *, count: int, next_fire_at: int, first_id: int, armed: bool = True
+) -> None:
+    """Write triggers as they would stand after a long time, past the API's bounds per job.
+
+    Args:
+        armed: whether the planner sees them already.
+    """
     spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=DAY_MS, anchor_at=next_fire_at)
     rows = [
         {
@@ -133,7 +138,7 @@ def _add_triggers(bed: Bed, job_id: int, *, count: int, next_fire_at: int, first
             "spec": spec_to_json(spec),
             "paused": False,
             "state": "active",
-            "next_fire_at": next_fire_at,
+            "next_fire_at": next_fire_at if armed else None,
             "version": 1,
             "created_at": next_fire_at - DAY_MS,
         }
@@ -147,6 +152,10 @@ def _write(conn: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
     executor_id = conn.execute(sa.select(executor.c.id)).scalar_one()
     given = [{**row, "executor_id": executor_id} for row in rows]
     insert_rows(conn, trigger, given, columns=tuple(given[0]))
+
+
+def _arm(conn: sa.Connection, job_id: int, at: int) -> None:
+    conn.execute(sa.update(trigger).where(trigger.c.job_id == job_id).values(next_fire_at=at))
 
 
 def _first_due(conn: sa.Connection) -> int:

@@ -121,12 +121,17 @@ def due_triggers(
         due.append(
             sa.or_(trigger.c.executor_id.not_in(sorted(paused)), trigger.c.next_fire_at <= now)
         )
+    # The index is named, or MariaDB would start from the jobs and read all triggers of one.
     rows = conn.execute(
-        sa.select(trigger, job.c.revision)
-        .join(job, job.c.id == trigger.c.job_id)
-        .where(*due)
-        .order_by(trigger.c.next_fire_at)
-        .limit(limit)
+        reading(
+            sa.select(trigger, job.c.revision)
+            .join(job, job.c.id == trigger.c.job_id)
+            .where(*due)
+            .order_by(trigger.c.next_fire_at)
+            .limit(limit),
+            trigger,
+            "ix_trigger_to_plan",
+        )
     )
     return [(trigger_from_row(row), row.created_at, row.revision) for row in rows]
 
