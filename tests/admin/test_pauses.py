@@ -28,7 +28,7 @@ from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.pauses import pause_everything, pause_executor, read_pauses
+from tickwheel_admin.store.pauses import Pauses, pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.runs import run_from_row
 from tickwheel_admin.store.triggers import ensure_buckets
 
@@ -350,6 +350,18 @@ async def test_missed_fires_run_behind_what_is_on_time(
     assert {run.priority for run in await runs_of(database, missed)} == {6}
     assert {run.priority for run in await runs_of(database, on_time)} == {5}
     assert [request.scheduled_at for request in started[1:]] == [NOW, NOW + MINUTE]
+
+
+async def test_a_pause_that_has_ended_since_the_dispatcher_looked_skips_nothing(
+    database: Database, admin: Admin, node: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim may come seconds after the look, when its transaction had to be repeated."""
+    job_id = await add_job(database, triggers=[(every(MINUTE), NOW)])
+    await plan(admin)
+    seen = Pauses(everything=NOW - 1, executors={})
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.read_pauses", lambda *_: seen)
+
+    assert [request.job_id for request in await admin.dispatch(node)] == [job_id]
 
 
 async def test_what_is_on_time_is_planned_before_what_is_overdue(

@@ -27,6 +27,7 @@ from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import lock_parked_runs
 from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
+from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.route_cursors import lock_jobs_to_claim
 from tickwheel_admin.store.runs import (
     DueRun,
@@ -121,6 +122,9 @@ class _Claim:
             random=context.random,
         )
         self._claims = Claims()
+        # Read once more: a pause that has ended since must not skip what is due after it.
+        is_paused = context.paused_at is not None
+        self._paused_at = read_pauses(conn, [executor_id]).of(executor_id) if is_paused else None
         self._limit = min(context.limit, self._router.free_slots + LOOK_PAST)
         due = claimable_runs(
             conn,
@@ -230,7 +234,7 @@ class _Claim:
             return None
         if run.is_expired(self._now):
             return "expired"
-        paused_at = self._context.paused_at
+        paused_at = self._paused_at
         if (
             paused_at is not None
             and run.trigger_id is not None
