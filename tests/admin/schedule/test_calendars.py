@@ -22,6 +22,8 @@ from tickwheel_admin.domain.calendar_json import calendar_from_json, calendar_to
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule import first_allowed, parse
 from tickwheel_admin.domain.schedule.calendars import compiled
+from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
+from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.trigger import (
     Dialect,
     Gap,
@@ -30,6 +32,8 @@ from tickwheel_admin.domain.trigger import (
     TriggerKind,
     TriggerSpec,
 )
+
+DAY_MS = 86_400_000
 
 BERLIN = "Europe/Berlin"
 DAY = 86_400
@@ -132,6 +136,31 @@ def test_windows_that_leave_nothing_together_leave_no_day() -> None:
     assert leaves.days(2026, 3) == 0
     assert leaves.next_allowed(wall("2026-03-01T00:00:00")) is None
     assert leaves.last_allowed(wall("2026-03-01T00:00:00")) is None
+
+
+def test_a_search_that_gave_up_is_not_made_again() -> None:
+    """Or a transaction that it made too long would be as long whenever it is repeated."""
+    asked: list[int] = []
+
+    class Daily:
+        def next_after(self, instant: int) -> int | None:
+            asked.append(instant)
+            return (instant // DAY_MS + 1) * DAY_MS
+
+        def last_before(self, instant: int) -> int | None:
+            raise AssertionError(instant)
+
+    window = TimeWindow(from_time="00:00:00", to_time="01:00:00")
+    calendar = Calendar(name="c", version=1, spec=CalendarSpec(windows=(window,)))
+    filtered = Filtered(Daily(), AllowedTimes(compiled(calendar), zone_of("UTC")))
+
+    assert filtered.next_after(0) is None
+    searched = len(asked)
+    assert searched > 1_000
+    assert filtered.next_after(0) is None
+    assert len(asked) == searched
+    assert filtered.next_after(1) is None
+    assert len(asked) == 2 * searched
 
 
 @pytest.mark.parametrize(

@@ -56,13 +56,18 @@ class Filtered:
 
     A search gives up, as if there were no more, after MAX_JUMPS excluded instants with nothing
     allowed in between: when schedule and calendar just never meet, such as 09:00 and afternoons.
+    That takes some 30 ms, so its last start is remembered: a transaction that has to be repeated
+    because hundreds of them took too long then finds all of them done.
     """
 
     def __init__(self, inner: Schedule, allowed: AllowedTimes) -> None:
         self._inner = inner
         self._allowed = allowed
+        self._gave_up_after: int | None = None  # one int, so that threads may share it
 
     def next_after(self, instant: int) -> int | None:
+        if instant == self._gave_up_after:
+            return None
         found = self._inner.next_after(instant)
         for _ in range(MAX_JUMPS):
             if found is None or self._allowed.allows(found):
@@ -71,6 +76,7 @@ class Filtered:
             if resume is None:
                 return None
             found = self._inner.next_after(resume - 1)
+        self._gave_up_after = instant
         return None
 
     def last_before(self, instant: int) -> int | None:
