@@ -7,7 +7,7 @@ is decided where it goes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from tickwheel_admin.console.reader import time_zones
-from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.json_text import BadJson, object_of_text
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -112,3 +112,14 @@ def pretty(parameters: str) -> str:
 
 def _short(seconds: float) -> float:
     return int(seconds) if seconds.is_integer() else round(seconds, 6)
+
+
+def problems_at_fields(error: InvalidInput | Conflict) -> Sequence[Problem]:
+    """What a form shows at its fields; a taken name belongs to one, other conflicts to none."""
+    if isinstance(error, InvalidInput):
+        return error.problems
+    if error.code.endswith("name_taken"):
+        return [
+            Problem(field="name", code=error.code, template=error.template, params=error.params)
+        ]
+    return ()

@@ -18,6 +18,7 @@ from tickwheel_admin.console.calendar_form import (
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.pages.calendars import CALENDAR, calendar_id_of, picture_of
 from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.console.typed import problems_at_fields
 from tickwheel_admin.domain.calendar_input import parse_calendar
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
@@ -47,7 +48,7 @@ async def create_calendar(request: web.Request) -> web.Response:
         raw = calendar_of_form(form)
         calendar_id = await request.app[CALENDARS].create(actor_of(request), raw)
     except (InvalidInput, Conflict) as error:
-        return await _form_page(request, _refused(form, error), error=error)
+        return await _form_page(request, form.refused(problems_at_fields(error)), error=error)
     response = go_to(request, f"/calendars/{calendar_id}")
     set_flash(response, "calendar.created")
     return response
@@ -73,7 +74,7 @@ async def save_calendar(request: web.Request) -> web.Response:
         version = int(form["version"]) if form["version"].isdecimal() else 0
         await request.app[CALENDARS].update(actor_of(request), calendar_id, raw, version=version)
     except (InvalidInput, Conflict) as error:
-        return await _form_page(request, _refused(form, error), error=error)
+        return await _form_page(request, form.refused(problems_at_fields(error)), error=error)
     response = go_to(request, f"/calendars/{calendar_id}")
     set_flash(response, "calendar.saved")
     return response
@@ -166,15 +167,3 @@ async def _picture(request: web.Request, form: CalendarForm) -> dict[str, Any]:
     except InvalidInput:
         return {"picture": None, "year_links": False}
     return {"picture": await picture_of(request, spec, form["year"]), "year_links": False}
-
-
-def _refused(form: CalendarForm, error: InvalidInput | Conflict) -> CalendarForm:
-    """The form with what is wrong; a taken name belongs to its field."""
-    if isinstance(error, InvalidInput):
-        return form.refused(error.problems)
-    if error.code.endswith("name_taken"):
-        problem = Problem(
-            field="name", code=error.code, template=error.template, params=error.params
-        )
-        return form.refused([problem])
-    return form

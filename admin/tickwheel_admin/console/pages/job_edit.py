@@ -18,7 +18,8 @@ from tickwheel_admin.console.job_form import (
 )
 from tickwheel_admin.console.reader import local_date, set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
+from tickwheel_admin.console.typed import problems_at_fields
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import ExecutorItem
 from tickwheel_admin.web.body import read_form
@@ -56,7 +57,9 @@ async def create_job(request: web.Request) -> web.Response:
         raw = await _raw_job(request, form)
         job_id = await request.app[JOBS].create(actor_of(request), executor_id, raw)
     except (InvalidInput, Conflict) as error:
-        return await _form_page(request, _refused(form, error), executors=executors, error=error)
+        return await _form_page(
+            request, form.refused(problems_at_fields(error)), executors=executors, error=error
+        )
     response = go_to(request, f"/jobs/{job_id}")
     set_flash(response, "job.created")
     return response
@@ -89,7 +92,10 @@ async def save_job(request: web.Request) -> web.Response:
         await request.app[JOBS].update(actor_of(request), job_id, raw, revision=revision)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
-            request, _refused(form, error), executors=await _own_executors(request), error=error
+            request,
+            form.refused(problems_at_fields(error)),
+            executors=await _own_executors(request),
+            error=error,
         )
     response = go_to(request, f"/jobs/{job_id}")
     set_flash(response, "job.saved")
@@ -167,18 +173,6 @@ async def _form_page(
     # The previews of schedules were not in the form that came back: they fetch themselves again.
     response.headers["HX-Trigger-After-Settle"] = "form-shown"
     return response
-
-
-def _refused(form: JobForm, error: InvalidInput | Conflict) -> JobForm:
-    """The form with what is wrong; a taken name belongs to its field."""
-    if isinstance(error, InvalidInput):
-        return form.refused(error.problems)
-    if error.code.endswith("name_taken"):
-        problem = Problem(
-            field="name", code=error.code, template=error.template, params=error.params
-        )
-        return form.refused([problem])
-    return form
 
 
 async def _own_executors(request: web.Request) -> list[ExecutorItem]:
