@@ -37,6 +37,8 @@ CREATE TABLE executor (
     name VARCHAR(100) NOT NULL,
     description VARCHAR(1000) NOT NULL,
     token_hash VARCHAR(64) NOT NULL,
+    old_token_hash VARCHAR(64),
+    old_token_until BIGINT,
     paused_at BIGINT,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
@@ -44,6 +46,8 @@ CREATE TABLE executor (
     CONSTRAINT uq_executor_name UNIQUE (name, deleted_at),
     CONSTRAINT uq_executor_token UNIQUE (token_hash)
 );
+
+CREATE INDEX ix_executor_old_token ON executor (old_token_hash);
 
 CREATE TABLE node (
     id BIGINT NOT NULL,
@@ -57,6 +61,8 @@ CREATE TABLE node (
     slots INTEGER NOT NULL,
     slots_wanted INTEGER,
     in_use INTEGER NOT NULL,
+    weight INTEGER NOT NULL,
+    weight_wanted INTEGER,
     handlers TEXT NOT NULL,
     unstoppable TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -103,6 +109,24 @@ CREATE TABLE job (
 
 CREATE INDEX ix_job_by_name ON job (deleted_at, name, id);
 
+CREATE TABLE job_node (
+    job_id BIGINT NOT NULL,
+    node_id BIGINT NOT NULL,
+    uses BIGINT NOT NULL,
+    last_turn BIGINT NOT NULL,
+    PRIMARY KEY (job_id, node_id)
+);
+
+CREATE INDEX ix_job_node_of_node ON job_node (node_id);
+
+CREATE TABLE job_state (
+    job_id BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    run_id BIGINT,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (job_id)
+);
+
 CREATE TABLE job_revision (
     job_id BIGINT NOT NULL,
     revision INTEGER NOT NULL,
@@ -146,6 +170,8 @@ CREATE TABLE trigger (
     created_at BIGINT NOT NULL,
     PRIMARY KEY (id)
 );
+
+CREATE INDEX ix_trigger_by_state ON trigger (state, id);
 
 CREATE INDEX ix_trigger_next ON trigger (next_fire_at);
 
@@ -194,6 +220,7 @@ CREATE TABLE run (
     progress FLOAT,
     progress_text TEXT,
     log_lines INTEGER NOT NULL,
+    choice TEXT,
     PRIMARY KEY (id),
     CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
@@ -227,10 +254,19 @@ CREATE TABLE run_attempt (
     reason VARCHAR(50),
     message TEXT,
     log_lines INTEGER NOT NULL,
+    choice TEXT,
     late_outcome VARCHAR(16),
     late_message TEXT,
     late_at BIGINT,
     PRIMARY KEY (run_id, attempt)
+);
+
+CREATE TABLE run_checkpoint (
+    run_id BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    saved_at BIGINT NOT NULL,
+    PRIMARY KEY (run_id)
 );
 
 CREATE TABLE run_log (

@@ -25,6 +25,9 @@ MAX_LINE_CHARS = 16_000  # one log line; longer ones are cut with a mark
 MAX_LINES_PER_CHUNK = 500
 MAX_RETRY_AFTER_MS = 604_800_000  # the longest wait for its next try that a handler can ask for
 MAX_SLOTS = 10_000
+MAX_WEIGHT = 1_000
+MAX_STATE_BYTES = 64 * 1024  # JSON text of what a job keeps between its runs
+MAX_CHECKPOINT_BYTES = 64 * 1024  # JSON text of what an attempt leaves for the next try
 
 
 # Bounds that every store and JavaScript keep exactly.
@@ -36,6 +39,7 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 WallClock = Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)]  # may be set to 1969
 ClaimToken = Annotated[str, msgspec.Meta(max_length=64)]
 SlotCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_SLOTS)]
+Weight = Annotated[int, msgspec.Meta(ge=1, le=MAX_WEIGHT)]
 
 
 class Outcome(StrEnum):
@@ -112,6 +116,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     handlers: list[str]
     unstoppable: list[str] = []  # those of the handlers that nothing can stop: plain functions
     labels: dict[str, str] = {}
+    weight: Weight = 1  # its share of the runs of jobs that are spread by weight
 
 
 class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
@@ -155,6 +160,15 @@ class Progress(Message, frozen=True, kw_only=True, tag="progress"):
     text: str = ""
 
 
+class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
+    """What a running attempt leaves for the next try of its run; only the newest matters."""
+
+    run: RunId
+    attempt: AttemptNumber
+    token: ClaimToken
+    data: msgspec.Raw  # any JSON, MAX_CHECKPOINT_BYTES at most
+
+
 class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One line; as an array [at, level, text] to stay small."""
 
@@ -187,6 +201,10 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     # failed: the handler asks for its next try so long after this one; MAX_RETRY_AFTER_MS at most
     retry_after_ms: Milliseconds | None = None
     final: bool = False  # failed: the handler says that another try would not help
+    # succeeded, skipped: a JSON object that the job keeps for its next run; null: as it was
+    state: msgspec.Raw = msgspec.Raw(b"null")
+    # not succeeded: the newest checkpoint; null: there is none
+    checkpoint: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Draining(Message, frozen=True, kw_only=True, tag="draining"):
@@ -235,6 +253,9 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     origin: str  # schedule, misfire, manual, api, retry, child
     shard_index: int = 0
     shard_total: int = 1
+    # A JSON object: what the job's last run left; null: the job keeps nothing between its runs.
+    state: msgspec.Raw = msgspec.Raw(b"null")
+    checkpoint: msgspec.Raw = msgspec.Raw(b"null")  # what an earlier try of this run left
     # Nothing may run beside it: it must end when the node hears from no admin (PROTOCOL.md, 3).
     stop_when_cut_off: bool = False
 
@@ -301,6 +322,7 @@ FromNode = (
     | Accepted
     | Refused
     | Progress
+    | Checkpoint
     | LogChunk
     | Result
     | Draining

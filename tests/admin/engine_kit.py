@@ -143,6 +143,7 @@ class Admin:
                 handlers=handlers.split(),
                 unstoppable=unstoppable.split(),
                 labels={},
+                weight=1,
                 address="127.0.0.1",
             )
         )

@@ -429,6 +429,7 @@ async def test_nodes_are_cordoned_drained_resumed_and_resized(api: Api) -> None:
         handlers=["report"],
         unstoppable=["report"],
         labels={},
+        weight=1,
         address="192.0.2.9",
     )
     await api.admin.services.store.run(admit_node, arrival, new_id=7, admin_id=1, session_id=1)

@@ -24,7 +24,7 @@ from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import Origin, Run
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.engine.stalls import mend_stalls
@@ -277,7 +277,9 @@ async def test_a_run_by_hand_is_not_the_triggers(
 async def test_a_whole_fire_arms_it_with_its_last_shard(
     database: Database, admin: Admin, node: FakeSession, clock: Clock
 ) -> None:
-    job_id = await add_job(database, triggers=[(DELAY, NOW)], routing=Routing.SHARDS, shards=2)
+    job_id = await add_job(
+        database, triggers=[(DELAY, NOW)], routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2)
+    )
     await admin.engine.planner.run_once()
     one, two = await admin.dispatch_all(node)
     await admin.say(node, result(one))

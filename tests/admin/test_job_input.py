@@ -21,7 +21,7 @@ from tickwheel_admin.domain.job_input import (
     trigger_to_raw,
 )
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.trigger import (
     Gap,
@@ -156,7 +156,7 @@ def test_defaults() -> None:
 
 def test_every_field_arrives() -> None:
     config = parse_job(FULL)
-    assert config.routing is Routing.LEAST_BUSY
+    assert config.routing.strategy is Routing.LEAST_BUSY
     assert config.timeout_ms == 90_000
     assert config.retry == RetryPolicy(
         retries=3,
@@ -227,7 +227,7 @@ def test_every_field_arrives() -> None:
             timezone="UTC",
         ),
     )
-    assert parse_job(SHARDED).shards == 16
+    assert parse_job(SHARDED).routing.shards == 16
 
 
 @pytest.mark.parametrize("raw", [MINIMAL, FULL, SHARDED], ids=["minimal", "full", "sharded"])

@@ -24,7 +24,7 @@ from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.node import NodeWish
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
@@ -66,7 +66,9 @@ async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None
     database, admin = shared_database, Admin(shared_database)
     executor_id = new_executor_id()
     node, other = [await admin.add_node(executor_id, name=name) for name in "ab"]
-    job_id = await add_job(database, executor_id=executor_id, routing=Routing.FAILOVER)
+    job_id = await add_job(
+        database, executor_id=executor_id, routing=RoutingPolicy(strategy=Routing.FAILOVER)
+    )
     first = await ask(database, job_id)
     [request] = await admin.dispatch_all(node)
     await nodes_of(admin).cordon(ADMIN, node.node_id)
@@ -124,6 +126,7 @@ async def test_slots_change_at_once_and_for_good(database: Database, admin: Admi
             handlers=["hello"],
             unstoppable=[],
             labels={},
+            weight=1,
             address="",
         )
     )

@@ -23,7 +23,7 @@ from tests.admin.engine_kit import (
 )
 from tests.admin.kit import NOW, Clock
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
@@ -217,7 +217,9 @@ async def test_shards_of_a_fire_that_has_begun_go_on(
 ) -> None:
     """Half a broadcast is worse than a late one."""
     job_id = await add_job(
-        database, triggers=[(every(MINUTE), NOW)], routing=Routing.SHARDS, shards=2
+        database,
+        triggers=[(every(MINUTE), NOW)],
+        routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2),
     )
     await plan(admin)
     await change(database, tables.node, node.node_id, slots=1)

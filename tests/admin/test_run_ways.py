@@ -22,7 +22,7 @@ from tests.admin.engine_kit import (
 )
 from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.engine.claim import NO_HANDLER
 from tickwheel_admin.store import tables
@@ -350,7 +350,7 @@ async def test_round_robin_turns_and_failover_stays(database: Database, admin: A
         (Routing.FAILOVER, [3, 0, 0]),
         (Routing.LEAST_BUSY, [0, 2, 1]),
     ):
-        job_id = await add_job(database, routing=routing)
+        job_id = await add_job(database, routing=RoutingPolicy(strategy=routing))
         for _ in range(3):
             await add_run(database, job_id)
             await admin.engine.dispatcher.run_once()
@@ -368,7 +368,7 @@ async def test_a_job_that_is_being_edited_does_not_hold_up_claims(
     await create_schema(database)
     admin = Admin(database)
     nodes = [await admin.add_node(1, name=name) for name in ("a", "b")]
-    job_id = await add_job(database, routing=Routing.ROUND_ROBIN)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.ROUND_ROBIN))
     run_id = await add_run(database, job_id)
 
     with database.engine.begin() as editor:

@@ -88,6 +88,7 @@ async def two_executors(admin: Served) -> tuple[dict[str, int], dict[str, int]]:
             handlers=["h"],
             unstoppable=[],
             labels={},
+            weight=1,
             address="192.0.2.9",
         )
         node_id = 100 + executor.id

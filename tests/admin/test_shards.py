@@ -30,7 +30,7 @@ from tests.admin.world import ADMIN
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.store import tables
@@ -97,7 +97,7 @@ async def test_a_broadcast_runs_once_on_every_node(shared_database: Database) ->
     job_id = await add_job(
         database,
         executor_id=executor_id,
-        routing=Routing.BROADCAST,
+        routing=RoutingPolicy(strategy=Routing.BROADCAST),
         children=(ChildLink(job_id=after, on=ChildOn.ALWAYS),),
     )
     fire_id = await ask(database, job_id, parameters='{"x":1}', requested_by="ada")
@@ -141,7 +141,9 @@ async def test_many_admins_expand_a_fire_once(shared_database: Database) -> None
     node = await admins[0].add_node(executor_id, slots=100)
     for admin in admins:
         admin.links.sessions[node.node_id] = node
-    job_id = await add_job(database, executor_id=executor_id, routing=Routing.SHARDS, shards=7)
+    job_id = await add_job(
+        database, executor_id=executor_id, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=7)
+    )
     fires = [await ask(database, job_id, after=after) for after in range(5)]
 
     for _ in range(4):
@@ -172,7 +174,9 @@ async def test_a_claim_without_an_answer_has_used_its_ids(
     database, admin = shared_database, Admin(shared_database)
     executor_id = new_executor_id()
     await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, routing=Routing.SHARDS, shards=2)
+    job_id = await add_job(
+        database, executor_id=executor_id, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2)
+    )
     fires = [await ask(database, job_id)]
     run = database.run
 
@@ -198,7 +202,7 @@ async def test_serial_broadcasts_stand_in_line_at_each_node(shared_database: Dat
     job_id = await add_job(
         database,
         executor_id=executor_id,
-        routing=Routing.BROADCAST,
+        routing=RoutingPolicy(strategy=Routing.BROADCAST),
         blocking=BlockingPolicy(strategy=Blocking.SERIAL),
     )
     fires = [await ask(database, job_id, after=after) for after in range(3)]
@@ -241,7 +245,7 @@ async def test_a_fire_ends_as_its_worst_shard(
     database: Database, admin: Admin, outcomes: str, state: RunState, message: str | None
 ) -> None:
     node = await admin.add_node(1)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=2)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2))
     fire_id = await ask(database, job_id)
     requests = await claim(admin, node)
 
@@ -260,7 +264,9 @@ async def test_a_fire_ends_as_its_worst_shard(
 async def test_only_the_failed_shard_is_tried_again(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1)
     job_id = await add_job(
-        database, routing=Routing.SHARDS, shards=2, retry=RetryPolicy(retries=1, delay_ms=0)
+        database,
+        routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2),
+        retry=RetryPolicy(retries=1, delay_ms=0),
     )
     fire_id = await ask(database, job_id)
     good, bad = (await claim(admin, node)).values()
@@ -279,7 +285,7 @@ async def test_two_shards_that_end_in_one_batch_end_their_fire(
     database: Database, admin: Admin
 ) -> None:
     node = await admin.add_node(1)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=3)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=3))
     fire_id = await ask(database, job_id)
     requests = (await claim(admin, node)).values()
 
@@ -292,7 +298,7 @@ async def test_a_late_result_of_a_shard_changes_no_fire_that_has_ended(
     database: Database, admin: Admin
 ) -> None:
     node = await admin.add_node(1)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=1)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=1))
     fire_id = await ask(database, job_id)
     [request] = (await claim(admin, node)).values()
     await change(database, tables.node, node.node_id, state="gone")
@@ -310,7 +316,9 @@ async def test_a_late_result_of_a_shard_changes_no_fire_that_has_ended(
 async def test_shards_of_a_broadcast_run_nowhere_else(database: Database, admin: Admin) -> None:
     stays, dies = await admin.add_node(1, name="b"), await admin.add_node(1, name="a")
     job_id = await add_job(
-        database, routing=Routing.BROADCAST, retry=RetryPolicy(retries=3, delay_ms=0)
+        database,
+        routing=RoutingPolicy(strategy=Routing.BROADCAST),
+        retry=RetryPolicy(retries=3, delay_ms=0),
     )
     fire_id = await ask(database, job_id)
     requests = await claim(admin, stays, dies)
@@ -335,7 +343,7 @@ async def test_a_shard_that_never_started_on_a_node_that_went_is_skipped(
     full = await admin.add_node(1, name="full", slots=1)
     other = await admin.add_node(1, name="other")
     await change(database, tables.node, full.node_id, in_use=1)
-    job_id = await add_job(database, routing=Routing.BROADCAST)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.BROADCAST))
     fire_id = await ask(database, job_id)
     [request] = (await claim(admin, full, other)).values()
     [waiting] = [
@@ -354,7 +362,9 @@ async def test_a_shard_that_never_started_on_a_node_that_went_is_skipped(
 async def test_a_draining_node_keeps_its_shards_waiting(database: Database, admin: Admin) -> None:
     node, other = await admin.add_node(1, name="a"), await admin.add_node(1, name="b")
     await change(database, tables.node, node.node_id, slots=1, in_use=1)
-    fire_id = await ask(database, await add_job(database, routing=Routing.BROADCAST))
+    fire_id = await ask(
+        database, await add_job(database, routing=RoutingPolicy(strategy=Routing.BROADCAST))
+    )
     await claim(admin, node, other)
     await change(database, tables.node, node.node_id, draining=True, in_use=0)
 
@@ -371,7 +381,7 @@ async def test_shards_of_a_fire_that_is_yet_to_come_are_not_taken_back(
 ) -> None:
     """As it looks to an edit when the database's clock was set back after the claim."""
     await admin.add_node(1)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=2)
+    job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2))
     fire_id = await ask(database, job_id)
     await change(database, tables.run, fire_id, trigger_id=7)
     await claim(admin)
@@ -388,7 +398,9 @@ async def test_shards_of_a_fire_that_is_yet_to_come_are_not_taken_back(
 async def test_cancelling_a_fire_cancels_its_shards(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1, slots=2)
     job_id = await add_job(
-        database, routing=Routing.SHARDS, shards=4, retry=RetryPolicy(retries=3, delay_ms=0)
+        database,
+        routing=RoutingPolicy(strategy=Routing.SHARDS, shards=4),
+        retry=RetryPolicy(retries=3, delay_ms=0),
     )
     fire_id = await ask(database, job_id)
     requests = list((await claim(admin, node)).values())
@@ -418,7 +430,9 @@ async def test_a_cancelled_fire_of_very_many_shards_starts_none_of_them_any_more
     """The first ones do not end, and there are more than one sweep takes."""
     monkeypatch.setattr("tickwheel_admin.engine.sweeping.RUNS_PER_BATCH", 3)
     node = await admin.add_node(1, slots=3)
-    fire_id = await ask(database, await add_job(database, routing=Routing.SHARDS, shards=9))
+    fire_id = await ask(
+        database, await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=9))
+    )
     requests = list((await claim(admin, node)).values())
     await admin.say(node, *map(accepted, requests))
 
@@ -435,7 +449,9 @@ async def test_a_fire_that_its_last_shard_did_not_end_is_ended_by_the_sweeper(
     database: Database, admin: Admin
 ) -> None:
     node = await admin.add_node(1)
-    fire_id = await ask(database, await add_job(database, routing=Routing.SHARDS, shards=1))
+    fire_id = await ask(
+        database, await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=1))
+    )
     [request] = (await claim(admin, node)).values()
     await change(database, tables.run, request.run, fire_id=None)  # as if its row were not seen
     await admin.say(node, result(request))
@@ -454,7 +470,9 @@ async def test_a_fire_that_its_last_shard_did_not_end_is_ended_by_the_sweeper(
 async def test_serial_shards_stand_in_line_at_their_index(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1)
     blocking = BlockingPolicy(strategy=Blocking.SERIAL)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=2, blocking=blocking)
+    job_id = await add_job(
+        database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2), blocking=blocking
+    )
     fires = [await ask(database, job_id, after=after) for after in range(2)]
 
     first = list((await claim(admin, node)).values())
@@ -470,7 +488,9 @@ async def test_a_whole_fire_is_discarded_while_a_shard_of_another_is_live(
 ) -> None:
     node = await admin.add_node(1)
     blocking = BlockingPolicy(strategy=Blocking.DISCARD_LATER)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=2, blocking=blocking)
+    job_id = await add_job(
+        database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2), blocking=blocking
+    )
     first, second = [await ask(database, job_id, after=after) for after in range(2)]
 
     one, two = (await claim(admin, node)).values()
@@ -490,7 +510,9 @@ async def test_a_whole_fire_is_discarded_while_a_shard_of_another_is_live(
 async def test_a_whole_fire_is_covered_by_a_newer_one(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1)
     blocking = BlockingPolicy(strategy=Blocking.COVER_EARLY)
-    job_id = await add_job(database, routing=Routing.SHARDS, shards=2, blocking=blocking)
+    job_id = await add_job(
+        database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2), blocking=blocking
+    )
     first = await ask(database, job_id)
     requests = list((await claim(admin, node)).values())
     await admin.say(node, *map(accepted, requests))
@@ -512,7 +534,9 @@ async def test_a_whole_fire_is_covered_by_a_newer_one(database: Database, admin:
 
 async def test_a_fire_without_a_node_waits_for_one(database: Database, admin: Admin) -> None:
     other = await admin.add_node(1, handlers="something-else")
-    fire_id = await ask(database, await add_job(database, routing=Routing.BROADCAST))
+    fire_id = await ask(
+        database, await add_job(database, routing=RoutingPolicy(strategy=Routing.BROADCAST))
+    )
 
     await claim(admin, other)
 

@@ -157,6 +157,7 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                     handlers=json.dumps(sorted(handlers)),
                     unstoppable="[]",
                     labels="{}",
+                    weight=1,
                     sdk="python/0.1.0",
                     address=f"10.2.1.{10 + number}",
                     connected_at=NOW - number * HOUR,
@@ -168,7 +169,7 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
         tables.node.insert().values(
             id=99, executor_id=executor_ids["ml"], node_key="f" * 32, name="ml-c1", state="dead",
             draining=False, cordoned=False, drain_wanted=False, slots=4, slots_wanted=None,
-            in_use=0, handlers="[]", unstoppable="[]", labels="{}", sdk="python/0.1.0",
+            in_use=0, handlers="[]", unstoppable="[]", labels="{}", weight=1, sdk="python/0.1.0",
             address="10.2.1.31", connected_at=NOW - 30 * HOUR,
             lease_expires_at=NOW - 372_000, full_lease_at=NOW - 372_000, ended_at=NOW - 372_000,
         )

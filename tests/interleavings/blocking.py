@@ -18,7 +18,7 @@ from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store import tables
@@ -73,7 +73,10 @@ def lines_at_two_servers(stage: Stage) -> Iterator[None]:
     first, second = stage.admin(), stage.admin()
     for _ in range(2):
         stage.node(heard_by=stage.admins)
-    job = stage.job(blocking=BlockingPolicy(strategy=Blocking.SERIAL), routing=Routing.FAILOVER)
+    job = stage.job(
+        blocking=BlockingPolicy(strategy=Blocking.SERIAL),
+        routing=RoutingPolicy(strategy=Routing.FAILOVER),
+    )
     due_at = stage.began_at
     if stage.cluster.kind == "galera":
         stage.cluster.set_clock(second.seat.server, ahead_ms=10_000)
@@ -175,7 +178,7 @@ def shards_end_at_once(stage: Stage) -> Iterator[None]:
     stage.node(heard_by=admins)
     child = stage.job()
     job = stage.job(
-        routing=Routing.SHARDS,
+        routing=RoutingPolicy(strategy=Routing.SHARDS),
         shards=stage.random.randint(2, 4),
         children=(ChildLink(job_id=child.id, on=ChildOn.ALWAYS),),
         blocking=BlockingPolicy(strategy=stage.random.choice((Blocking.PARALLEL, Blocking.SERIAL))),
@@ -213,7 +216,7 @@ def a_fire_is_cut_once(stage: Stage) -> Iterator[None]:
     routing = stage.random.choice((Routing.SHARDS, Routing.BROADCAST))
     strategy = stage.random.choice((Blocking.PARALLEL, Blocking.SERIAL))
     job = stage.job(
-        routing=routing,
+        routing=RoutingPolicy(strategy=routing),
         shards=3 if routing is Routing.SHARDS else 1,
         blocking=BlockingPolicy(strategy=strategy),
     )
@@ -360,7 +363,8 @@ def shards_are_tried_again(stage: Stage) -> Iterator[None]:
     admins = [stage.admin() for _ in range(3)]
     stage.node(heard_by=admins)
     job = stage.job(
-        routing=Routing.SHARDS, shards=2, blocking=BlockingPolicy(strategy=Blocking.DISCARD_LATER)
+        routing=RoutingPolicy(strategy=Routing.SHARDS, shards=2),
+        blocking=BlockingPolicy(strategy=Blocking.DISCARD_LATER),
     )
     fire = stage.queued(job)
     claiming, *operators = admins

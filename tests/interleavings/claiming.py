@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import FINAL, RunState
 from tickwheel_admin.store import tables
 
@@ -34,7 +34,10 @@ def one_queue(stage: Stage) -> Iterator[None]:
     stage.node(heard_by=admins, slots=stage.random.randint(1, 3))
     stage.node(heard_by=stage.random.sample(admins, 2), slots=stage.random.randint(1, 3))
     stage.node(heard_by=[stage.random.choice(admins)], slots=1)
-    jobs = [stage.job(routing=routing) for routing in (Routing.ROUND_ROBIN, Routing.LEAST_BUSY)]
+    jobs = [
+        stage.job(routing=RoutingPolicy(strategy=routing))
+        for routing in (Routing.ROUND_ROBIN, Routing.LEAST_BUSY)
+    ]
     for _ in range(6):
         stage.queued(stage.random.choice(jobs), priority=stage.random.randint(4, 6))
     for admin in admins:

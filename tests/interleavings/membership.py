@@ -55,6 +55,7 @@ def arrival(node_key: str) -> Arrival:
         handlers=[HANDLER],
         unstoppable=[],
         labels={},
+        weight=1,
         address="192.0.2.9",
     )
 

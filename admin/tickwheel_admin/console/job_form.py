@@ -28,7 +28,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 # Where the form shows what the rules call by another name.
@@ -138,8 +138,8 @@ def form_of_job(
         "owner": config.owner,
         "tags": ", ".join(config.tags),
         "parameters": pretty(config.parameters),
-        "routing": config.routing.value,
-        "shards": str(config.shards) if config.routing is Routing.SHARDS else "",
+        "routing": config.routing.strategy.value,
+        "shards": str(config.routing.shards) if config.routing.strategy is Routing.SHARDS else "",
         "priority": str(config.priority),
         "timeout": timeout,
         "timeout_unit": timeout_unit,

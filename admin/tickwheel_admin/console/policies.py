@@ -9,7 +9,7 @@ from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import ChildOn
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
@@ -57,10 +57,12 @@ def routing_choices() -> Choices:
 
 def routing_text(config: JobConfig) -> str:
     """The short name of a job's strategy."""
-    name = name_of(routing_choices(), config.routing.value)
-    if config.routing is not Routing.SHARDS:
+    name = name_of(routing_choices(), config.routing.strategy.value)
+    if config.routing.strategy is not Routing.SHARDS:
         return name
-    shards = ngettext("%(num)s shard", "%(num)s shards", config.shards) % {"num": config.shards}
+    shards = ngettext("%(num)s shard", "%(num)s shards", config.routing.shards) % {
+        "num": config.routing.shards
+    }
     return f"{name}: {shards}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tickwheel_admin.domain.blocking import BlockingPolicy
 from tickwheel_admin.domain.children import ChildLink
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import SHARDED, Routing
+from tickwheel_admin.domain.routing.policy import SHARDED, RoutingPolicy
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
 
 
@@ -21,8 +21,7 @@ class JobConfig:
     owner: str = ""
     tags: tuple[str, ...] = ()
     parameters: str = "{}"  # text of a JSON object, <= 64 KiB
-    routing: Routing = Routing.ROUND_ROBIN
-    shards: int = 1  # 1..1000, with routing `shards`
+    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     blocking: BlockingPolicy = field(default_factory=BlockingPolicy)
     priority: int = 5  # 1..9, smaller is claimed first
     timeout_ms: int | None = None  # 1,000..604,800,000; None: no limit
@@ -34,7 +33,7 @@ class JobConfig:
     @property
     def is_sharded(self) -> bool:
         """Whether a fire becomes several runs when it is claimed."""
-        return self.routing in SHARDED
+        return self.routing.strategy in SHARDED
 
     @property
     def has_fixed_delay(self) -> bool:

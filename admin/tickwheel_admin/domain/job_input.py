@@ -18,7 +18,7 @@ from tickwheel_admin.domain.fields import Fields, as_seconds, is_clean, raise_if
 from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run_rules_input import (
     BLOCKING_FIELDS,
     RETRY_FIELDS,
@@ -82,8 +82,7 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
         owner=fields.text("owner", max_chars=MAX_OWNER_CHARS),
         tags=_read_tags(fields),
         parameters=_read_parameters(fields),
-        routing=routing,
-        shards=read_shards(fields, routing),
+        routing=RoutingPolicy(strategy=routing, shards=read_shards(fields, routing)),
         blocking=read_blocking(fields),
         priority=fields.integer("priority", low=1, high=9, default=5),
         timeout_ms=fields.seconds_as_ms("timeout_seconds", low_ms=1_000, high_ms=MAX_TIMEOUT_MS),
@@ -123,8 +122,8 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
         "owner": config.owner,
         "tags": list(config.tags),
         "parameters": json.loads(config.parameters),
-        "routing": config.routing.value,
-        "shards": config.shards if config.routing is Routing.SHARDS else None,
+        "routing": config.routing.strategy.value,
+        "shards": config.routing.shards if config.routing.strategy is Routing.SHARDS else None,
         **blocking_to_raw(config.blocking),
         "priority": config.priority,
         "timeout_seconds": _seconds(config.timeout_ms),

@@ -32,7 +32,7 @@ from tickwheel_admin.domain.run import (
 from tickwheel_shared.protocol import Outcome
 
 
-def claimed(run: Run, *, node_id: int, token: str, now: int) -> Move:
+def claimed(run: Run, *, node_id: int, token: str, now: int, choice: str | None = None) -> Move:
     """queued → dispatched: a node was chosen; committed before anything is sent."""
     after = replace(
         run,
@@ -49,6 +49,7 @@ def claimed(run: Run, *, node_id: int, token: str, now: int) -> Move:
         message=None,
         result=None,
         log_lines=0,
+        choice=choice,
     )
     return Move(before=run, after=after)
 
@@ -348,4 +349,5 @@ def _attempt_of(run: Run) -> Attempt:
         reason=run.reason,
         message=run.message,
         log_lines=run.log_lines,
+        choice=run.choice,
     )

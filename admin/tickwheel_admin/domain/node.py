@@ -41,6 +41,7 @@ class Node:
     drain_wanted: bool  # and has it told so
     slots: int  # attempts it runs at once
     in_use: int  # slots taken by dispatched and running attempts
+    weight: int = 1  # 1..1000: its share of runs with routing `weighted`
     handlers: frozenset[str]
     unstoppable: frozenset[str]  # those of the handlers that nothing can stop: plain functions
     labels: Mapping[str, str]

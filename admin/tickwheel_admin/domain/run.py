@@ -124,6 +124,7 @@ class Run:
     message: str | None = None  # error text for people
     result: str | None = None  # JSON text the handler returned
     log_lines: int = 0
+    choice: str | None = None  # why the last attempt's node was chosen (domain.routing.choice)
 
     @property
     def is_fire(self) -> bool:
@@ -160,6 +161,7 @@ class Attempt:
     reason: str | None
     message: str | None
     log_lines: int
+    choice: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

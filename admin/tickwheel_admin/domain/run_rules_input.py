@@ -13,7 +13,7 @@ from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import MAX_CHILDREN, ChildLink, ChildOn
 from tickwheel_admin.domain.fields import Fields, as_seconds
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing import Routing
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 RETRY_FIELDS = (

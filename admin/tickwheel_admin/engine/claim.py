@@ -17,7 +17,8 @@ from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking, Verdict
 from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.routing import RandomSource, Routing
+from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.run import Move, Run
 from tickwheel_admin.engine.router import Router
 from tickwheel_admin.engine.turns import Turns, blocks
@@ -167,7 +168,7 @@ class _Claim:
         """Hold the jobs whose runs stand in line, and turn the round-robin cursors."""
         turns: defaultdict[int, int] = defaultdict(int)
         for run in due:
-            round_robin = self._config(run).routing is Routing.ROUND_ROBIN
+            round_robin = self._config(run).routing.strategy is Routing.ROUND_ROBIN
             if run.job_id in in_line or (round_robin and self._router.size > 1):
                 turns[run.job_id] += 1
         if not turns:
@@ -289,9 +290,9 @@ class _Claim:
 
     def _expand(self, fire: Run, config: JobConfig) -> None:
         """Cut a whole fire into its shards; they are claimed like any other run."""
-        broadcast = config.routing is Routing.BROADCAST
+        broadcast = config.routing.strategy is Routing.BROADCAST
         nodes = self._router.offering(config.handler)
-        pinned_to: list[int | None] = [*nodes] if broadcast else [None] * config.shards
+        pinned_to: list[int | None] = [*nodes] if broadcast else [None] * config.routing.shards
         needed = len(self._shards) + len(pinned_to)
         if needed > len(self._run_ids):
             raise MoreIds(self._used_ids + needed)

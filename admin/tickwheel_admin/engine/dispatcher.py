@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.engine.claim import ClaimContext, Claims, claim_queued_runs
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop

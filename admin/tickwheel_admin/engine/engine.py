@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
-from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.engine.cleaner import Cleaner
 from tickwheel_admin.engine.dispatcher import Dispatcher
 from tickwheel_admin.engine.leases import Leases

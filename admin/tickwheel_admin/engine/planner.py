@@ -21,7 +21,7 @@ from tickwheel_admin.domain.planning import (
     plan_fixed_delay,
     runs_left,
 )
-from tickwheel_admin.domain.routing import RandomSource
+from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import (
     MISFIRE_THRESHOLD_MS,

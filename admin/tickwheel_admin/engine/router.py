@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node
-from tickwheel_admin.domain.routing import Candidate, RandomSource, choose
+from tickwheel_admin.domain.routing.strategies import Candidate, RandomSource, choose
 from tickwheel_admin.domain.run import Run
 
 
@@ -78,7 +78,7 @@ class Router:
         if not candidates:
             return None
         cursor = self.cursors.get(run.job_id, 0)
-        chosen = choose(config.routing, candidates, cursor=cursor, random=self._random)
+        chosen = choose(config.routing.strategy, candidates, cursor=cursor, random=self._random)
         self.cursors[run.job_id] = cursor + 1
         chosen.free -= 1
         return chosen.node_id

@@ -65,6 +65,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
         handlers=hello.handlers,
         unstoppable=hello.unstoppable,
         labels=hello.labels,
+        weight=hello.weight,
         address=address[:100],
     )
 

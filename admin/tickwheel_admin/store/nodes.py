@@ -30,6 +30,7 @@ def node_from_row(row: Any) -> Node:
         drain_wanted=bool(row.drain_wanted),
         slots=row.slots,
         in_use=row.in_use,
+        weight=row.weight,
         handlers=frozenset(msgspec.json.decode(row.handlers, type=list[str])),
         unstoppable=frozenset(msgspec.json.decode(row.unstoppable, type=list[str])),
         labels=msgspec.json.decode(row.labels, type=dict[str, str]),
@@ -74,6 +75,7 @@ class Arrival:
     handlers: list[str]
     unstoppable: list[str]
     labels: dict[str, str]
+    weight: int
     address: str
 
 
@@ -89,6 +91,7 @@ def admit_node(
         "name": arrival.name,
         "state": NodeState.LIVE.value,
         "slots": arrival.slots,
+        "weight": arrival.weight,
         "handlers": msgspec.json.encode(sorted(set(arrival.handlers))).decode(),
         "unstoppable": msgspec.json.encode(sorted(set(arrival.unstoppable))).decode(),
         "labels": msgspec.json.encode(arrival.labels).decode(),
@@ -99,7 +102,7 @@ def admit_node(
         "ended_at": None,
     }
     row = conn.execute(
-        sa.select(node.c.id, node.c.slots_wanted)
+        sa.select(node.c.id, node.c.slots_wanted, node.c.weight_wanted)
         .where(node.c.executor_id == arrival.executor_id, node.c.node_key == arrival.node_key)
         .with_for_update()
     ).one_or_none()
@@ -121,6 +124,7 @@ def admit_node(
     else:
         node_id = row.id
         said["slots"] = row.slots_wanted or arrival.slots
+        said["weight"] = row.weight_wanted or arrival.weight
         conn.execute(sa.update(node).where(node.c.id == node_id).values(**said))
     conn.execute(
         sa.delete(node_session).where(

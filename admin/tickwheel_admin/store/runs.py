@@ -235,8 +235,7 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
             run,
             [_moved_row(move) for move in group],
             match=("id",),
-            # Progress belongs to the state that is left, and becomes NULL with it.
-            values=_MOVED if stays else (*_MOVED, "progress", "progress_text"),
+            values=_values(source, stays=stays),
             where="t.state = :source",
             params={"source": source.value},
         )
@@ -245,6 +244,15 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
     _archive_attempts(conn, moves)
     if not slots_are_taken:
         _change_slots(conn, moves)
+
+
+def _values(source: RunState, *, stays: bool) -> tuple[str, ...]:
+    """The columns that moves from this state write."""
+    if stays:
+        return _MOVED
+    chosen = ("choice",) if source is RunState.QUEUED else ()  # only a claim chooses a node
+    # Progress belongs to the state that is left, and becomes NULL with it.
+    return (*_MOVED, *chosen, "progress", "progress_text")
 
 
 def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
@@ -349,6 +357,8 @@ def _run_row(requested: Run) -> dict[str, Any]:
 def _moved_row(move: Move) -> dict[str, Any]:
     after = move.after
     row = {name: getattr(after, name) for name in _MOVED}
+    if move.before.state is RunState.QUEUED:
+        row["choice"] = after.choice
     row["id"] = after.id
     row["state"] = after.state.value
     if after.blocking_key is not None:

@@ -72,11 +72,15 @@ executor = _table(
     sa.Column("name", sa.String(100), nullable=False),
     sa.Column("description", sa.String(1000), nullable=False),
     sa.Column("token_hash", sa.String(64), nullable=False),  # SHA-256 in hex
+    # The token before it, which opens the door until then as well.
+    sa.Column("old_token_hash", sa.String(64)),
+    sa.Column("old_token_until", Instant),
     sa.Column("paused_at", Instant),  # fires after this instant do not run; NULL: not paused
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
     sa.UniqueConstraint("token_hash", name="uq_executor_token"),
+    sa.Index("ix_executor_old_token", "old_token_hash"),
 )
 
 node = _table(
@@ -92,6 +96,8 @@ node = _table(
     sa.Column("slots", sa.Integer, nullable=False),
     sa.Column("slots_wanted", sa.Integer),  # set by an operator; NULL: as many as it said
     sa.Column("in_use", sa.Integer, nullable=False),
+    sa.Column("weight", sa.Integer, nullable=False),  # share of runs with routing `weighted`
+    sa.Column("weight_wanted", sa.Integer),  # set by an operator; NULL: as much as it said
     sa.Column("handlers", LongText, nullable=False),  # JSON array of names
     sa.Column("unstoppable", LongText, nullable=False),  # JSON array: those nothing can stop
     sa.Column("labels", LongText, nullable=False),  # JSON object of strings
@@ -127,12 +133,31 @@ job = _table(
     sa.Column("tags", sa.String(500), nullable=False),  # comma-separated
     sa.Column("revision", sa.Integer, nullable=False),  # current row of job_revision
     sa.Column("paused", sa.Boolean, nullable=False),
-    sa.Column("route_cursor", sa.BigInteger, nullable=False),  # runs routed so far
+    sa.Column("route_cursor", sa.BigInteger, nullable=False),  # runs routed so far, by turns
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("updated_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
     sa.Index("ix_job_by_name", "deleted_at", "name", "id"),
+)
+
+# How often and how lately a node was given runs of a job whose routing asks for that.
+job_node = _table(
+    "job_node",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("uses", sa.BigInteger, nullable=False),
+    sa.Column("last_turn", sa.BigInteger, nullable=False),  # of job.route_cursor
+    sa.Index("ix_job_node_of_node", "node_id"),
+)
+
+# What a job whose runs go one after another keeps from run to run.
+job_state = _table(
+    "job_state",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("state", LongText, nullable=False),  # JSON object
+    sa.Column("run_id", Id),  # whose end wrote it; NULL: a person did
+    sa.Column("updated_at", Instant, nullable=False),
 )
 
 job_revision = _table(
@@ -180,6 +205,7 @@ trigger = _table(
     sa.Index("ix_trigger_of_calendar", "calendar", "calendar_version"),
     sa.Index("ix_trigger_to_plan", "bucket", "next_fire_at"),
     sa.Index("ix_trigger_of_job", "job_id"),
+    sa.Index("ix_trigger_by_state", "state", "id"),
     sa.Index("ix_trigger_next", "next_fire_at"),  # "what fires next" on the overview
 )
 
@@ -225,6 +251,8 @@ run = _table(
     sa.Column("progress", sa.Float),  # 0..1 of the current attempt
     sa.Column("progress_text", LongText),
     sa.Column("log_lines", sa.Integer, nullable=False),
+    # Why the last attempt's node was chosen: JSON of domain.routing.choice.Choice.
+    sa.Column("choice", LongText),
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
     sa.Index("ix_run_to_claim", "executor_id", "state", "priority", "due_at"),
@@ -263,10 +291,20 @@ run_attempt = _table(
     sa.Column("reason", sa.String(50)),
     sa.Column("message", LongText),
     sa.Column("log_lines", sa.Integer, nullable=False),
+    sa.Column("choice", LongText),
     # What its node said after another attempt had begun: kept for people, and decides nothing.
     sa.Column("late_outcome", sa.String(16)),
     sa.Column("late_message", LongText),
     sa.Column("late_at", Instant),
+)
+
+# What an attempt left for the next try of the same run.
+run_checkpoint = _table(
+    "run_checkpoint",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, nullable=False),  # that left it
+    sa.Column("data", LongText, nullable=False),  # JSON
+    sa.Column("saved_at", Instant, nullable=False),
 )
 
 run_log = _table(

@@ -51,11 +51,16 @@ def upgrade() -> None:
         sa.Column("name", sa.String(100), nullable=False),
         sa.Column("description", sa.String(1000), nullable=False),
         sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("old_token_hash", sa.String(64)),
+        sa.Column("old_token_until", sa.BigInteger),
         sa.Column("paused_at", sa.BigInteger),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("deleted_at", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
         sa.UniqueConstraint("token_hash", name="uq_executor_token"),
+        indexes={
+            "ix_executor_old_token": ["old_token_hash"],
+        },
     )
     create_table(
         "node",
@@ -70,6 +75,8 @@ def upgrade() -> None:
         sa.Column("slots", sa.Integer, nullable=False),
         sa.Column("slots_wanted", sa.Integer),
         sa.Column("in_use", sa.Integer, nullable=False),
+        sa.Column("weight", sa.Integer, nullable=False),
+        sa.Column("weight_wanted", sa.Integer),
         sa.Column("handlers", LongText, nullable=False),
         sa.Column("unstoppable", LongText, nullable=False),
         sa.Column("labels", LongText, nullable=False),
@@ -113,6 +120,23 @@ def upgrade() -> None:
         indexes={
             "ix_job_by_name": ["deleted_at", "name", "id"],
         },
+    )
+    create_table(
+        "job_node",
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("uses", sa.BigInteger, nullable=False),
+        sa.Column("last_turn", sa.BigInteger, nullable=False),
+        indexes={
+            "ix_job_node_of_node": ["node_id"],
+        },
+    )
+    create_table(
+        "job_state",
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("state", LongText, nullable=False),
+        sa.Column("run_id", Id),
+        sa.Column("updated_at", sa.BigInteger, nullable=False),
     )
     create_table(
         "job_revision",
@@ -159,6 +183,7 @@ def upgrade() -> None:
             "ix_trigger_next": ["next_fire_at"],
             "ix_trigger_of_calendar": ["calendar", "calendar_version"],
             "ix_trigger_of_job": ["job_id"],
+            "ix_trigger_by_state": ["state", "id"],
             "ix_trigger_to_plan": ["bucket", "next_fire_at"],
         },
     )
@@ -202,6 +227,7 @@ def upgrade() -> None:
         sa.Column("progress", sa.Float),
         sa.Column("progress_text", LongText),
         sa.Column("log_lines", sa.Integer, nullable=False),
+        sa.Column("choice", LongText),
         sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
         sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
@@ -230,9 +256,17 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(50)),
         sa.Column("message", LongText),
         sa.Column("log_lines", sa.Integer, nullable=False),
+        sa.Column("choice", LongText),
         sa.Column("late_outcome", sa.String(16)),
         sa.Column("late_message", LongText),
         sa.Column("late_at", sa.BigInteger),
+    )
+    create_table(
+        "run_checkpoint",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("data", LongText, nullable=False),
+        sa.Column("saved_at", sa.BigInteger, nullable=False),
     )
     create_table(
         "run_log",

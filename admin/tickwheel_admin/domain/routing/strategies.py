@@ -8,22 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
-
-class Routing(StrEnum):
-    """How a node is chosen."""
-
-    ROUND_ROBIN = "round_robin"  # one after the other, per job
-    RANDOM = "random"
-    LEAST_BUSY = "least_busy"  # most free slots, then fewest running
-    FAILOVER = "failover"  # always the first by name; the next ones only stand in
-    BROADCAST = "broadcast"  # a shard of the run for every live node
-    SHARDS = "shards"  # a chosen number of shards, each on the least busy node
-
-
-SHARDED = frozenset({Routing.BROADCAST, Routing.SHARDS})  # a fire of these is expanded when claimed
+from tickwheel_admin.domain.routing.policy import Routing
 
 
 class RandomSource(Protocol):
@@ -61,7 +48,7 @@ def choose(
             return candidates[random.randrange(len(candidates))]
         case Routing.LEAST_BUSY | Routing.SHARDS | Routing.BROADCAST:
             return min(candidates, key=lambda c: (-c.free, c.slots - c.free, c.name, c.node_id))
-        case Routing.FAILOVER:
+        case _:
             return min(candidates, key=_by_name)
 
 

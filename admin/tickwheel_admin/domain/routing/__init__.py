@@ -1,0 +1,1 @@
+"""Which node gets a run: what a job asks for, and small pure functions that choose."""
