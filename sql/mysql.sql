@@ -123,7 +123,9 @@ CREATE TABLE job_state (
     job_id BIGINT NOT NULL,
     state MEDIUMTEXT NOT NULL,
     run_id BIGINT,
-    updated_at BIGINT NOT NULL,
+    updated_at BIGINT,
+    lent_run_id BIGINT,
+    lent_attempt INTEGER,
     PRIMARY KEY (job_id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
@@ -264,6 +266,7 @@ CREATE TABLE run_attempt (
 CREATE TABLE run_checkpoint (
     run_id BIGINT NOT NULL,
     attempt INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
     data MEDIUMTEXT NOT NULL,
     saved_at BIGINT NOT NULL,
     PRIMARY KEY (run_id)

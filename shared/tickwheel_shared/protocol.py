@@ -34,6 +34,7 @@ MAX_CHECKPOINT_BYTES = 64 * 1024  # JSON text of what an attempt leaves for the 
 RunId = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
 AttemptNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 LineNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+CheckpointNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 WallClock = Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)]  # may be set to 1969
@@ -166,6 +167,7 @@ class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
     run: RunId
     attempt: AttemptNumber
     token: ClaimToken
+    seq: CheckpointNumber  # rises with each one of the attempt, whichever socket it takes
     data: msgspec.Raw  # any JSON, MAX_CHECKPOINT_BYTES at most
 
 
@@ -201,9 +203,10 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     # failed: the handler asks for its next try so long after this one; MAX_RETRY_AFTER_MS at most
     retry_after_ms: Milliseconds | None = None
     final: bool = False  # failed: the handler says that another try would not help
-    # succeeded, skipped: a JSON object that the job keeps for its next run; null: as it was
+    # succeeded, skipped: a JSON object that the job keeps for its next run, MAX_STATE_BYTES at most;
+    # null: it stays as it was
     state: msgspec.Raw = msgspec.Raw(b"null")
-    # not succeeded: the newest checkpoint; null: there is none
+    # all other outcomes: the attempt's newest checkpoint; null: it left none
     checkpoint: msgspec.Raw = msgspec.Raw(b"null")
 
 

@@ -156,8 +156,11 @@ job_state = _table(
     "job_state",
     sa.Column("job_id", Id, primary_key=True, autoincrement=False),
     sa.Column("state", LongText, nullable=False),  # JSON object
-    sa.Column("run_id", Id),  # whose end wrote it; NULL: a person did
-    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("run_id", Id),  # whose end wrote it; NULL: a person did, or nobody yet
+    sa.Column("updated_at", Instant),  # NULL: nobody has written it yet
+    # The attempt it was given to last, which alone may write it; NULL: a person wrote it since.
+    sa.Column("lent_run_id", Id),
+    sa.Column("lent_attempt", sa.Integer),
 )
 
 job_revision = _table(
@@ -303,6 +306,7 @@ run_checkpoint = _table(
     "run_checkpoint",
     sa.Column("run_id", Id, primary_key=True, autoincrement=False),
     sa.Column("attempt", sa.Integer, nullable=False),  # that left it
+    sa.Column("seq", sa.Integer, nullable=False),  # the newest of an attempt has the highest
     sa.Column("data", LongText, nullable=False),  # JSON
     sa.Column("saved_at", Instant, nullable=False),
 )

@@ -136,7 +136,9 @@ def upgrade() -> None:
         sa.Column("job_id", Id, primary_key=True, autoincrement=False),
         sa.Column("state", LongText, nullable=False),
         sa.Column("run_id", Id),
-        sa.Column("updated_at", sa.BigInteger, nullable=False),
+        sa.Column("updated_at", sa.BigInteger),
+        sa.Column("lent_run_id", Id),
+        sa.Column("lent_attempt", sa.Integer),
     )
     create_table(
         "job_revision",
@@ -265,6 +267,7 @@ def upgrade() -> None:
         "run_checkpoint",
         sa.Column("run_id", Id, primary_key=True, autoincrement=False),
         sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("seq", sa.Integer, nullable=False),
         sa.Column("data", LongText, nullable=False),
         sa.Column("saved_at", sa.BigInteger, nullable=False),
     )
