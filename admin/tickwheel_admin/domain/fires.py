@@ -140,8 +140,11 @@ def runs_of_plan(
     Missed fires that are made up for are due now, one priority behind: what is on time goes first.
     """
     spec = trigger.spec
-    if spec.priority is not None:
-        config = replace(config, priority=spec.priority)
+    priority = config.priority if spec.priority is None else spec.priority
+    if plan.caught_up:  # those on time too, so that the runs of one trigger keep their order
+        priority = min(priority + 1, LAST_PRIORITY)
+    if priority != config.priority:
+        config = replace(config, priority=priority)
     parameters = None
     if spec.parameters is not None:
         parameters = merged_parameters(config.parameters, spec.parameters)
@@ -172,11 +175,7 @@ def runs_of_plan(
             due_at = due_of(trigger.id, at, jitter_ms=spec.jitter_ms, next_nominal=following)
             jitter = due_at - at
         runs.append(run(at, Origin.SCHEDULE, jitter=jitter))
-    if not plan.caught_up:
-        return runs
-    # Those on time too, so that the runs of one trigger keep their order.
-    behind = min(config.priority + 1, LAST_PRIORITY)
-    return [replace(each, priority=behind) for each in runs]
+    return runs
 
 
 def runs_needed(plan: Plan) -> int:

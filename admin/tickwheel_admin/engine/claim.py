@@ -19,7 +19,7 @@ from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.run import Move, Run
+from tickwheel_admin.domain.run import Move, Origin, Run
 from tickwheel_admin.engine.router import Router
 from tickwheel_admin.engine.turns import Turns, blocks
 from tickwheel_admin.store.clock import now_ms
@@ -60,6 +60,7 @@ class Claims:
     settled: int = 0  # runs that were expanded, skipped, parked or put off
     stopping: bool = False  # live runs were asked to end for newer ones
     blocked: bool = False  # runs are due that no node has a slot for
+    made_up: bool = False  # missed fires are among what was claimed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +319,7 @@ class _Claim:
             request = request_of(run, config, stop_when_cut_off=stop)
             self._claims.requests.setdefault(node_id, []).append(request)
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
+        self._claims.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)
         return self._claims
 
     def _move(self, moves: Sequence[Move]) -> None:

@@ -26,6 +26,10 @@ log = structlog.get_logger(__name__)
 
 RUNS_PER_BATCH = 500
 OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
+# While more is overdue than the planner can plan at once, missed fires are made up for in these
+# steps: what runs now must not hold up what is not even in the ledger.
+PACED_RUNS = 50
+PACE_SECONDS = 0.1
 AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
 
 
@@ -44,8 +48,11 @@ class Dispatcher(Loop):
         random: RandomSource,
         new_token: Callable[[], str],
         configs: JobConfigs,
+        planning_is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
+        self._planning_is_behind = planning_is_behind
+        self._paced: dict[int, float] = {}  # executor -> when it is looked at again
         self._store = store
         self._ids = ids
         self._links = links
@@ -66,10 +73,12 @@ class Dispatcher(Loop):
         found = await self._store.read(_due, set(connected.values()))
         self._blocked = False
         more = False
+        self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
         for executor_id in self._turn([each for each, is_due, _ in found.due if is_due]):
-            more = await self._claim(executor_id, found.pauses.of(executor_id)) or more
-        later = min((at for _, _, at in found.due if at is not None), default=None)
-        self.aim_at(None if later is None else asked_at + (later - found.now) / 1000)
+            if executor_id not in self._paced:
+                more = await self._claim(executor_id, found.pauses.of(executor_id)) or more
+        later = [asked_at + (at - found.now) / 1000 for _, _, at in found.due if at is not None]
+        self.aim_at(min([*later, *self._paced.values()], default=None))
         return more
 
     def slot_freed(self) -> None:
@@ -85,10 +94,11 @@ class Dispatcher(Loop):
     async def _claim(self, executor_id: int, paused_at: int | None) -> bool:
         connected = self._links.connected()
         self._claims += 1
+        is_behind = self._planning_is_behind()
         context = ClaimContext(
             connected=frozenset(connected),
             avoided=self._still_avoided(),
-            limit=RUNS_PER_BATCH,
+            limit=PACED_RUNS if is_behind else RUNS_PER_BATCH,
             oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
             random=self._random,
             new_token=self._new_token,
@@ -108,6 +118,9 @@ class Dispatcher(Loop):
         self._send(claims)
         if claims.stopping:
             self._events.publish(CANCEL)  # the sweeper tells their nodes
+        if is_behind and claims.made_up:
+            self._paced[executor_id] = asyncio.get_running_loop().time() + PACE_SECONDS
+            return False
         return claims.settled > 0 or (claims.claimed > 0 and not claims.blocked)
 
     def _send(self, claims: Claims) -> None:

@@ -75,7 +75,14 @@ class Engine:
             calendars=calendars,
         )
         self.dispatcher = Dispatcher(
-            store, ids, links, events, random=random, new_token=new_token, configs=configs
+            store,
+            ids,
+            links,
+            events,
+            random=random,
+            new_token=new_token,
+            configs=configs,
+            planning_is_behind=lambda: self.planner.is_behind,
         )
         self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)
         self.sweeper = Sweeper(store, ids, links, self.leases, events, configs=configs)

@@ -94,10 +94,12 @@ class Planner(Loop):
         self._random = random
         self._configs = configs
         self._calendars = calendars or Calendars()
+        self.is_behind = False  # more is overdue than one pass could plan
 
     async def run_once(self) -> bool:
         buckets = await self._store.read(due_buckets, ahead_ms=AHEAD_MS)
         if not buckets:
+            self.is_behind = False
             return False
         # Every admin starts elsewhere, so that they seldom meet at the same bucket.
         start = self._random.randrange(len(buckets))
@@ -106,7 +108,8 @@ class Planner(Loop):
         for bucket_id, _ in turned:
             more = await self._plan_bucket(bucket_id, overdue=False) or more
         overdue = [each for each, late_ms in turned if late_ms >= MISFIRE_THRESHOLD_MS]
-        return await self._plan_overdue(overdue) or more
+        self.is_behind = await self._plan_overdue(overdue)
+        return self.is_behind or more
 
     async def _plan_overdue(self, buckets: list[int]) -> bool:
         """Plan what is overdue anyway, for a slice of time, so that what is on time stays so.
@@ -188,30 +191,46 @@ def _draft(
     followed = calendars.get_many(conn, {t.spec.calendar for t, _, _ in due})
     drafts = []
     for trigger, saved_at, revision in due:
+        calendar = followed.get(trigger.spec.calendar or "")
+        found, reason = None, None
+        try:
+            found = _plan(
+                trigger,
+                calendar,
+                saved_at=saved_at,
+                paused_at=pauses.of(trigger.executor_id),
+                now=now,
+            )
+        except ScheduleError as error:
+            reason = str(error)
+            log.error("trigger.schedule_error", trigger_id=trigger.id, reason=reason)
         draft = _Draft(
             trigger=trigger,
             next_fire_at=trigger.next_fire_at or now,
             revision=revision,
             config=known[trigger.job_id, revision],
             now=now,
-            calendar=followed.get(trigger.spec.calendar or ""),
+            calendar=calendar,
+            plan=found,
+            reason=reason,
         )
-        try:
-            found = _plan(draft, saved_at=saved_at, paused_at=pauses.of(trigger.executor_id))
-            drafts.append(replace(draft, plan=found))
-        except ScheduleError as error:
-            log.error("trigger.schedule_error", trigger_id=trigger.id, reason=str(error))
-            drafts.append(replace(draft, reason=str(error)))
+        drafts.append(draft)
     return drafts
 
 
-def _plan(draft: _Draft, *, saved_at: int, paused_at: int | None) -> Plan:
-    trigger, calendar, now = draft.trigger, draft.calendar, draft.now
+def _plan(
+    trigger: Trigger,
+    calendar: Calendar | None,
+    *,
+    saved_at: int,
+    paused_at: int | None,
+    now: int,
+) -> Plan:
     spec = trigger.spec
     if spec.calendar is not None and calendar is None:
         raise missing_calendar(spec.calendar)
     schedule = parse(spec, saved_at=saved_at, calendar=calendar)
-    next_fire_at: int | None = draft.next_fire_at
+    next_fire_at: int | None = trigger.next_fire_at or now
     if calendar is not None and trigger.calendar_version != calendar.version:
         since = calendar.changed_at
         next_fire_at = next_since(schedule, trigger, since=since, calendar=calendar)
