@@ -21,7 +21,7 @@ from tickwheel_admin.domain.job_input import (
     trigger_to_raw,
 )
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.trigger import (
     Gap,
@@ -55,6 +55,9 @@ FULL: dict[str, Any] = {
     "parameters": {"month": None, "big": 123456789012345678901234567890, "nested": [{"a": 1.5}]},
     "routing": "least_busy",
     "shards": None,
+    "nodes": None,
+    "selector": 'zone=eu,!spot,tier in (a,"b c")',
+    "hash_by": None,
     "blocking": "serial",
     "concurrency": 2,
     "max_waiting": 0,
@@ -148,6 +151,8 @@ FULL: dict[str, Any] = {
     ],
 }
 SHARDED = {**MINIMAL, "routing": "shards", "shards": 16, "blocking": "discard_later"}
+PINNED = {**MINIMAL, "routing": "pinned", "nodes": ["eu-*", "n 2"], "selector": "gpu"}
+HASHED = {**MINIMAL, "routing": "consistent_hash", "hash_by": "customer"}
 
 
 def test_defaults() -> None:
@@ -228,9 +233,24 @@ def test_every_field_arrives() -> None:
         ),
     )
     assert parse_job(SHARDED).routing.shards == 16
+    assert parse_job(PINNED).routing == RoutingPolicy(
+        strategy=Routing.PINNED, nodes=("eu-*", "n 2"), selector="gpu"
+    )
+    assert parse_job(HASHED).routing.hash_by == "customer"
 
 
-@pytest.mark.parametrize("raw", [MINIMAL, FULL, SHARDED], ids=["minimal", "full", "sharded"])
+def test_a_selector_is_kept_in_its_normal_form() -> None:
+    for written in ("zone == eu , gpu", "zone in (eu, eu),gpu", '"zone"=eu,"gpu"'):
+        assert parse_job({**MINIMAL, "selector": written}).routing.selector == "zone=eu,gpu"
+    same = {**MINIMAL, "routing": "failover", "nodes": [" a ", "b", "a"]}
+    assert parse_job(same).routing.nodes == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [MINIMAL, FULL, SHARDED, PINNED, HASHED],
+    ids=["minimal", "full", "sharded", "pinned", "hashed"],
+)
 def test_raw_and_config_are_inverse(raw: dict[str, Any]) -> None:
     config = parse_job(raw)
     assert parse_job(job_to_raw(config)) == config
@@ -364,6 +384,19 @@ def test_the_longest_delay_is_not_shorter_than_the_first() -> None:
         ({"routing": "shards"}, [("shards", "required")]),
         ({"routing": "shards", "shards": 1_001}, [("shards", "out_of_range")]),
         ({"routing": "broadcast", "shards": 2}, [("shards", "does_not_apply")]),
+        ({"routing": "pinned"}, [("nodes", "required")]),
+        ({"routing": "pinned", "nodes": []}, [("nodes", "required")]),
+        ({"routing": "first", "nodes": ["a"]}, [("nodes", "does_not_apply")]),
+        ({"routing": "failover", "nodes": "a"}, [("nodes", "wrong_type")]),
+        ({"routing": "failover", "nodes": ["a"] * 51}, [("nodes", "too_many")]),
+        (
+            {"routing": "failover", "nodes": ["a", "", 1, "x" * 201, "a\nb"]},
+            [(f"nodes[{n}]", "node.invalid") for n in range(1, 5)],
+        ),
+        ({"selector": "zone=eu gpu"}, [("selector", "selector.invalid")]),
+        ({"selector": "a" * 1_001}, [("selector", "too_long")]),
+        ({"selector": "a in(b,c)," + "x" * 990}, [("selector", "selector.invalid")]),
+        ({"hash_by": "customer"}, [("hash_by", "does_not_apply")]),
         ({"blocking": "serial", "concurrency": 1_001}, [("concurrency", "out_of_range")]),
         ({"blocking": "serial", "max_waiting": 100_001}, [("max_waiting", "out_of_range")]),
         ({"blocking": "serial", "hold_lost_seconds": 14}, [("hold_lost_seconds", "out_of_range")]),

@@ -18,7 +18,7 @@ from tickwheel_admin.domain.fields import Fields, as_seconds, is_clean, raise_if
 from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing_input import ROUTING_FIELDS, read_routing, routing_to_raw
 from tickwheel_admin.domain.run_rules_input import (
     BLOCKING_FIELDS,
     RETRY_FIELDS,
@@ -27,7 +27,6 @@ from tickwheel_admin.domain.run_rules_input import (
     read_blocking,
     read_children,
     read_retry,
-    read_shards,
     retry_to_raw,
 )
 from tickwheel_admin.domain.trigger import TriggerSpec
@@ -43,8 +42,7 @@ JOB_FIELDS = (
     "owner",
     "tags",
     "parameters",
-    "routing",
-    "shards",
+    *ROUTING_FIELDS,
     *BLOCKING_FIELDS,
     "priority",
     "timeout_seconds",
@@ -74,7 +72,6 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
     problems: list[Problem] = []
     fields = Fields(raw, "", problems)
     fields.only(JOB_FIELDS)
-    routing = fields.member("routing", Routing, default=Routing.ROUND_ROBIN)
     config = JobConfig(
         name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True),
         handler=fields.text("handler", max_chars=MAX_NAME_CHARS, required=True),
@@ -82,7 +79,7 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
         owner=fields.text("owner", max_chars=MAX_OWNER_CHARS),
         tags=_read_tags(fields),
         parameters=_read_parameters(fields),
-        routing=RoutingPolicy(strategy=routing, shards=read_shards(fields, routing)),
+        routing=read_routing(fields),
         blocking=read_blocking(fields),
         priority=fields.integer("priority", low=1, high=9, default=5),
         timeout_ms=fields.seconds_as_ms("timeout_seconds", low_ms=1_000, high_ms=MAX_TIMEOUT_MS),
@@ -122,8 +119,7 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
         "owner": config.owner,
         "tags": list(config.tags),
         "parameters": json.loads(config.parameters),
-        "routing": config.routing.strategy.value,
-        "shards": config.routing.shards if config.routing.strategy is Routing.SHARDS else None,
+        **routing_to_raw(config.routing),
         **blocking_to_raw(config.blocking),
         "priority": config.priority,
         "timeout_seconds": _seconds(config.timeout_ms),

@@ -1,4 +1,4 @@
-"""The rules of a job's runs as people write them: shards, blocking, retries, children.
+"""The rules of a job's runs as people write them: blocking, retries, children.
 
 Each rule that makes sense only beside another one is refused with the reason when that one is
 missing; its raw form is null there, which counts as not given.
@@ -13,7 +13,6 @@ from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import MAX_CHILDREN, ChildLink, ChildOn
 from tickwheel_admin.domain.fields import Fields, as_seconds
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 RETRY_FIELDS = (
@@ -34,7 +33,6 @@ BLOCKING_FIELDS = (
 )
 CHILD_FIELDS = ("job", "on")
 
-MAX_SHARDS = 1_000
 MAX_CONCURRENCY = 1_000
 MAX_WAITING = 100_000
 MIN_HOLD_LOST_MS = 15_000  # a node's lease: sooner nobody knows that it is lost
@@ -47,23 +45,6 @@ _RETRIED = (RunState.FAILED, RunState.TIMED_OUT)
 _FACTORS = {"exponential": 2.0, "fixed": 1.0}
 _DEFAULT_RETRY = RetryPolicy()
 _DEFAULT_BLOCKING = BlockingPolicy()
-
-
-# --- shards ----------------------------------------------------------------------------------
-
-
-def read_shards(fields: Fields, routing: Routing) -> int:
-    """How many shards each run has; 1 where the routing does not ask for a number."""
-    shards = fields.integer("shards", low=1, high=MAX_SHARDS, default=1)
-    if routing is Routing.SHARDS:
-        if not fields.has("shards"):
-            fields.refuse(
-                "shards", "required", "Routing “shards” needs the number of shards of each run."
-            )
-        return shards
-    if fields.has("shards"):
-        fields.refuse("shards", "does_not_apply", "A number of shards needs routing “shards”.")
-    return 1
 
 
 # --- blocking --------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ class Routing(StrEnum):
 
 SHARDED = frozenset({Routing.BROADCAST, Routing.SHARDS})  # a fire of these is expanded when claimed
 
+NAMING = frozenset({Routing.FAILOVER, Routing.PINNED})  # look at `RoutingPolicy.nodes`
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingPolicy:
