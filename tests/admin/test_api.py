@@ -244,7 +244,7 @@ async def test_a_run_asked_for_twice_with_one_key_is_one_run(api: Api) -> None:
     assert first.headers["Location"] == f"/api/v1/runs/{run_id}"
     _, run = await api.call("GET", f"/runs/{run_id}")
     assert (run["state"], run["origin"], run["requested_by"]) == ("queued", "api", "root")
-    assert run["parameters"] == wish["parameters"]
+    assert run["parameters"] == JOB["parameters"] | wish["parameters"]
 
 
 async def test_a_runs_answer_holds_no_claim_token(api: Api) -> None:

@@ -23,6 +23,7 @@ from tickwheel_admin.store import (
     run_deadlines,
     run_lists,
     run_marks,
+    run_pages,
     shards,
     stale_triggers,
     tables,
@@ -33,8 +34,8 @@ from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
 from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_logs import log_chunks_after
+from tickwheel_admin.store.run_pages import Position, RunFilter
 from tickwheel_admin.store.triggers import due_buckets, due_triggers
 
 EXECUTORS = 3
@@ -385,7 +386,7 @@ QUERIES = [
 
 
 def page(conn: sa.Connection, wanted: RunFilter, before: Position | None = None) -> object:
-    return run_lists.page_runs(conn, wanted, before=before, limit=50)
+    return run_pages.page_runs(conn, wanted, before=before, limit=50)
 
 
 def ended_run(conn: sa.Connection) -> Any:

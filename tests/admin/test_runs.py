@@ -16,7 +16,7 @@ from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Actor, Role
 from tickwheel_admin.services.events import CANCEL
 from tickwheel_admin.services.runs import RunQuery
-from tickwheel_admin.store import run_lists, tables
+from tickwheel_admin.store import run_pages, tables
 
 STATES = ["succeeded", "failed", "running", "queued", "lost", "timed_out", "skipped"]
 
@@ -87,8 +87,8 @@ async def test_pages_meet_every_run_once_newest_first(
     monkeypatch: pytest.MonkeyPatch,
     scanned: int,
 ) -> None:
-    monkeypatch.setattr(run_lists, "MAX_SCANNED", scanned)
-    monkeypatch.setattr(run_lists, "CHUNK", 2)
+    monkeypatch.setattr(run_pages, "MAX_SCANNED", scanned)
+    monkeypatch.setattr(run_pages, "CHUNK", 2)
     first = next(iter(ledger.values()))
     executor_id, job_id = first["executor_id"], first["job_id"]
     groups = {

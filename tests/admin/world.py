@@ -101,6 +101,7 @@ class World:
             "drain_wanted": False,
             "slots": 4,
             "in_use": 0,
+            "weight": 1,
             "handlers": msgspec.json.encode(sorted(handlers)).decode(),
             "unstoppable": "[]",
             "labels": "{}",

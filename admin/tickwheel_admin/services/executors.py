@@ -6,64 +6,31 @@ import builtins
 import hashlib
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.events import NODES, QUEUED, TRIGGERS, Events
+from tickwheel_admin.services.executor_lists import ExecutorDetail as ExecutorDetail
+from tickwheel_admin.services.executor_lists import ExecutorItem as ExecutorItem
+from tickwheel_admin.services.executor_lists import NodeView as NodeView
+from tickwheel_admin.services.executor_lists import read_detail, read_list
 from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import Capacity, StoredExecutor
+from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.pauses import pause_executor
-from tickwheel_admin.store.run_marks import RunMark, live_marks_of_nodes
 
-MAX_LISTED = 1_000
-MAX_NODES_SHOWN = 500
-MAX_RUNNING_SHOWN = 20  # per node
 MAX_DESCRIPTION_CHARS = 1_000
-ENDED_NODES_SHOWN_MS = 86_400_000
+MAX_OVERLAP_SECONDS = 30 * 86_400
 TOKEN_PREFIX = "twx_"  # noqa: S105 - recognised by people and secret scanners
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorItem:
-    """An executor in a list."""
-
-    id: int
-    name: str
-    description: str
-    live_nodes: int
-    slots: int  # of its live nodes
-    in_use: int
-    jobs: int
-    paused_at: int | None  # since when none of its fires run; None: not paused
-    created_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
-    """A node and what it holds."""
-
-    node: Node
-    slots_wanted: int | None  # set by an operator; None: as many as the node said
-    running: builtins.list[RunMark]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorDetail:
-    """An executor with its nodes: live ones first, then those that ended in the last 24 h."""
-
-    item: ExecutorItem
-    nodes: builtins.list[NodeView]
-    handlers: builtins.list[str]  # offered by live nodes, sorted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +53,7 @@ class Executors:
     async def get(self, actor: Actor, executor_id: int) -> ExecutorDetail:
         """One executor with its nodes."""
         actor.require(Permission.VIEW, executor_id)
-        return await self._store.read(_detail, executor_id)
+        return await self._store.read(read_detail, executor_id)
 
     async def create(self, actor: Actor, *, name: str, description: str = "") -> NewExecutor:
         """Add an executor.
@@ -121,28 +88,69 @@ class Executors:
         self._events.publish(NODES)
         return NewExecutor(id=executor_id, name=name, token=token)
 
-    async def rotate_token(self, actor: Actor, executor_id: int) -> NewExecutor:
-        """Give the executor a new token; from now on the old one opens nothing.
+    async def rotate_token(
+        self, actor: Actor, executor_id: int, *, overlap_seconds: int = 0
+    ) -> NewExecutor:
+        """Give the executor a new token.
 
-        Nodes that are connected stay connected until their socket closes.
+        Args:
+            overlap_seconds: how long the one before it works as well, 0 to 30 days; nodes that
+                came with it are sent away within seconds of its end. With 0 that is now.
+
+        Raises:
+            InvalidInput: on "overlap_seconds".
         """
         actor.require(Permission.ADMINISTER, executor_id)
+        if not 0 <= overlap_seconds <= MAX_OVERLAP_SECONDS:
+            raise InvalidInput.one(
+                "overlap_seconds",
+                "out_of_range",
+                "This must lie between %(low)s and %(high)s.",
+                low="0",
+                high=f"{MAX_OVERLAP_SECONDS:,}",
+            )
         token, token_hash = _new_token()
+
+        def rotate(conn: sa.Connection) -> dict[str, object]:
+            until = now_ms(conn) + overlap_seconds * 1000 if overlap_seconds else None
+            store_executors.replace_token(conn, executor_id, token_hash=token_hash, old_until=until)
+            return {"overlap_seconds": overlap_seconds}
+
+        name = await self._change(actor, executor_id, "executor.token_rotated", rotate)
+        return NewExecutor(id=executor_id, name=name, token=token)
+
+    async def revoke_old_token(self, actor: Actor, executor_id: int) -> None:
+        """End the overlap of a rotation: from now on only the current token works."""
+        actor.require(Permission.ADMINISTER, executor_id)
+
+        def revoke(conn: sa.Connection) -> dict[str, object]:
+            store_executors.revoke_old_token(conn, executor_id)
+            return {}
+
+        await self._change(actor, executor_id, "executor.old_token_revoked", revoke)
+
+    async def _change(
+        self,
+        actor: Actor,
+        executor_id: int,
+        action: str,
+        work: Callable[[sa.Connection], dict[str, object]],
+    ) -> str:
+        """Do the work under the executor's lock and note it, once; returns the executor's name."""
         audit_id = await self._ids.take("audit")
 
-        def rotate(conn: sa.Connection) -> str:
+        def change(conn: sa.Connection) -> str:
             if (done := find_audit(conn, audit_id)) is not None:
                 return str(done.detail["name"])
             found = _get(conn, executor_id, lock=True)
-            store_executors.replace_token(conn, executor_id, token_hash=token_hash)
-            _note(conn, audit_id, actor, "executor.token_rotated", executor_id, found.name)
+            _note(conn, audit_id, actor, action, executor_id, found.name, **work(conn))
             return found.name
 
-        name = await self._store.run(rotate)
+        name = await self._store.run(change)
         self._events.publish(NODES)
-        return NewExecutor(id=executor_id, name=name, token=token)
+        return name
 
-    async def delete(self, actor: Actor, executor_id: int) -> None:
+    async def delete(self, actor: Actor, executor_id: int, *, with_jobs: bool = False) -> None:
         """Remove an executor without jobs; its runs stay in the ledger.
 
         Raises:
@@ -199,59 +207,7 @@ class Executors:
 
     async def list(self, actor: Actor) -> builtins.list[ExecutorItem]:
         """Every executor that the caller may see, by name; at most 1,000."""
-        return await self._store.read(_list, actor.scope(Permission.VIEW))
-
-
-def _list(conn: sa.Connection, scope: frozenset[int] | None) -> list[ExecutorItem]:
-    found = store_executors.list_executors(conn, scope=scope, limit=MAX_LISTED)
-    jobs = store_executors.count_jobs(conn, [executor.id for executor in found])
-    capacities = store_executors.capacities(conn, scope=scope)
-    return [
-        _item(executor, capacities.get(executor.id), jobs.get(executor.id, 0)) for executor in found
-    ]
-
-
-def _detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
-    found = _get(conn, executor_id)
-    scope = frozenset({executor_id})
-    jobs = store_executors.count_jobs(conn, [executor_id])
-    capacity = store_executors.capacities(conn, scope=scope).get(executor_id)
-    nodes = store_executors.nodes_to_show(
-        conn,
-        executor_id,
-        ended_after=now_ms(conn) - ENDED_NODES_SHOWN_MS,
-        limit=MAX_NODES_SHOWN,
-    )
-    live = [each.node.id for each in nodes if each.node.state is NodeState.LIVE]
-    marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
-    offered = store_executors.offered_handlers(conn, [executor_id])
-    return ExecutorDetail(
-        item=_item(found, capacity, jobs.get(executor_id, 0)),
-        nodes=[
-            NodeView(
-                node=each.node,
-                slots_wanted=each.slots_wanted,
-                running=marks.get(each.node.id, []),
-            )
-            for each in nodes
-        ],
-        handlers=sorted(offered.get(executor_id, ())),
-    )
-
-
-def _item(executor: StoredExecutor, capacity: Capacity | None, jobs: int) -> ExecutorItem:
-    capacity = capacity or Capacity()
-    return ExecutorItem(
-        id=executor.id,
-        name=executor.name,
-        description=executor.description,
-        live_nodes=capacity.live_nodes,
-        slots=capacity.slots,
-        in_use=capacity.in_use,
-        jobs=jobs,
-        paused_at=executor.paused_at,
-        created_at=executor.created_at,
-    )
+        return await self._store.read(read_list, actor.scope(Permission.VIEW))
 
 
 def _get(conn: sa.Connection, executor_id: int, *, lock: bool = False) -> StoredExecutor:
@@ -306,7 +262,13 @@ def _name_taken(name: str) -> Conflict:
 
 
 def _note(
-    conn: sa.Connection, audit_id: int, actor: Actor, action: str, executor_id: int, name: str
+    conn: sa.Connection,
+    audit_id: int,
+    actor: Actor,
+    action: str,
+    executor_id: int,
+    name: str,
+    **more: object,
 ) -> None:
     write_audit(
         conn,
@@ -315,5 +277,5 @@ def _note(
         action=action,
         executor_id=executor_id,
         object_id=executor_id,
-        detail={"name": name},
+        detail={"name": name} | more,
     )

@@ -33,7 +33,12 @@ from tickwheel_admin.services.paging import (
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.requests import Request, check_request_key, request_run
+from tickwheel_admin.services.requests import (
+    Request,
+    check_delay,
+    check_request_key,
+    request_run,
+)
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
@@ -183,24 +188,38 @@ class Jobs:
         job_id: int,
         *,
         parameters: str | None = None,
+        node_id: int | None = None,
+        node: str | None = None,
+        delay_ms: int = 0,
         request_key: str | None = None,
         origin: Origin = Origin.MANUAL,
     ) -> int:
         """Ask for one run, also of a paused job; returns the run's id.
 
         Args:
-            parameters: JSON object that replaces the job's own; None: the job's own.
+            parameters: JSON object laid over the job's own, key by key; None: the job's own.
+            node_id: where it shall run, and nowhere else; None: where the job's routing says.
+            node: the same by name: the live node of the job's executor, the newest of several.
+            delay_ms: due so long from now; 0 to 30 days.
             request_key: the same key gives the same run, however often it is sent.
 
         Raises:
-            InvalidInput: parameters are no JSON object, or the key is too long.
+            InvalidInput: parameters are no JSON object, or too large together with the job's; a
+                node that cannot run it; the key is too long.
         """
         if parameters is not None:
             parameters = parse_parameters(parameters)
         check_request_key(request_key)
+        check_delay(delay_ms)
         audit_id = await self._ids.take("audit")
         request = Request(
-            actor=actor, origin=origin, parameters=parameters, request_key=request_key
+            actor=actor,
+            origin=origin,
+            parameters=parameters,
+            request_key=request_key,
+            node_id=node_id,
+            node=node,
+            delay_ms=delay_ms,
         )
         run_id = await self._ids.take("run")
 

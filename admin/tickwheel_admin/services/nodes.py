@@ -10,6 +10,8 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.events import NODES, QUEUED, Events
+from tickwheel_admin.services.executor_lists import NodeDetail as NodeDetail
+from tickwheel_admin.services.executor_lists import read_node
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import nodes as store_nodes
 from tickwheel_admin.store.audit import find_audit, write_audit
@@ -18,6 +20,7 @@ from tickwheel_admin.store.executors import StoredNode, get_node
 from tickwheel_admin.store.ids import Ids
 
 MAX_SLOTS = 10_000
+MAX_WEIGHT = 1_000
 
 
 class Nodes:
@@ -27,6 +30,10 @@ class Nodes:
         self._store = store
         self._ids = ids
         self._events = events
+
+    async def get(self, actor: Actor, node_id: int) -> NodeDetail:
+        """One node, also one that has ended: what it runs now and who hears it."""
+        return await self._store.read(read_node, actor, node_id)
 
     async def cordon(self, actor: Actor, node_id: int) -> None:
         """Give the node no new runs; those it has go on. The node itself does not notice.
@@ -94,6 +101,33 @@ class Nodes:
             return True
 
         await self._change(actor, node_id, "node.slots_set", set_slots, slots=slots)
+
+    async def set_weight(self, actor: Actor, node_id: int, weight: int | None) -> None:
+        """Change the node's share of runs of jobs whose routing is `weighted`.
+
+        Args:
+            weight: 1 to 1,000; None: what the node itself says, from its next connection on.
+
+        Raises:
+            InvalidInput: on "weight".
+            Conflict: node.ended.
+        """
+        if weight is not None and not 1 <= weight <= MAX_WEIGHT:
+            raise InvalidInput.one(
+                "weight",
+                "out_of_range",
+                "This must lie between %(low)s and %(high)s.",
+                low="1",
+                high=f"{MAX_WEIGHT:,}",
+            )
+
+        def set_weight(conn: sa.Connection, found: StoredNode) -> bool:
+            if found.weight_wanted == weight:
+                return False
+            store_nodes.set_weight(conn, node_id, weight=weight)
+            return True
+
+        await self._change(actor, node_id, "node.weight_set", set_weight, weight=weight)
 
     async def _change(
         self,

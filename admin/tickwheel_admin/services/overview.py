@@ -18,7 +18,8 @@ from tickwheel_admin.store.executors import capacities
 from tickwheel_admin.store.overview import NextFire as NextFire
 from tickwheel_admin.store.overview import OutcomeCount
 from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.run_lists import RunFilter, RunItem, page_runs
+from tickwheel_admin.store.run_lists import RunItem
+from tickwheel_admin.store.run_pages import RunFilter, page_runs
 
 BUCKET_MS = 30 * 60_000
 BUCKETS = 48

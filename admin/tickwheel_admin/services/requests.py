@@ -10,19 +10,28 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.fires import new_run, shards_of
+from tickwheel_admin.domain.fires import merged_parameters, new_run, shards_of
 from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.moves import expanded, node_gone
+from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import Origin, Run
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.store.audit import write_audit
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.executors import get_node
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.lanes import count_live
-from tickwheel_admin.store.nodes import ended_nodes
-from tickwheel_admin.store.runs import blocking_key_of, insert_fires, insert_requested_run
+from tickwheel_admin.store.nodes import ended_nodes, live_nodes
+from tickwheel_admin.store.runs import (
+    blocking_key_of,
+    find_request,
+    insert_fires,
+    insert_requested_run,
+)
+from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 MAX_KEY_CHARS = 100
+MAX_DELAY_MS = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +40,13 @@ class Request:
 
     actor: Actor
     origin: Origin
-    parameters: str | None = None  # JSON object that replaces the job's; None: the job's own
+    parameters: str | None = None  # JSON object laid over the job's; None: nothing
+    base: str | None = None  # laid over this instead: what the run that is retried was given
     request_key: str | None = None
     retry_of: int | None = None
+    node_id: int | None = None  # runs nowhere else
+    node: str | None = None  # the same by its name
+    delay_ms: int = 0  # due so long after it was asked for
 
 
 def check_request_key(key: str | None) -> None:
@@ -47,17 +60,38 @@ def check_request_key(key: str | None) -> None:
         )
 
 
+def check_delay(delay_ms: int) -> None:
+    """Raise InvalidInput for a delay that is negative or longer than 30 days."""
+    if not 0 <= delay_ms <= MAX_DELAY_MS:
+        raise InvalidInput.one(
+            "delay_seconds",
+            "out_of_range",
+            "This must lie between %(low)s and %(high)s.",
+            low="0",
+            high=f"{MAX_DELAY_MS // 1000:,}",
+        )
+
+
 def request_run(
     conn: sa.Connection, job: Job, request: Request, *, run_ids: Sequence[int], audit_id: int
 ) -> int:
-    """Queue one run of a locked job, due now; returns the run that already has the key, if any.
+    """Queue one run of a locked job; returns the run that already has the key, if any.
 
     Raises:
+        InvalidInput: the parameters are too large when they are laid over the job's; the node
+            that was asked for cannot run it.
         MoreIds: it needs one id.
     """
     if not run_ids:
         raise MoreIds(1)
-    run = _requested(job, request, run_id=run_ids[0], now=now_ms(conn))
+    if request.request_key is not None:
+        # Before anything is refused: what was asked for once may be asked for again.
+        standing = find_request(conn, job.id, request.request_key)
+        if standing is not None:
+            return standing
+    now = now_ms(conn)
+    request = replace(request, node_id=_chosen_node(conn, job, request, now=now))
+    run = _requested(job, request, run_id=run_ids[0], now=now)
     asked = insert_requested_run(conn, run)
     if asked == run.id:
         _note(conn, job, request, run_id=run.id, audit_id=audit_id)
@@ -132,7 +166,38 @@ def _check_place(conn: sa.Connection, job: Job) -> None:
         )
 
 
+def _chosen_node(conn: sa.Connection, job: Job, request: Request, *, now: int) -> int | None:
+    """The node that was asked for; None: wherever the job's routing says.
+
+    Raises:
+        InvalidInput: node.unknown, node.ended, node.lacks_handler.
+    """
+    if request.node_id is None and request.node is None:
+        return None
+    field = "node" if request.node_id is None else "node_id"
+    if request.node_id is not None:
+        found = get_node(conn, request.node_id)
+        node = None if found is None else found.node
+        if node is not None and node.state is not NodeState.LIVE:
+            raise InvalidInput.one(field, "node.ended", "This node has ended.")
+    else:
+        named = [n for n in live_nodes(conn, job.executor_id, now=now) if n.name == request.node]
+        node = max(named, key=lambda n: (n.connected_at, n.id), default=None)
+    if node is None or node.executor_id != job.executor_id:
+        raise InvalidInput.one(field, "node.unknown", "The job's executor has no such live node.")
+    if job.config.handler not in node.handlers:
+        raise InvalidInput.one(
+            field,
+            "node.lacks_handler",
+            "The node “%(node)s” does not offer the handler “%(handler)s”.",
+            node=node.name,
+            handler=job.config.handler,
+        )
+    return node.id
+
+
 def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
+    """Raises InvalidInput when the parameters are too large together."""
     run = new_run(
         job.config,
         id=run_id,
@@ -140,7 +205,7 @@ def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
         job_id=job.id,
         revision=job.revision,
         origin=request.origin,
-        scheduled_at=now,
+        scheduled_at=now + request.delay_ms,
         now=now,
     )
     return replace(
@@ -148,8 +213,25 @@ def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
         request_key=request.request_key,
         requested_by=request.actor.name[:100],
         retry_of=request.retry_of,
-        parameters=request.parameters,
+        pinned_node_id=request.node_id,
+        parameters=_parameters(job, request),
     )
+
+
+def _parameters(job: Job, request: Request) -> str | None:
+    """What the run is given; None: the job's own."""
+    if request.parameters is None:
+        return request.base
+    base = job.config.parameters if request.base is None else request.base
+    merged = merged_parameters(base, request.parameters)
+    if len(merged.encode()) > MAX_PARAMETERS_BYTES:
+        raise InvalidInput.one(
+            "parameters",
+            "json.too_large",
+            "Together with the job's this is larger than %(limit)d KiB.",
+            limit=MAX_PARAMETERS_BYTES // 1024,
+        )
+    return merged
 
 
 def _unless_gone(shard: Run, gone: set[int], *, now: int) -> Run:

@@ -124,7 +124,8 @@ def retry_run(
     request = Request(
         actor=edit.actor,
         origin=Origin.RETRY,
-        parameters=ended.run.parameters if parameters is None else parameters,
+        parameters=parameters,
+        base=ended.run.parameters,
         request_key=request_key,
         retry_of=run_id,
     )

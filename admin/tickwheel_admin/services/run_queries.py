@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
+
+import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
+from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, RunState
+from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.services.scope import visible_executors
+from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.executors import get_node
 from tickwheel_admin.store.run_lists import AttemptView, RunItem
+from tickwheel_admin.store.run_pages import RunFilter
+
+MAX_COUNTED = 10_000
+HOUR_MS = 3_600_000
 
 
 class RunGroup(StrEnum):
@@ -27,13 +38,27 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs a list shows; shards are shown with their whole fire only."""
+    """Which runs a list shows; shards are shown with their whole fire only.
+
+    With a node, what it ran is shown: shards one by one.
+    """
 
     state: str | None = None  # one of RunState or of RunGroup
     job_id: int | None = None
     executor_id: int | None = None
+    trigger_id: int | None = None
+    node_id: int | None = None  # of the last attempt
+    origin: str | None = None  # one of Origin
+    requested_by: str | None = None  # the whole name of a person
     from_at: int | None = None  # scheduled at or after
     to_at: int | None = None  # scheduled before
+
+
+class Matching(NamedTuple):
+    """How many runs match, for questions such as “Cancel 214 runs?”."""
+
+    runs: int
+    capped: bool  # there may be more: nobody looked further
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +94,52 @@ def states_of(state: str | None) -> frozenset[RunState] | None:
         "This must be one of %(choices)s.",
         choices=", ".join((*RunState, *RunGroup)),
     )
+
+
+def origin_of(origin: str | None) -> Origin | None:
+    """The origin that a word means; None for no word.
+
+    Raises:
+        InvalidInput: no such word.
+    """
+    if origin is None or origin in set(Origin):
+        return None if origin is None else Origin(origin)
+    raise InvalidInput.one(
+        "origin", "not_one_of", "This must be one of %(choices)s.", choices=", ".join(Origin)
+    )
+
+
+def filter_of(actor: Actor, query: RunQuery) -> RunFilter:
+    """What the query means to this caller.
+
+    Raises:
+        InvalidInput: a word that means nothing.
+    """
+    return RunFilter(
+        states=states_of(query.state),
+        job_id=query.job_id,
+        executors=visible_executors(actor, query.executor_id),
+        trigger_id=query.trigger_id,
+        node_id=query.node_id,
+        origin=origin_of(query.origin),
+        requested_by=query.requested_by,
+        from_at=query.from_at,
+        to_at=query.to_at,
+    )
+
+
+def narrow(conn: sa.Connection, wanted: RunFilter) -> RunFilter | None:
+    """The same runs, in less to look through; None: there are none."""
+    if wanted.job_id is not None and wanted.executors is not None:
+        # All runs of a job are of one executor: either all of them are shown or none.
+        if store_jobs.executor_of_job(conn, wanted.job_id) not in wanted.executors:
+            return None
+        wanted = replace(wanted, executors=None)
+    if wanted.node_id is not None:
+        found = get_node(conn, wanted.node_id)
+        if found is not None and found.node.ended_at is not None:
+            # What it ran was due before it ended; an hour for clocks that were set back.
+            until = found.node.ended_at + HOUR_MS
+            to_at = until if wanted.to_at is None else min(wanted.to_at, until)
+            wanted = replace(wanted, to_at=to_at)
+    return wanted

@@ -23,22 +23,23 @@ from tickwheel_admin.services.run_edits import RunEdit
 from tickwheel_admin.services.run_log import LogEntry as LogEntry
 from tickwheel_admin.services.run_log import LogPage as LogPage
 from tickwheel_admin.services.run_log import check_log_query, read_log
+from tickwheel_admin.services.run_queries import MAX_COUNTED, filter_of, narrow
+from tickwheel_admin.services.run_queries import Matching as Matching
 from tickwheel_admin.services.run_queries import RunDetail as RunDetail
 from tickwheel_admin.services.run_queries import RunGroup as RunGroup
 from tickwheel_admin.services.run_queries import RunQuery as RunQuery
-from tickwheel_admin.services.run_queries import states_of
 from tickwheel_admin.services.run_waiting import Waiting as Waiting
 from tickwheel_admin.services.run_waiting import why_it_waits
-from tickwheel_admin.services.scope import not_found, visible_executors
+from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.run_lists import AttemptView as AttemptView
-from tickwheel_admin.store.run_lists import Position, RunFilter
 from tickwheel_admin.store.run_lists import RunItem as RunItem
 from tickwheel_admin.store.run_marks import RunMark as RunMark
+from tickwheel_admin.store.run_pages import Position, count_runs, page_runs
 
 T = TypeVar("T")
 
@@ -65,27 +66,28 @@ class Runs:
         """
         check_limit(limit)
         before = decode_cursor(cursor, Position)
-        states = states_of(query.state)
-        executors = visible_executors(actor, query.executor_id)
+        wanted = filter_of(actor, query)
 
         def read(conn: sa.Connection) -> tuple[list[RunItem], Position | None]:
-            narrowed = executors
-            if query.job_id is not None and executors is not None:
-                # All runs of a job are of one executor: either all of them are shown or none.
-                if store_jobs.executor_of_job(conn, query.job_id) not in executors:
-                    return [], None
-                narrowed = None
-            wanted = RunFilter(
-                states=states,
-                job_id=query.job_id,
-                executors=narrowed,
-                from_at=query.from_at,
-                to_at=query.to_at,
-            )
-            return run_lists.page_runs(conn, wanted, before=before, limit=limit)
+            narrowed = narrow(conn, wanted)
+            if narrowed is None:
+                return [], None
+            return page_runs(conn, narrowed, before=before, limit=limit)
 
         items, behind = await self._store.read(read)
         return Page(items=items, next=None if behind is None else encode_cursor(behind))
+
+    async def count_matching(self, actor: Actor, query: RunQuery) -> Matching:
+        """How many runs a list shows on all its pages, counted up to 10,000."""
+        wanted = filter_of(actor, query)
+
+        def count(conn: sa.Connection) -> Matching:
+            narrowed = narrow(conn, wanted)
+            if narrowed is None:
+                return Matching(0, False)
+            return Matching(*count_runs(conn, narrowed, limit=MAX_COUNTED))
+
+        return await self._store.read(count)
 
     async def get(self, actor: Actor, run_id: int) -> RunDetail:
         """One run."""
@@ -183,13 +185,15 @@ class Runs:
         A shard is done again alone, as the only one of a new fire.
 
         Args:
-            parameters: JSON object; None: those the ended run was given, if it was given any.
+            parameters: JSON object laid over those of the ended run, key by key, or over the job's
+                when that was given none; None: nothing.
             request_key: the same key gives the same run, however often it is sent.
             failed_shards_only: of a run that was cut into shards, only those that failed; other
                 runs are done again as a whole.
 
         Raises:
-            InvalidInput: parameters are no JSON object; the key was used for something else.
+            InvalidInput: parameters are no JSON object, or too large together with what they are
+                laid over; the key was used for something else.
             Conflict: run.not_ended; job.deleted; run.no_failed_shards; run.not_sharded,
                 run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
         """

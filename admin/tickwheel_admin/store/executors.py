@@ -12,18 +12,19 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.store.nodes import node_from_row
-from tickwheel_admin.store.tables import ALIVE, executor, job, node
+from tickwheel_admin.store.tables import ALIVE, admin, executor, job, node, node_session
 
 _handlers = msgspec.json.Decoder(list[str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExecutor:
-    """An executor without its token."""
+    """An executor without its tokens."""
 
     id: int
     name: str
     description: str
+    old_token_until: int | None  # the token before the current one works until then
     paused_at: int | None  # fires after this instant do not run
     created_at: int
 
@@ -34,6 +35,16 @@ class StoredNode:
 
     node: Node
     slots_wanted: int | None  # None: as many as it said
+    weight_wanted: int | None  # likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """An admin that a node is connected to."""
+
+    admin_id: int
+    admin_name: str
+    connected_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +60,7 @@ _SELECTED = sa.select(
     executor.c.id,
     executor.c.name,
     executor.c.description,
+    executor.c.old_token_until,
     executor.c.paused_at,
     executor.c.created_at,
 ).where(executor.c.deleted_at == ALIVE)
@@ -108,10 +120,30 @@ def add_executor(
     )
 
 
-def replace_token(conn: sa.Connection, executor_id: int, *, token_hash: str) -> None:
-    """From the commit on the old token opens nothing."""
+def replace_token(
+    conn: sa.Connection, executor_id: int, *, token_hash: str, old_until: int | None
+) -> None:
+    """Let the executor have another token.
+
+    Args:
+        old_until: until when the one that is replaced works as well; None: from the commit on it
+            opens nothing. One that was replaced before opens nothing in any case.
+    """
+    of_it = executor.c.id == executor_id
+    # Two statements, for MySQL would read the new value where the old one is meant.
+    old = None if old_until is None else executor.c.token_hash
     conn.execute(
-        sa.update(executor).where(executor.c.id == executor_id).values(token_hash=token_hash)
+        sa.update(executor).where(of_it).values(old_token_hash=old, old_token_until=old_until)
+    )
+    conn.execute(sa.update(executor).where(of_it).values(token_hash=token_hash))
+
+
+def revoke_old_token(conn: sa.Connection, executor_id: int) -> None:
+    """From the commit on only the current token works."""
+    conn.execute(
+        sa.update(executor)
+        .where(executor.c.id == executor_id)
+        .values(old_token_hash=None, old_token_until=None)
     )
 
 
@@ -120,7 +152,13 @@ def delete_executor(conn: sa.Connection, executor_id: int, *, now: int) -> None:
     conn.execute(
         sa.update(executor)
         .where(executor.c.id == executor_id)
-        .values(deleted_at=now, token_hash=f"deleted {executor_id}", paused_at=None)
+        .values(
+            deleted_at=now,
+            token_hash=f"deleted {executor_id}",
+            old_token_hash=None,
+            old_token_until=None,
+            paused_at=None,
+        )
     )
 
 
@@ -186,6 +224,20 @@ def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> Stored
     return None if row is None else _stored_node(row)
 
 
+def who_hears(conn: sa.Connection, node_id: int) -> list[Hearing]:
+    """The admins that a node has sockets to, by name."""
+    rows = conn.execute(
+        sa.select(node_session.c.admin_id, node_session.c.connected_at, admin.c.name)
+        .join(admin, admin.c.id == node_session.c.admin_id)
+        .where(node_session.c.node_id == node_id)
+        .order_by(admin.c.name, admin.c.id)
+    )
+    return [
+        Hearing(admin_id=row.admin_id, admin_name=row.name, connected_at=row.connected_at)
+        for row in rows
+    ]
+
+
 def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """Handlers that live nodes offer, by executor; an executor without live nodes is left out."""
     rows = conn.execute(
@@ -204,10 +256,15 @@ def _stored(row: Any) -> StoredExecutor:
         id=row.id,
         name=row.name,
         description=row.description,
+        old_token_until=row.old_token_until,
         paused_at=row.paused_at,
         created_at=row.created_at,
     )
 
 
 def _stored_node(row: Any) -> StoredNode:
-    return StoredNode(node=node_from_row(row), slots_wanted=row.slots_wanted)
+    return StoredNode(
+        node=node_from_row(row),
+        slots_wanted=row.slots_wanted,
+        weight_wanted=row.weight_wanted,
+    )

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState, NodeWish
 from tickwheel_admin.domain.run import LIVE
-from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.clock import database_now, now_ms
 from tickwheel_admin.store.tables import ALIVE, admin, executor, node, node_session, run
 
 _LIVE_RUNS = sorted(state.value for state in LIVE)
@@ -45,22 +45,34 @@ def node_from_row(row: Any) -> Node:
 
 def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:
     """(id, name) of the executor that the token belongs to."""
-    row = conn.execute(
-        sa.select(executor.c.id, executor.c.name).where(
-            executor.c.token_hash == token_hash, executor.c.deleted_at == ALIVE
-        )
-    ).one_or_none()
-    return None if row is None else (row.id, row.name)
+    for opens in _opens([token_hash]):
+        row = conn.execute(sa.select(executor.c.id, executor.c.name).where(opens)).first()
+        if row is not None:
+            return (row.id, row.name)
+    return None
 
 
 def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
     """Those of the token hashes that still open the door."""
-    rows = conn.execute(
-        sa.select(executor.c.token_hash).where(
-            executor.c.token_hash.in_(sorted(set(token_hashes))), executor.c.deleted_at == ALIVE
-        )
+    hashes = sorted(set(token_hashes))
+    current, old = _opens(hashes)
+    valid = set(conn.execute(sa.select(executor.c.token_hash).where(current)).scalars())
+    if len(valid) < len(hashes):
+        valid |= set(conn.execute(sa.select(executor.c.old_token_hash).where(old)).scalars())
+    return valid
+
+
+def _opens(token_hashes: list[str]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """Whose current token is among these; and whose token before it, while that still works."""
+    alive = executor.c.deleted_at == ALIVE
+    return (
+        sa.and_(executor.c.token_hash.in_(token_hashes), alive),
+        sa.and_(
+            executor.c.old_token_hash.in_(token_hashes),
+            executor.c.old_token_until > database_now(),
+            alive,
+        ),
     )
-    return set(rows.scalars())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +258,14 @@ def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
     values: dict[str, Any] = {"slots_wanted": slots}
     if slots is not None:
         values["slots"] = slots
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
+
+
+def set_weight(conn: sa.Connection, node_id: int, *, weight: int | None) -> None:
+    """Change a node's share of weighted runs; None: what it said stays until it says more."""
+    values: dict[str, Any] = {"weight_wanted": weight}
+    if weight is not None:
+        values["weight"] = weight
     conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
 
 

@@ -99,17 +99,22 @@ def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
     The same request, sent twice, is one run (guarantee G2); so is the same insert, repeated after
     a commit whose answer never came.
     """
-    same = [run.c.id == requested.id]
-    if requested.request_key is not None:
-        same.append(
-            sa.and_(run.c.job_id == requested.job_id, run.c.request_key == requested.request_key)
-        )
-    for condition in same:
-        standing = conn.execute(sa.select(run.c.id).where(condition)).scalar_one_or_none()
-        if standing is not None:
-            return int(standing)
+    standing = conn.execute(
+        sa.select(run.c.id).where(run.c.id == requested.id)
+    ).scalar_one_or_none()
+    if standing is None and requested.request_key is not None:
+        standing = find_request(conn, requested.job_id, requested.request_key)
+    if standing is not None:
+        return int(standing)
     insert_rows(conn, run, [_run_row(requested)], columns=RUN_COLUMNS)
     return requested.id
+
+
+def find_request(conn: sa.Connection, job_id: int, request_key: str) -> int | None:
+    """The run of the job that was asked for with this key."""
+    return conn.execute(
+        sa.select(run.c.id).where(run.c.job_id == job_id, run.c.request_key == request_key)
+    ).scalar_one_or_none()
 
 
 def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None:

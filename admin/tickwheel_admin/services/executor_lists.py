@@ -1,0 +1,178 @@
+"""Executors and nodes as lists and pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import executors as store_executors
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.executors import Capacity, Hearing, StoredExecutor, StoredNode
+from tickwheel_admin.store.run_lists import RunItem, live_items_of_node
+from tickwheel_admin.store.run_marks import RunMark, live_marks_of_nodes
+from tickwheel_admin.store.waiting import Queue, queues
+
+MAX_LISTED = 1_000
+MAX_NODES_SHOWN = 1_000
+MAX_RUNNING_SHOWN = 20  # per node in a list
+MAX_RUNNING_OF_NODE = 200  # of a single node
+ENDED_NODES_SHOWN_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorItem:
+    """An executor in a list."""
+
+    id: int
+    name: str
+    description: str
+    live_nodes: int
+    slots: int  # of its live nodes
+    in_use: int
+    jobs: int
+    waiting: int  # runs that are due and wait, counted up to 1,000
+    waiting_since: int | None  # when the oldest of them was due; None: none waits
+    paused_at: int | None  # since when none of its fires run; None: not paused
+    old_token_until: int | None  # the token before this one works until then; None: it does not
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A node and what it holds."""
+
+    node: Node
+    slots_wanted: int | None  # set by an operator; None: as many as the node said
+    weight_wanted: int | None  # likewise
+    seen_at: int  # when an admin last heard from it, to a few seconds
+    running: list[RunMark]  # the oldest 20
+
+    @property
+    def weight(self) -> int:
+        """Its share of runs with routing `weighted`."""
+        return self.node.weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorDetail:
+    """An executor with its nodes: live ones first, then those that ended in the last 24 h."""
+
+    item: ExecutorItem
+    nodes: list[NodeView]
+    handlers: list[str]  # offered by live nodes, sorted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDetail:
+    """One node."""
+
+    view: NodeView
+    executor_name: str
+    running: list[RunItem]  # what it runs now, oldest first; at most 200
+    heard_by: list[Hearing]  # admins that it is connected to, by name
+
+    @property
+    def node(self) -> Node:
+        """The node itself."""
+        return self.view.node
+
+
+def read_list(conn: sa.Connection, scope: frozenset[int] | None) -> list[ExecutorItem]:
+    found = store_executors.list_executors(conn, scope=scope, limit=MAX_LISTED)
+    return _items(conn, found, scope=scope)
+
+
+def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
+    """Raises NotFound for an executor that is deleted."""
+    found = store_executors.get_executor(conn, executor_id)
+    if found is None:
+        raise not_found()
+    now = now_ms(conn)
+    nodes = store_executors.nodes_to_show(
+        conn, executor_id, ended_after=now - ENDED_NODES_SHOWN_MS, limit=MAX_NODES_SHOWN
+    )
+    live = [each.node.id for each in nodes if each.node.state is NodeState.LIVE]
+    marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
+    offered = store_executors.offered_handlers(conn, [executor_id])
+    return ExecutorDetail(
+        item=_items(conn, [found], scope=frozenset({executor_id}))[0],
+        nodes=[_view(each, marks, now=now) for each in nodes],
+        handlers=sorted(offered.get(executor_id, ())),
+    )
+
+
+def read_node(conn: sa.Connection, actor: Actor, node_id: int) -> NodeDetail:
+    """Raises NotFound for a node that is forgotten, or of an executor that is deleted."""
+    found = store_executors.get_node(conn, node_id)
+    if found is None:
+        raise not_found()
+    executor_id = found.node.executor_id
+    actor.require(Permission.VIEW, executor_id)
+    executor = store_executors.get_executor(conn, executor_id)
+    if executor is None:
+        raise not_found()
+    marks = live_marks_of_nodes(conn, [node_id], per_node=MAX_RUNNING_SHOWN)
+    return NodeDetail(
+        view=_view(found, marks, now=now_ms(conn)),
+        executor_name=executor.name,
+        running=live_items_of_node(conn, node_id, limit=MAX_RUNNING_OF_NODE),
+        heard_by=store_executors.who_hears(conn, node_id),
+    )
+
+
+def _items(
+    conn: sa.Connection, found: list[StoredExecutor], *, scope: frozenset[int] | None
+) -> list[ExecutorItem]:
+    ids = [each.id for each in found]
+    now = now_ms(conn)
+    jobs = store_executors.count_jobs(conn, ids)
+    capacities = store_executors.capacities(conn, scope=scope)
+    waiting = queues(conn, ids, now=now)
+    return [
+        _item(
+            each,
+            capacities.get(each.id) or Capacity(),
+            jobs.get(each.id, 0),
+            waiting.get(each.id),
+            now=now,
+        )
+        for each in found
+    ]
+
+
+def _item(
+    executor: StoredExecutor, capacity: Capacity, jobs: int, queue: Queue | None, *, now: int
+) -> ExecutorItem:
+    until = executor.old_token_until
+    return ExecutorItem(
+        id=executor.id,
+        name=executor.name,
+        description=executor.description,
+        live_nodes=capacity.live_nodes,
+        slots=capacity.slots,
+        in_use=capacity.in_use,
+        jobs=jobs,
+        waiting=0 if queue is None else queue.waiting,
+        waiting_since=None if queue is None else queue.since,
+        paused_at=executor.paused_at,
+        old_token_until=None if until is None or until <= now else until,
+        created_at=executor.created_at,
+    )
+
+
+def _view(stored: StoredNode, marks: Mapping[int, list[RunMark]], *, now: int) -> NodeView:
+    node = stored.node
+    return NodeView(
+        node=node,
+        slots_wanted=stored.slots_wanted,
+        weight_wanted=stored.weight_wanted,
+        # Each heartbeat that an admin acknowledges extends the lease from then on. Clocks may have
+        # been set back since.
+        seen_at=min(node.full_lease_at - LEASE_MS, now),
+        running=marks.get(node.id, []),
+    )

@@ -1,0 +1,204 @@
+"""Pages of runs, newest scheduled first: which runs fit a filter, found in an index.
+
+A list that must filter what no index sorts for it looks at a bounded number of entries and then
+says where to go on. Lists show whole fires and leave out their shards, which the page of their fire
+shows; only what a node ran is listed shard by shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.run_lists import RunItem, read_items
+from tickwheel_admin.store.tables import run
+
+CHUNK = 1_000  # index entries read at once while filtering
+MAX_SCANNED = 10_000  # entries one request looks at, 25 to 75 ms
+MAX_SCANNED_TO_COUNT = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Position:
+    """A place in the order of lists: newest scheduled first."""
+
+    scheduled_at: Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # bounds for what callers send
+    id: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs a list shows."""
+
+    states: frozenset[RunState] | None = None  # None: any
+    job_id: int | None = None
+    executors: frozenset[int] | None = None  # None: all
+    trigger_id: int | None = None
+    node_id: int | None = None  # of the last attempt
+    origin: Origin | None = None
+    requested_by: str | None = None
+    from_at: int | None = None  # scheduled at or after
+    to_at: int | None = None  # scheduled before
+
+
+def page_runs(
+    conn: sa.Connection, wanted: RunFilter, *, before: Position | None, limit: int
+) -> tuple[list[RunItem], Position | None]:
+    """Newest scheduled first, and where the next page begins.
+
+    A page can be shorter than `limit`, even empty, and still have a next one: then as many entries
+    as one request may look at did not fit the filter.
+    """
+    scans = [_Scan(conn, wanted, state, before, limit + 1) for state in _ranges(wanted)]
+    # Each scan knows everything newer than where it stopped; beyond the newest stop, one is blind.
+    stops = [scan.stopped_at for scan in scans if scan.stopped_at is not None]
+    horizon = max(stops, default=None)
+    found = sorted(
+        (key for scan in scans for key in scan.found if horizon is None or key >= horizon),
+        reverse=True,
+    )
+    if len(found) > limit:
+        return _items(conn, found[:limit]), found[limit - 1]
+    return _items(conn, found), horizon
+
+
+def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[int, bool]:
+    """How many runs fit, up to `limit`, and whether there may be more.
+
+    There may also be more when as many entries as one count may look at did not fit.
+    """
+    count, more = 0, False
+    for state in _ranges(wanted):
+        scan = _Scan(conn, wanted, state, None, limit + 1 - count, most=MAX_SCANNED_TO_COUNT)
+        count += len(scan.found)
+        if count > limit:
+            return limit, True
+        more = more or scan.stopped_at is not None
+    return count, more
+
+
+def _items(conn: sa.Connection, keys: Sequence[Position]) -> list[RunItem]:
+    return read_items(conn, [key.id for key in keys])
+
+
+def _ranges(wanted: RunFilter) -> Sequence[RunState | None]:
+    """The index ranges to read: one per state, or one for everything."""
+    if wanted.states is None or wanted.job_id is not None or _by_trigger(wanted):
+        return [None]  # a job's states are filtered: it has no index by state of its own
+    return sorted(wanted.states)
+
+
+def _by_trigger(wanted: RunFilter) -> bool:
+    """Whether the index of fires is read, in which shards do not stand one by one."""
+    return wanted.trigger_id is not None and wanted.node_id is None
+
+
+class _Scan:
+    """One index range, read newest first until enough was found."""
+
+    found: list[Position]
+    stopped_at: Position | None  # older entries were not looked at; None: there are none
+
+    def __init__(
+        self,
+        conn: sa.Connection,
+        wanted: RunFilter,
+        state: RunState | None,
+        before: Position | None,
+        enough: int,
+        *,
+        most: int | None = None,
+    ) -> None:
+        self.found = []
+        self.stopped_at = None
+        filters = _filters(wanted, state)
+        fits = _filter(filters, shards=wanted.node_id is not None)
+        size = CHUNK if filters else enough
+        scanned = 0
+        while scanned < (MAX_SCANNED if most is None else most):
+            rows = conn.execute(_keys(wanted, state, filters, before).limit(size)).all()
+            for row in rows:
+                before = Position(scheduled_at=row.scheduled_at, id=row.id)
+                if fits(row):
+                    self.found.append(before)
+                    if len(self.found) == enough:
+                        self.stopped_at = before
+                        return
+            if len(rows) < size:
+                return
+            scanned += size
+            size = CHUNK  # many shards lie in between
+        self.stopped_at = before
+
+
+_Filters = dict[str, frozenset[Any]]
+
+
+def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
+    """Columns that the index range does not see to, with the values that fit."""
+    filters: _Filters = {}
+    if wanted.executors is not None:
+        filters["executor_id"] = wanted.executors
+    if state is None and wanted.states is not None:
+        filters["state"] = wanted.states
+    if wanted.trigger_id is not None and not _by_trigger(wanted):
+        filters["trigger_id"] = frozenset({wanted.trigger_id})
+    if wanted.job_id is not None and _by_trigger(wanted):
+        filters["job_id"] = frozenset({wanted.job_id})
+    if wanted.node_id is not None:
+        filters["node_id"] = frozenset({wanted.node_id})
+    if wanted.origin is not None:
+        filters["origin"] = frozenset({wanted.origin.value})
+    if wanted.requested_by is not None:
+        filters["requested_by"] = frozenset({wanted.requested_by})
+    return filters
+
+
+def _filter(filters: _Filters, *, shards: bool) -> Callable[[Any], bool]:
+    each = [(f"filter_{name}", values) for name, values in filters.items()]
+    return lambda row: (
+        (shards or row.fire_id is None)
+        and all(getattr(row, name) in values for name, values in each)
+    )
+
+
+def _keys(
+    wanted: RunFilter, state: RunState | None, filters: _Filters, before: Position | None
+) -> sa.Select[Any]:
+    """Entries of one index range, newest first."""
+    columns: list[sa.ColumnElement[Any]] = [run.c.scheduled_at, run.c.id, run.c.fire_id]
+    columns += [run.c[name].label(f"filter_{name}") for name in filters]
+    conditions: list[sa.ColumnElement[bool]] = []
+    order: tuple[sa.ColumnElement[Any], ...] = (run.c.scheduled_at.desc(), run.c.id.desc())
+    if _by_trigger(wanted):
+        index = "uq_run_fires_once"
+        # One run at each instant: whole fires are shard -1, and what has no shards is shard 0.
+        conditions += [
+            run.c.trigger_id == wanted.trigger_id,
+            run.c.shard_index <= 0,
+            run.c.fire_id.is_(None),
+        ]
+        order = (run.c.scheduled_at.desc(),)
+    elif wanted.job_id is not None:
+        index = "ix_run_of_job"
+        conditions.append(run.c.job_id == wanted.job_id)
+    elif state is not None:
+        index = "ix_run_by_state"
+        conditions.append(run.c.state == state.value)
+    else:
+        index = "ix_run_recent"
+    if wanted.from_at is not None:
+        conditions.append(run.c.scheduled_at >= wanted.from_at)
+    if wanted.to_at is not None:
+        conditions.append(run.c.scheduled_at < wanted.to_at)
+    if before is not None:
+        # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
+        conditions.append(run.c.scheduled_at <= before.scheduled_at)
+        conditions.append(sa.or_(run.c.scheduled_at < before.scheduled_at, run.c.id < before.id))
+    return reading(sa.select(*columns).where(*conditions).order_by(*order), run, index)
