@@ -36,6 +36,7 @@ from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.job_states import JobStates
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.overview import Overview
@@ -69,6 +70,7 @@ class Services:
     executors: Executors
     nodes: Nodes
     jobs: Jobs
+    job_states: JobStates
     runs: Runs
     calendars: Calendars
     schedules: Schedules
@@ -87,6 +89,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
+        job_states=JobStates(store, ids, events),
         runs=Runs(store, ids, events),
         calendars=Calendars(store, ids, events),
         schedules=Schedules(store),
@@ -103,6 +106,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.EXECUTORS] = services.executors
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
+    app[keys.JOB_STATES] = services.job_states
     app[keys.RUNS] = services.runs
     app[keys.CALENDARS] = services.calendars
     app[keys.SCHEDULES] = services.schedules

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api import calendars, executors, jobs, nodes, runs, runs_bulk, schedule, system
+from tickwheel_admin.api import (
+    calendars,
+    executors,
+    job_states,
+    jobs,
+    nodes,
+    runs,
+    runs_bulk,
+    schedule,
+    system,
+)
 
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
-    for module in (executors, nodes, jobs, runs, runs_bulk, calendars, schedule, system):
+    operations = (executors, nodes, jobs, job_states, runs, runs_bulk)
+    for module in (*operations, calendars, schedule, system):
         module.routes.add_to(app)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.blocking import BlockingPolicy
+from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.children import ChildLink
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.policy import SHARDED, RoutingPolicy
@@ -34,6 +34,12 @@ class JobConfig:
     def is_sharded(self) -> bool:
         """Whether a fire becomes several runs when it is claimed."""
         return self.routing.strategy in SHARDED
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its runs go one after another, so that each can hand something to the next."""
+        one_by_one = self.blocking.strategy is not Blocking.PARALLEL
+        return one_by_one and self.blocking.concurrency == 1 and not self.is_sharded
 
     @property
     def has_fixed_delay(self) -> bool:

@@ -16,6 +16,7 @@ from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
     CancelReason,
+    Checkpoint,
     Message,
     Outcome,
     Progress,
@@ -49,13 +50,34 @@ class Answer:
     refused: str | None = None  # why the report was ignored, for the log
 
 
-def proves(run: Run | None, key: RunKey | Accepted | Refused | Progress, executor_id: int) -> bool:
+Proof = RunKey | Accepted | Refused | Progress | Checkpoint | Result
+
+
+def proves(run: Run | None, key: Proof, executor_id: int) -> bool:
     """Whether the report shows the run's executor, current attempt and claim token."""
     return (
         run is not None
         and run.executor_id == executor_id
         and run.attempt == key.attempt
         and run.claim_token == key.token
+    )
+
+
+def is_last_word(run: Run | None, key: Checkpoint | Result, executor_id: int) -> bool:
+    """Whether what this attempt leaves is what the run's next try begins from: none has begun."""
+    return (
+        run is not None
+        and proves(run, key, executor_id)
+        and (run.state in LIVE or run_moves.may_end_late(run))
+    )
+
+
+def leaves_state(result: Result, config: JobConfig) -> bool:
+    """Whether the job keeps what a result brings, when that result ends the run."""
+    return (
+        config.keeps_state
+        and result.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
+        and bytes(result.state) != b"null"
     )
 
 

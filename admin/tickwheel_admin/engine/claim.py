@@ -20,6 +20,7 @@ from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.run import Move, Origin, Run
+from tickwheel_admin.engine.handing_over import hand_over
 from tickwheel_admin.engine.router import Router
 from tickwheel_admin.engine.turns import Turns, blocks
 from tickwheel_admin.store.clock import now_ms
@@ -89,8 +90,20 @@ def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimConte
     return claim.write()
 
 
-def request_of(run: Run, config: JobConfig, *, stop_when_cut_off: bool = False) -> RunRequest:
-    """The message that starts a dispatched run on its node."""
+def request_of(
+    run: Run,
+    config: JobConfig,
+    *,
+    stop_when_cut_off: bool = False,
+    state: str | None = None,
+    checkpoint: str | None = None,
+) -> RunRequest:
+    """The message that starts a dispatched run on its node.
+
+    Args:
+        state: what the job's runs hand on; None: it keeps nothing.
+        checkpoint: what an earlier attempt of the run left.
+    """
     parameters = config.parameters if run.parameters is None else run.parameters
     return RunRequest(
         run=run.id,
@@ -107,8 +120,14 @@ def request_of(run: Run, config: JobConfig, *, stop_when_cut_off: bool = False) 
         origin=run.origin.value,
         shard_index=run.shard_index,
         shard_total=run.shard_total,
+        state=_raw(state),
+        checkpoint=_raw(checkpoint),
         stop_when_cut_off=stop_when_cut_off,
     )
+
+
+def _raw(text: str | None) -> msgspec.Raw:
+    return msgspec.Raw(b"null" if text is None else text.encode())
 
 
 class _Claim:
@@ -312,11 +331,18 @@ class _Claim:
             self._move(moves)
         claimed = self._take_slots()
         move_runs(self._conn, claimed, slots_are_taken=True)
+        given = hand_over(self._conn, [move.after for move in claimed], self._configs)
         for move in claimed:
             run = move.after
             config, node_id = self._config(run), run.node_id or 0
             stop = self._router.must_stop_when_cut_off(node_id, config)
-            request = request_of(run, config, stop_when_cut_off=stop)
+            request = request_of(
+                run,
+                config,
+                stop_when_cut_off=stop,
+                state=given.state_of(run),
+                checkpoint=given.checkpoint_of(run),
+            )
             self._claims.requests.setdefault(node_id, []).append(request)
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
         self._claims.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)

@@ -110,6 +110,8 @@ class Recorder(Loop):
             self._dispatcher.avoid(node_id, handler)
         for reason, node_id, run_id in recorded.ignored:
             log.warning("report.ignored", reason=reason, node_id=node_id, run_id=run_id)
+        if recorded.unkept:
+            log.warning("state.not_kept", run_ids=list(recorded.unkept))
         if recorded.moved:
             self._events.publish(RUNS)
         if recorded.freed:

@@ -11,6 +11,7 @@ from tickwheel_admin.domain import reports
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.reports import Answer
 from tickwheel_admin.domain.run import LIVE, Move, RunState
+from tickwheel_admin.engine.handing_over import Left
 from tickwheel_admin.engine.ports import Received, Session
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
@@ -21,6 +22,7 @@ from tickwheel_admin.store.runs import attempt_tokens, keep_late_results, lock_r
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,
+    Checkpoint,
     Held,
     LogChunk,
     LogReceipt,
@@ -33,7 +35,7 @@ from tickwheel_shared.protocol import (
 )
 
 # What the recorder takes; everything else is the session's own business.
-Recordable = Accepted | Refused | Result | Held | Progress | LogChunk
+Recordable = Accepted | Refused | Result | Held | Progress | Checkpoint | LogChunk
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Recorded:
     opened: list[Session] = field(default_factory=list)
     refusals: list[tuple[int, str]] = field(default_factory=list)  # (node, handler)
     ignored: list[tuple[str, int, int]] = field(default_factory=list)  # (why, node, run)
+    unkept: Sequence[int] = ()  # runs whose state is not kept: it is not theirs any more
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
     freed: bool = False  # some slot is free again
@@ -89,6 +92,7 @@ class _Book:
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
         self._late: dict[tuple[int, int], Result] = {}
+        self._left = Left()
         self._back: dict[int, list[int]] = {}  # nodes that said hello, and the runs they hold
         self.recorded = Recorded()
 
@@ -108,6 +112,8 @@ class _Book:
                 self._take_result(session, message)
             case Progress():
                 self._note_progress(session, message)
+            case Checkpoint():
+                self._note_checkpoint(session, message)
             case LogChunk():
                 self._keep_lines(session, message)
 
@@ -141,6 +147,7 @@ class _Book:
             ],
         )
         append_log_chunks(self._conn, list(self._chunks.values()))
+        self.recorded.unkept = self._left.write(self._conn, now=self._now)
         self.recorded.moved = len(moves)
         self.recorded.freed = any(
             move.before.state in LIVE and move.after.state not in LIVE for move in moves
@@ -156,13 +163,12 @@ class _Book:
         )
 
     def _take_result(self, session: Session, result: Result) -> None:
+        run, config = self._runs.get(result.run), self._config(result.run)
         answer = reports.on_result(
-            self._runs.get(result.run),
-            result,
-            self._config(result.run),
-            executor_id=session.executor_id,
-            now=self._now,
+            run, result, config, executor_id=session.executor_id, now=self._now
         )
+        if run is not None and reports.is_last_word(run, result, session.executor_id):
+            self._left.result(run, result, config, answer.move)
         if answer.refused == reports.OLD_ATTEMPT:
             self._late[result.run, result.attempt] = result
         self._answer(session, result.run, answer)
@@ -185,6 +191,11 @@ class _Book:
         if run is not None and reports.proves(run, progress, session.executor_id):
             share = min(max(progress.fraction, 0.0), 1.0)
             self._progress[run.id] = (share, progress.text[:MAX_MESSAGE_CHARS])
+
+    def _note_checkpoint(self, session: Session, checkpoint: Checkpoint) -> None:
+        run = self._runs.get(checkpoint.run)
+        if run is not None and reports.is_last_word(run, checkpoint, session.executor_id):
+            self._left.checkpoint(run, checkpoint)
 
     def _keep_lines(self, session: Session, chunk: LogChunk) -> None:
         run = self._runs.get(chunk.run)
@@ -233,7 +244,14 @@ def _run_ids(batch: Sequence[Received]) -> set[int]:
         match received.message:
             case Held(runs=keys):
                 ids.update(key.run for key in keys)
-            case Accepted() | Refused() | Result() | Progress() | LogChunk() as message:
+            case (
+                Accepted()
+                | Refused()
+                | Result()
+                | Progress()
+                | Checkpoint()
+                | LogChunk() as message
+            ):
                 ids.add(message.run)
     return ids
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from tickwheel_shared.protocol import (
+    MAX_CHECKPOINT_BYTES,
     MAX_LINE_CHARS,
     MAX_LINES_PER_CHUNK,
     MAX_MESSAGE_CHARS,
     MAX_RESULT_BYTES,
+    MAX_STATE_BYTES,
+    Checkpoint,
     FrameError,
     FromNode,
     LogChunk,
@@ -19,9 +22,14 @@ from tickwheel_shared.protocol import (
     Result,
 )
 
+_NULL = msgspec.Raw(b"null")
 
-def clean(message: FromNode) -> FromNode:
+
+def clean(message: FromNode) -> FromNode | None:
     """The message within the protocol's limits and without NUL, which PostgreSQL cannot store.
+
+    None: there is nothing left of it. A result always is: the end of an attempt is recorded
+    whatever came with it.
 
     Raises:
         FrameError: a limit is broken in a way that cannot be mended.
@@ -40,17 +48,9 @@ def clean(message: FromNode) -> FromNode:
             ]
             return msgspec.structs.replace(message, lines=lines)
         case Result():
-            message = msgspec.structs.replace(
-                message, message=_text(message.message, MAX_MESSAGE_CHARS)
-            )
-            if len(bytes(message.result)) <= MAX_RESULT_BYTES:
-                return message
-            return msgspec.structs.replace(
-                message,
-                outcome=Outcome.FAILED,
-                result=msgspec.Raw(b"null"),
-                message=f"The result is larger than {MAX_RESULT_BYTES} bytes.",
-            )
+            return _clean_result(message)
+        case Checkpoint():
+            return message if _problem(message.data, MAX_CHECKPOINT_BYTES) is None else None
         case Progress() if "\0" in message.text:
             return msgspec.structs.replace(message, text=_text(message.text, MAX_MESSAGE_CHARS))
         case Refused() if "\0" in message.message:
@@ -59,6 +59,46 @@ def clean(message: FromNode) -> FromNode:
             )
         case _:
             return message
+
+
+def _clean_result(message: Result) -> Result:
+    message = msgspec.structs.replace(message, message=_text(message.message, MAX_MESSAGE_CHARS))
+    if len(bytes(message.result)) > MAX_RESULT_BYTES:
+        message = _failed(message, f"The result is larger than {MAX_RESULT_BYTES} bytes.")
+    if message.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+        problem = _problem(message.state, MAX_STATE_BYTES, needs_object=True)
+        if problem is not None:
+            message = _failed(message, f"The state for the next run is {problem}.")
+    else:
+        problem = _problem(message.checkpoint, MAX_CHECKPOINT_BYTES)
+        if problem is not None:
+            remark = f"(Its checkpoint was not kept: it is {problem}.)"
+            text = message.message[: MAX_MESSAGE_CHARS - len(remark) - 1]
+            message = msgspec.structs.replace(
+                message, checkpoint=_NULL, message=f"{text} {remark}".lstrip()
+            )
+    return message
+
+
+def _failed(message: Result, why: str) -> Result:
+    """What the attempt returned cannot be kept, so nobody can go on from it."""
+    return msgspec.structs.replace(
+        message, outcome=Outcome.FAILED, result=_NULL, state=_NULL, message=why
+    )
+
+
+def _problem(raw: msgspec.Raw, limit: int, *, needs_object: bool = False) -> str | None:
+    """Why this cannot be handed to another attempt; None: it can, or there is none."""
+    text = bytes(raw)
+    if text == b"null":
+        return None
+    if len(text) > limit:
+        return f"larger than {limit} bytes"
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"no JSON that can be read ({error})"
+    return "no JSON object" if needs_object and not isinstance(value, dict) else None
 
 
 def _text(text: str, limit: int) -> str:

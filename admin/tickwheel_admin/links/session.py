@@ -183,7 +183,12 @@ class NodeSession:
                 case Goodbye():
                     await self._membership.goodbye(node_id=self.node_id)
                 case _:
-                    for_recorder.append(clean(message))
+                    cleaned = clean(message)
+                    if cleaned is not None:
+                        for_recorder.append(cleaned)
+                    else:
+                        # Closing the socket over it would bring it back on the next one.
+                        log.warning("report.unstorable", type=type(message).__name__)
         if for_recorder:
             # A recorder that cannot keep up slows the node down instead of filling the memory.
             await self._recorder.room()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.tables import node, run, run_attempt, run_log, session
+from tickwheel_admin.store.tables import node, run, run_attempt, run_checkpoint, run_log, session
 
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
 def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
-    """Delete ended runs scheduled longer ago, with their attempts and logs; returns how many."""
+    """Delete ended runs scheduled longer ago, with all that belongs to them; returns how many."""
     until = now_ms(conn) - older_than_ms
     ids: list[int] = []
     for state in sorted(state.value for state in FINAL):  # each state is one range of the index
@@ -25,11 +27,16 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
         ).scalars()
         if len(ids) == limit:
             break
+    delete_runs(conn, ids)
+    return len(ids)
+
+
+def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
+    """Delete ended runs with their attempts, logs and checkpoints."""
     if ids:
-        for table in (run_log, run_attempt):
+        for table in (run_log, run_attempt, run_checkpoint):
             conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
         conn.execute(sa.delete(run).where(run.c.id.in_(ids)))
-    return len(ids)
 
 
 def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:

@@ -14,6 +14,7 @@ from tickwheel_admin.services.events import Events
 if TYPE_CHECKING:
     from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.executors import Executors
+    from tickwheel_admin.services.job_states import JobStates
     from tickwheel_admin.services.jobs import Jobs
     from tickwheel_admin.services.nodes import Nodes
     from tickwheel_admin.services.overview import Overview
@@ -27,6 +28,7 @@ CONFIG: web.AppKey[Config] = web.AppKey("config")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
 JOBS: web.AppKey[Jobs] = web.AppKey("jobs")
+JOB_STATES: web.AppKey[JobStates] = web.AppKey("job_states")
 NODES: web.AppKey[Nodes] = web.AppKey("nodes")
 OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")
 PEOPLE: web.AppKey[People] = web.AppKey("people")

@@ -1,0 +1,136 @@
+"""What jobs keep from run to run, for people: to look at, to set, to clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import Conflict
+from tickwheel_admin.domain.job import Job
+from tickwheel_admin.domain.job_input import parse_parameters
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.events import JOBS, Events
+from tickwheel_admin.services.job_edits import lock_job_for
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import job_states
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_states import StoredState
+from tickwheel_admin.store.jobs import get_job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """What a job keeps, and since when."""
+
+    kept: bool  # whether its runs are given a state, as the job is configured now
+    state: str  # JSON object
+    run_id: int | None  # the run whose end wrote it; None: a person did, or nobody yet
+    updated_at: int | None  # None: nobody has written it yet
+
+
+class JobStates:
+    """Use cases of the states that jobs keep."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+
+    async def get(self, actor: Actor, job_id: int) -> JobState:
+        """A job's state; `{}` when it has none."""
+
+        def read(conn: sa.Connection) -> JobState:
+            job = get_job(conn, job_id)
+            if job is None:
+                raise not_found()
+            actor.require(Permission.VIEW, job.executor_id)
+            stored = job_states.get_state(conn, job_id)
+            return JobState(
+                kept=job.config.keeps_state,
+                state=stored.state,
+                run_id=stored.run_id,
+                updated_at=stored.updated_at,
+            )
+
+        return await self._store.read(read)
+
+    async def set(
+        self, actor: Actor, job_id: int, state: str, *, seen_at: int | None = None
+    ) -> None:
+        """Let the next run begin from this state.
+
+        A run that goes on has begun from the one before, so what it leaves is not kept.
+
+        Args:
+            state: text of a JSON object, at most 64 KiB.
+            seen_at: `updated_at` of the state that was seen and is to be replaced; None: whichever
+                there is.
+
+        Raises:
+            InvalidInput: on "state".
+            Conflict: job.keeps_no_state; job.state_changed when `seen_at` is not the current one.
+        """
+        await self._change(actor, job_id, parse_parameters(state, field="state"), seen_at=seen_at)
+
+    async def clear(self, actor: Actor, job_id: int) -> None:
+        """Let the next run begin from `{}`, as the first one did; clearing twice changes nothing.
+
+        A run that goes on leaves none either.
+        """
+        await self._change(actor, job_id, None)
+
+    async def _change(
+        self, actor: Actor, job_id: int, state: str | None, *, seen_at: int | None = None
+    ) -> None:
+        audit_id = await self._ids.take("audit")
+
+        def change(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            job = lock_job_for(conn, actor, job_id, Permission.DEVELOP)
+            stored = job_states.get_state(conn, job_id, lock=True)
+            if state is None:
+                job_states.forget_state(conn, job_id)
+            else:
+                _check(job, stored, seen_at)
+                job_states.set_state(conn, job_id, state, now=_later(conn, stored))
+            write_audit(
+                conn,
+                id=audit_id,
+                actor=actor,
+                action="job.state_set",
+                executor_id=job.executor_id,
+                object_id=job.id,
+                # Not the state itself: it may hold what not everybody may read.
+                detail={"name": job.config.name, "cleared": state is None},
+            )
+
+        await self._run(change)
+
+    async def _run(self, change: Callable[[sa.Connection], None]) -> None:
+        await self._store.run(change)
+        self._events.publish(JOBS)
+
+
+def _check(job: Job, stored: StoredState, seen_at: int | None) -> None:
+    if not job.config.keeps_state:
+        raise Conflict(
+            "job.keeps_no_state",
+            "This job keeps no state, because its runs may go on side by side. Let them run one"
+            " after another, at most one at once and not cut into shards.",
+        )
+    if seen_at is not None and seen_at != stored.updated_at:
+        raise Conflict(
+            "job.state_changed",
+            "The state was written anew meanwhile. Load it again and repeat your change.",
+        )
+
+
+def _later(conn: sa.Connection, stored: StoredState) -> int:
+    """Now, and after the last time: `seen_at` names one version."""
+    return max(now_ms(conn), (stored.updated_at or 0) + 1)

@@ -1,0 +1,145 @@
+"""What jobs keep from run to run: lent to the attempt that was claimed last, taken back from it.
+
+Rows of `job_state` are locked after all others of a transaction, by ascending job id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.tables import job_state
+
+EMPTY = "{}"  # what a job's first run is given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loan:
+    """A claimed attempt of a job that keeps a state."""
+
+    job_id: int
+    run_id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """A job's state, as people see it."""
+
+    state: str = EMPTY  # JSON object
+    run_id: int | None = None  # the run whose end wrote it; None: a person did, or nobody yet
+    updated_at: int | None = None  # None: nobody has written it yet
+
+
+_READ = sa.select(job_state.c.job_id, job_state.c.state).where(
+    job_state.c.job_id.in_(sa.bindparam("jobs", expanding=True))
+)
+_WRITERS = sa.select(job_state.c.job_id, job_state.c.run_id).where(
+    job_state.c.job_id.in_(sa.bindparam("jobs", expanding=True))
+)
+
+
+def lend_states(conn: sa.Connection, loans: Iterable[Loan]) -> dict[int, str]:
+    """Note who has the states now, and give them out, by job; the jobs are locked by the caller.
+
+    From here on no other attempt can write them, however late its result comes.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "job_id": loan.job_id,
+            "state": EMPTY,
+            "lent_run_id": loan.run_id,
+            "lent_attempt": loan.attempt,
+        }
+        for loan in sorted(loans, key=lambda loan: loan.job_id)
+    ]
+    if not rows:
+        return {}
+    lent = ("lent_run_id", "lent_attempt")
+    if update_rows(conn, job_state, rows, match=("job_id",), values=lent) < len(rows):
+        insert_rows(
+            conn,
+            job_state,
+            rows,
+            columns=("job_id", "state", *lent),
+            ignore_duplicates_of=("job_id",),
+        )
+    return read_states(conn, [row["job_id"] for row in rows])
+
+
+def read_states(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, str]:
+    """The states that there are, by job."""
+    rows = conn.execute(_READ, {"jobs": sorted(job_ids)})
+    return {row.job_id: row.state for row in rows}
+
+
+def write_states(
+    conn: sa.Connection, written: Sequence[tuple[Loan, str]], *, now: int
+) -> Collection[int]:
+    """Keep the states that attempts leave, if they still have them.
+
+    Returns the runs whose state is not kept: another attempt has it by now, or a person wrote it.
+    """
+    if not written:
+        return ()
+    matched = update_rows(
+        conn,
+        job_state,
+        [
+            {
+                "job_id": loan.job_id,
+                "lent_run_id": loan.run_id,
+                "lent_attempt": loan.attempt,
+                "state": state,
+                "run_id": loan.run_id,
+                "updated_at": now,
+            }
+            for loan, state in sorted(written, key=lambda each: each[0].job_id)
+        ],
+        match=("job_id", "lent_run_id", "lent_attempt"),
+        values=("state", "run_id", "updated_at"),
+    )
+    if matched == len(written):
+        return ()
+    jobs = {loan.job_id for loan, _ in written}
+    writers = {row.job_id: row.run_id for row in conn.execute(_WRITERS, {"jobs": sorted(jobs)})}
+    return [loan.run_id for loan, _ in written if writers.get(loan.job_id) != loan.run_id]
+
+
+# --- by people -----------------------------------------------------------------------------------
+
+
+def get_state(conn: sa.Connection, job_id: int, *, lock: bool = False) -> StoredState:
+    """A job's state; empty when there is none.
+
+    Args:
+        lock: hold it until the end of the transaction, if it was ever written or lent.
+    """
+    query = sa.select(job_state.c.state, job_state.c.run_id, job_state.c.updated_at).where(
+        job_state.c.job_id == job_id
+    )
+    row = conn.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        return StoredState()
+    return StoredState(state=row.state, run_id=row.run_id, updated_at=row.updated_at)
+
+
+def set_state(conn: sa.Connection, job_id: int, state: str, *, now: int) -> None:
+    """Write a state for a person; a run that goes on cannot write over it any more."""
+    columns = ("job_id", "state", "updated_at", "run_id", "lent_run_id", "lent_attempt")
+    insert_rows(
+        conn,
+        job_state,
+        [{"job_id": job_id, "state": state, "updated_at": now}],
+        columns=columns,
+        replace_duplicates_of=("job_id",),
+    )
+
+
+def forget_state(conn: sa.Connection, job_id: int) -> None:
+    """Remove it with its job; a run that goes on leaves none."""
+    conn.execute(sa.delete(job_state).where(job_state.c.job_id == job_id))
