@@ -156,8 +156,11 @@ def _add_admins_and_nodes(conn: sa.Connection, executor_ids: dict[str, int]) -> 
                     in_use=number * 3 % 8,
                     handlers=json.dumps(sorted(handlers)),
                     unstoppable="[]",
-                    labels="{}",
-                    weight=1,
+                    labels=json.dumps(
+                        {"zone": "eu" if letter == "a" else "us"}
+                        | ({"gpu": "a100"} if (executor, letter) == ("ml", "a") else {})
+                    ),
+                    weight=3 if letter == "a" else 1,
                     sdk="python/0.1.0",
                     address=f"10.2.1.{10 + number}",
                     connected_at=NOW - number * HOUR,

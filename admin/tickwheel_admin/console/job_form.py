@@ -13,6 +13,7 @@ from typing import Any
 
 from multidict import MultiMapping
 
+from tickwheel_admin.console import routing_form
 from tickwheel_admin.console.trigger_form import (
     TriggerCard,
     card_of_trigger,
@@ -28,7 +29,6 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 # Where the form shows what the rules call by another name.
@@ -41,6 +41,7 @@ _PLACES = {
     "retry_on_lost": "retry_on",
 }
 _CHILD = re.compile(r"children\[([0-9]+)\]")
+_LISTS = re.compile(r"(tags|nodes)\[")  # shown in one field each
 _GROUPS = frozenset({"retry_on", "children"})  # places that are no single field
 
 
@@ -111,7 +112,9 @@ class JobForm:
         if child := _CHILD.match(problem.field):
             return f"child-{child[1]}"
         field = _PLACES.get(problem.field, problem.field)
-        return "tags" if field.startswith("tags[") else field
+        if of_list := _LISTS.match(field):
+            return of_list[1]
+        return field
 
 
 def empty_form(*, executor_id: int | None) -> JobForm:
@@ -138,13 +141,12 @@ def form_of_job(
         "owner": config.owner,
         "tags": ", ".join(config.tags),
         "parameters": pretty(config.parameters),
-        "routing": config.routing.strategy.value,
-        "shards": str(config.routing.shards) if config.routing.strategy is Routing.SHARDS else "",
         "priority": str(config.priority),
         "timeout": timeout,
         "timeout_unit": timeout_unit,
         "start_within": start_within,
         "start_within_unit": start_within_unit,
+        **routing_form.values_of(config.routing),
         **_values_of_blocking(config.blocking),
         **_values_of_retry(config.retry),
     }
@@ -213,17 +215,15 @@ def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict
         "owner": form["owner"],
         "tags": [tag.strip() for tag in form["tags"].split(",") if tag.strip()],
         "parameters": typed.parameters("parameters"),
-        "routing": form["routing"],
         "priority": typed.whole("priority"),
         "timeout_seconds": typed.length("timeout", form["timeout_unit"]),
         "start_within_seconds": typed.length("start_within", form["start_within_unit"]),
         "children": list(children),
+        **routing_form.read(typed),
         **_read_blocking(typed),
         **_read_retry(typed),
         "triggers": read_cards(form.triggers, problems),
     }
-    if form["routing"] == Routing.SHARDS:
-        raw["shards"] = typed.whole("shards")
     if problems:
         raise InvalidInput(problems)
     return raw
@@ -270,8 +270,7 @@ _DEFAULTS: dict[str, str] = {
     "owner": "",
     "tags": "",
     "parameters": "{}",
-    "routing": "round_robin",
-    "shards": "",
+    **routing_form.DEFAULTS,
     "blocking": "parallel",
     "concurrency": "1",
     "max_waiting": "",

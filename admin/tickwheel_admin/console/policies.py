@@ -1,15 +1,12 @@
-"""Words for how a job is configured: routing, overlaps, retries, children."""
+"""Words for how a job is configured: overlaps, retries, children."""
 
 from __future__ import annotations
 
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
 from tickwheel_admin.console.reader import length_in_words, number
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.children import ChildOn
-from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import RunState
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
@@ -18,52 +15,6 @@ Choices = list[tuple[str, str, str]]  # value, name, what it does
 def name_of(choices: Choices, value: str) -> str:
     """The name of one of the choices."""
     return next(name for each, name, _what in choices if each == value)
-
-
-# --- where -----------------------------------------------------------------------------------
-
-
-def routing_choices() -> Choices:
-    """Each routing strategy with its name and what it does."""
-    return [
-        (
-            Routing.ROUND_ROBIN.value,
-            _("Round robin"),
-            _("One node after the other. Right for most jobs."),
-        ),
-        (
-            Routing.LEAST_BUSY.value,
-            _("Least busy"),
-            _("The node with the most free slots. For runs of uneven length."),
-        ),
-        (Routing.RANDOM.value, _("Random"), _("Any node with a free slot, each equally likely.")),
-        (
-            Routing.FAILOVER.value,
-            _("Failover"),
-            _("Always the first node by name; others only stand in for it."),
-        ),
-        (
-            Routing.BROADCAST.value,
-            _("Broadcast"),
-            _("Every live node at once, each with its own shard of the run."),
-        ),
-        (
-            Routing.SHARDS.value,
-            _("Shards"),
-            _("The run is cut into a fixed number of parts, spread over the nodes."),
-        ),
-    ]
-
-
-def routing_text(config: JobConfig) -> str:
-    """The short name of a job's strategy."""
-    name = name_of(routing_choices(), config.routing.strategy.value)
-    if config.routing.strategy is not Routing.SHARDS:
-        return name
-    shards = ngettext("%(num)s shard", "%(num)s shards", config.routing.shards) % {
-        "num": config.routing.shards
-    }
-    return f"{name}: {shards}"
 
 
 # --- overlaps --------------------------------------------------------------------------------

@@ -16,7 +16,14 @@ import msgspec
 from aiohttp import hdrs, web
 
 from tickwheel_admin import __version__
-from tickwheel_admin.console import calendar_words, labels, policies, reader, trigger_words
+from tickwheel_admin.console import (
+    calendar_words,
+    labels,
+    policies,
+    reader,
+    routing_words,
+    trigger_words,
+)
 from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
@@ -66,6 +73,7 @@ class Renderer:
             "time_zone_cookie": reader.TIME_ZONE_COOKIE,
             "labels": labels,
             "policies": policies,
+            "routing_words": routing_words,
             "trigger_words": trigger_words,
             "calendar_words": calendar_words,
             "Permission": Permission,

@@ -1,21 +1,33 @@
-"""The filter of the list of runs: from an address, back into fields, and in words."""
+"""The filter of the list of runs: from an address, back into fields, and in words.
+
+An address says instants as UTC epoch ms and a job by its id, so that it means the same to whoever
+gets it. What people fill in, local times and a job's name, is turned into such an address.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import state_name
-from tickwheel_admin.console.reader import instant
+from tickwheel_admin.console.labels import origin_name, state_name
+from tickwheel_admin.console.reader import READER, instant, time_zones
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.services.runs import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS
 
+HOUR_MS = 3_600_000
+LAST = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
+MAX_NAME_CHARS = 100
+MAX_AT = 2**47  # some thousand years ahead: what lies behind it is no instant
+
 _STATES = frozenset((*RunState, *RunGroup))
+_ORIGINS = frozenset(Origin)
 
 
 def read_filter(values: Mapping[str, str]) -> RunQuery:
@@ -23,13 +35,20 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
 
     Values that mean nothing are left aside: a bookmark may be older than what it filters by.
     """
-    state = values.get("state", "")
+    state, origin = values.get("state", ""), values.get("origin", "")
+    from_at, to_at = _instant(values.get("from")), _instant(values.get("to"))
+    if from_at is None and to_at is None and (ago_ms := LAST.get(values.get("last", ""))):
+        from_at = READER.get().now_at - ago_ms
     return RunQuery(
         state=state if state in _STATES else None,
         job_id=whole_number(values.get("job")),
         executor_id=whole_number(values.get("executor")),
-        from_at=whole_number(values.get("from")),
-        to_at=whole_number(values.get("to")),
+        trigger_id=whole_number(values.get("trigger")),
+        node_id=whole_number(values.get("node")),
+        origin=origin if origin in _ORIGINS else None,
+        requested_by=values.get("by", "").strip()[:MAX_NAME_CHARS] or None,
+        from_at=from_at,
+        to_at=to_at,
     )
 
 
@@ -39,6 +58,10 @@ def fields_of(query: RunQuery) -> list[tuple[str, str]]:
         ("state", query.state),
         ("job", query.job_id),
         ("executor", query.executor_id),
+        ("trigger", query.trigger_id),
+        ("node", query.node_id),
+        ("origin", query.origin),
+        ("by", query.requested_by),
         ("from", query.from_at),
         ("to", query.to_at),
     )
@@ -54,6 +77,14 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
         words.append((_("Job"), await _job_name(request, query.job_id)))
     if query.executor_id is not None:
         words.append((_("Executor"), await _executor_name(request, query.executor_id)))
+    if query.trigger_id is not None:
+        words.append((_("Trigger"), f"#{query.trigger_id}"))
+    if query.node_id is not None:
+        words.append((_("Node"), await node_name(request, query)))
+    if query.origin is not None:
+        words.append((_("Origin"), origin_name(Origin(query.origin))))
+    if query.requested_by is not None:
+        words.append((_("Requested by"), query.requested_by))
     if query.from_at is not None:
         words.append((_("From"), instant(query.from_at, "short")))
     if query.to_at is not None:
@@ -70,6 +101,50 @@ def group_name(state: str) -> str:
 def whole_number(text: str | None) -> int | None:
     """A whole number from an address; None also for what is none."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 15 else None
+
+
+def local_text(at: int | None) -> str:
+    """An instant as a field for a local date and time holds it; "" for none."""
+    if at is None:
+        return ""
+    local = datetime.fromtimestamp(at / 1000, _zone()).replace(tzinfo=None)
+    return local.isoformat(timespec="minutes" if not local.second else "seconds")
+
+
+def instant_of(text: str) -> int | None:
+    """UTC epoch ms of a local date and time in the reader's zone; None for what is none."""
+    try:
+        return round(datetime.fromisoformat(text).replace(tzinfo=_zone()).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+async def node_name(request: web.Request, query: RunQuery) -> str:
+    """The name of the node that is filtered by."""
+    if query.executor_id is not None:
+        for node_id, name in await nodes_of(request, query.executor_id):
+            if node_id == query.node_id:
+                return name
+    return f"#{query.node_id}"
+
+
+async def nodes_of(request: web.Request, executor_id: int) -> list[tuple[int, str]]:
+    """Ids and names of an executor's nodes, live and lately ended; none of one that is not seen."""
+    try:
+        detail = await request.app[EXECUTORS].get(actor_of(request), executor_id)
+    except NotFound:
+        return []
+    return [(view.node.id, view.node.name) for view in detail.nodes]
+
+
+def _instant(text: str | None) -> int | None:
+    found = whole_number(text)
+    return found if found is not None and found < MAX_AT else None
+
+
+def _zone() -> ZoneInfo:
+    name = READER.get().timezone
+    return ZoneInfo(name if name in time_zones() else "UTC")
 
 
 async def _job_name(request: web.Request, job_id: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.child_jobs import find_children, rows_of, suggestions
+from tickwheel_admin.console.child_jobs import find_children, rows_of
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.job_form import (
     JobForm,
@@ -16,12 +16,16 @@ from tickwheel_admin.console.job_form import (
     form_of_job,
     job_of_form,
 )
+from tickwheel_admin.console.job_names import suggestions
 from tickwheel_admin.console.reader import local_date, set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.console.routing_form import node_names
+from tickwheel_admin.console.routing_now import RoutingNow, routing_now
 from tickwheel_admin.console.typed import problems_at_fields
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import ExecutorItem
+from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CALENDARS, EXECUTORS, JOBS
@@ -107,15 +111,27 @@ async def list_handlers(request: web.Request) -> web.Response:
     """The handlers that the chosen executor's live nodes offer."""
     set_reader(request)
     form = form_as_sent(request.query)
-    return await render(
-        request, "handler_field.html", {"form": form, "handlers": await _handlers(request, form)}
-    )
+    executor = await _executor(request, form)
+    handlers = [] if executor is None else executor.handlers
+    return await render(request, "handler_field.html", {"form": form, "handlers": handlers})
+
+
+@routes.get("/jobs/nodes", permission=Permission.DEVELOP)
+async def show_nodes(request: web.Request) -> web.Response:
+    """Which live nodes the routing would take now, while it is typed."""
+    set_reader(request)
+    form = form_as_sent(request.query)
+    executor = await _executor(request, form)
+    now = None if executor is None else _nodes_now(form, executor)
+    return await render(request, "routing_now.html", {"form": form, "nodes_now": now})
 
 
 @routes.get("/jobs/suggestions", permission=Permission.DEVELOP)
 async def suggest_children(request: web.Request) -> web.Response:
     """Options for the field of a child job that is being typed into."""
-    texts = await suggestions(request, request.query.get("child_job", ""))
+    texts = await suggestions(
+        request, request.query.get("child_job", ""), permission=Permission.OPERATE
+    )
     return await render(request, "child_suggestions.html", {"suggested": texts})
 
 
@@ -154,6 +170,7 @@ async def _form_page(
 ) -> web.Response:
     set_reader(request)
     job_id = request.match_info.get("job_id")
+    executor = await _executor(request, form)
     response = await render(
         request,
         "job_form.html",
@@ -161,8 +178,9 @@ async def _form_page(
             "form": form,
             "job_id": int(job_id) if job_id else None,
             "executors": executors,
-            "handlers": await _handlers(request, form),
-            "suggested": await suggestions(request, ""),
+            "handlers": [] if executor is None else executor.handlers,
+            "nodes_now": None if executor is None else _nodes_now(form, executor),
+            "suggested": await suggestions(request, "", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
             "calendars": await request.app[CALENDARS].names(actor_of(request)),
@@ -182,14 +200,26 @@ async def _own_executors(request: web.Request) -> list[ExecutorItem]:
     return [e for e in executors if actor.may(Permission.DEVELOP, e.id)]
 
 
-async def _handlers(request: web.Request, form: JobForm) -> list[str]:
+async def _executor(request: web.Request, form: JobForm) -> ExecutorDetail | None:
+    """The chosen executor with its nodes; None while none is chosen that this person sees."""
     if not form["executor_id"].isdecimal():
-        return []
+        return None
     actor = actor_of(request)
     visible = await request.app[EXECUTORS].list(actor)
     if not any(str(executor.id) == form["executor_id"] for executor in visible):
-        return []
-    return (await request.app[EXECUTORS].get(actor, int(form["executor_id"]))).handlers
+        return None
+    return await request.app[EXECUTORS].get(actor, int(form["executor_id"]))
+
+
+def _nodes_now(form: JobForm, executor: ExecutorDetail) -> RoutingNow:
+    live = [view.node for view in executor.nodes if view.node.state is NodeState.LIVE]
+    return routing_now(
+        live,
+        strategy=form["routing"],
+        names=node_names(form["nodes"]),
+        selector=form["selector"],
+        handler=form["handler"].strip(),
+    )
 
 
 def _job_id(request: web.Request) -> int:

@@ -1,4 +1,4 @@
-"""The list of runs, the page of one, and what can be done with it."""
+"""The page of a run, and what can be done with it."""
 
 from __future__ import annotations
 
@@ -11,53 +11,20 @@ from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.labels import shown_state
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import done_or_back, go_to, new_request_key, render
-from tickwheel_admin.console.run_filter import fields_of, group_name, read_filter, whole_number
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import RunDetail, RunGroup, RunQuery
+from tickwheel_admin.services.runs import RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, RUNS
+from tickwheel_admin.web.keys import RUNS
 from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
-TABS = (
-    RunGroup.ACTIVE, RunState.QUEUED, RunState.RUNNING, RunState.SUCCEEDED, RunGroup.FAILED_ANY,
-    RunState.CANCELLED, RunState.SKIPPED,
-)  # fmt: skip
-
 routes = Routes()
-
-
-@routes.get("/runs", permission=Permission.VIEW)
-async def list_runs(request: web.Request) -> web.Response:
-    actor = actor_of(request)
-    set_reader(request)
-    executors = await request.app[EXECUTORS].list(actor)
-    query = read_filter(request.query)
-    page = await request.app[RUNS].page(actor, query, cursor=request.query.get("cursor"))
-    job_name = None
-    if query.job_id is not None:
-        job_name = (await request.app[JOBS].get(actor, query.job_id)).item.job.config.name
-    return await render(
-        request,
-        "runs.html",
-        {
-            "runs": page.items,
-            "next_cursor": page.next,
-            "tabs": [(tab.value, group_name(tab.value)) for tab in TABS],
-            "state": query.state or "",
-            "query_values": query,
-            "filter_fields": fields_of(query),
-            "executors": executors,
-            "job_name": job_name,
-            "is_filtered": query != RunQuery(),
-            "may_operate": actor.may_anywhere(Permission.OPERATE),
-        },
-    )
 
 
 @routes.get(RUN, permission=Permission.VIEW)

@@ -123,7 +123,11 @@ document.addEventListener('submit', (event) => {
   for (const field of event.target.elements) if (!field.value) field.disabled = true;
 });
 document.addEventListener('change', (event) => {
-  if (event.target.matches('[data-submit]')) event.target.form.requestSubmit();
+  const field = event.target;
+  if (!field.matches('[data-submit]')) return;
+  const dependent = field.form.elements[field.dataset.resets]; // means nothing beside another choice
+  if (dependent) dependent.value = '';
+  field.form.requestSubmit();
 });
 // A live part fetches itself from the address that the filter now has.
 document.body.addEventListener('htmx:pushedIntoHistory', () => {

@@ -1,4 +1,5 @@
-// The job form: rows of jobs that run afterwards, and cards of triggers that come back from the server.
+// The job form: rows of jobs that run afterwards, labels of nodes, and cards of triggers that come back
+// from the server.
 let added = 0;
 
 document.addEventListener('click', (event) => {
@@ -24,6 +25,17 @@ document.addEventListener('click', (event) => {
     row.querySelector('input').value = ''; // the last one stays, to be typed into again
     row.querySelector('input').focus();
   }
+});
+
+// A label of a live node joins the expression that is there.
+document.addEventListener('click', (event) => {
+  const chip = event.target.closest('[data-add-term]');
+  if (!chip) return;
+  const field = document.getElementById(chip.dataset.addTerm);
+  const typed = field.value.trim().replace(/,$/, '');
+  field.value = typed ? `${typed}, ${chip.dataset.value}` : chip.dataset.value;
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+  field.focus();
 });
 
 // A morph takes away what the server did not send; what somebody opened stays open.

@@ -1,0 +1,53 @@
+"""Jobs by the names that people type or pick: "executor / job", a job's name alone, or "#12"."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.jobs import JobItem, JobQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EXECUTORS, JOBS
+
+SUGGESTED_AT_MOST = 30
+_SEPARATOR = " / "
+_ID = re.compile(r"#([0-9]{1,15})")
+_PAGE, _PAGES = 200, 20  # bounds of the search for a job of exactly this name
+
+
+def text_of(item: JobItem) -> str:
+    """How a job is written in a field."""
+    return f"{item.executor_name}{_SEPARATOR}{item.job.config.name}"
+
+
+async def suggestions(
+    request: web.Request, text: str, *, permission: Permission = Permission.VIEW
+) -> list[str]:
+    """Jobs that may be meant, for which this person has the permission."""
+    actor = actor_of(request)
+    wanted = text.strip().split(_SEPARATOR, 1)[-1][:200]
+    page = await request.app[JOBS].page(actor, JobQuery(text=wanted), limit=SUGGESTED_AT_MOST)
+    return [text_of(item) for item in page.items if actor.may(permission, item.job.executor_id)]
+
+
+async def ids_of(request: web.Request, text: str) -> list[int]:
+    """Ids of the jobs that are called so; two are enough to know that it is not clear."""
+    if by_id := _ID.fullmatch(text):
+        return [int(by_id[1])]
+    actor = actor_of(request)
+    executors = {e.name: e.id for e in await request.app[EXECUTORS].list(actor)}
+    before, separator, after = text.partition(_SEPARATOR)
+    is_named = bool(separator) and before in executors
+    name = after if is_named else text
+    query = JobQuery(text=name[:200], executor_id=executors[before] if is_named else None)
+    ids: list[int] = []
+    cursor = None
+    for _ in range(_PAGES):
+        page = await request.app[JOBS].page(actor, query, cursor=cursor, limit=_PAGE)
+        ids += [item.job.id for item in page.items if item.job.config.name == name]
+        cursor = page.next
+        if len(ids) > 1 or cursor is None:
+            break
+    return ids

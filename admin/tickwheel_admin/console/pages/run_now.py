@@ -1,0 +1,146 @@
+"""Running a job now: at once from a list, or with parameters, a node and a delay of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.console.flash import set_flash
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.rendering import (
+    done_in_place,
+    go_to,
+    is_scripted,
+    new_request_key,
+    render,
+)
+from tickwheel_admin.console.run_filter import whole_number
+from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.job_input import parse_parameters
+from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.run import Origin
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.executors import NodeView
+from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.routes import Routes
+
+JOB_RUN = "/jobs/{job_id:[0-9]{1,18}}/run"
+_FIELDS = ("parameters", "node", "delay", "delay_unit")
+_PLACES = {"node_id": "node", "delay_seconds": "delay"}  # what the rules call by another name
+
+routes = Routes()
+
+
+@routes.get(JOB_RUN, permission=Permission.OPERATE)
+async def ask_how(request: web.Request) -> web.Response:
+    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    node = request.query.get("node", "")
+    return await _form(
+        request, values={"parameters": detail.item.job.config.parameters, "node": node}
+    )
+
+
+@routes.post(JOB_RUN, permission=Permission.OPERATE)
+async def run_now(request: web.Request) -> web.Response:
+    """Without parameters, as from the button in a list, it runs as it is and the page stays."""
+    form = await read_form(request)
+    by_button = "parameters" not in form
+    try:
+        run_id = await request.app[JOBS].run_now(
+            actor_of(request),
+            _job_id(request),
+            request_key=form.get("request_key") or None,
+            origin=Origin.MANUAL,
+            **({} if by_button else await _asked(request, form)),
+        )
+    except InvalidInput as error:
+        if by_button:
+            raise
+        values = {name: form.get(name, "") for name in _FIELDS}
+        return await _form(
+            request, values=values, problems=error.problems, request_key=form.get("request_key")
+        )
+    if by_button and is_scripted(request):
+        set_reader(request)
+        return done_in_place(
+            _("Run #%(id)s was added.") % {"id": run_id},
+            href=f"/runs/{run_id}",
+            link=_("Open it"),
+            topics=("runs",),
+        )
+    response = go_to(request, f"/runs/{run_id}")
+    set_flash(response, "run.requested")
+    return response
+
+
+async def _asked(request: web.Request, form: Mapping[str, str]) -> dict[str, Any]:
+    """How the run differs from the job's own.
+
+    Raises:
+        InvalidInput: what is typed is no JSON or no number.
+    """
+    problems: list[Problem] = []
+    typed = Typed(values=form, problems=problems)
+    seconds = typed.length("delay", typed.text("delay_unit")) or 0
+    parameters: str | None = None
+    try:
+        parameters = parse_parameters(typed.text("parameters") or "{}")
+    except InvalidInput as error:
+        problems += error.problems
+    if problems:
+        raise InvalidInput(problems)
+    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    unchanged = parameters == detail.item.job.config.parameters
+    return {
+        "parameters": None if unchanged else parameters,
+        "node_id": whole_number(form.get("node")),
+        "delay_ms": round(seconds * 1000),
+    }
+
+
+async def _form(
+    request: web.Request,
+    *,
+    values: Mapping[str, str],
+    problems: Sequence[Problem] = (),
+    request_key: str | None = None,
+) -> web.Response:
+    actor = actor_of(request)
+    detail = await request.app[JOBS].get(actor, _job_id(request))
+    job = detail.item.job
+    executor = await request.app[EXECUTORS].get(actor, job.executor_id)
+    found = {_PLACES.get(problem.field, problem.field): problem for problem in reversed(problems)}
+    return await render(
+        request,
+        "run_now.html",
+        {
+            "job": job,
+            "offered": job.config.handler in detail.offered_handlers,
+            "parameters": values.get("parameters", ""),
+            "values": values,
+            "problem": found.get("parameters"),
+            "problems": found,
+            "other_problems": [each for name, each in found.items() if name not in _FIELDS],
+            "nodes": _nodes(executor.nodes, job.config.handler),
+            "request_key": request_key or new_request_key(),
+        },
+        status=422 if problems else 200,
+        block="dialog",
+    )
+
+
+def _nodes(views: Sequence[NodeView], handler: str) -> list[tuple[NodeView, bool]]:
+    """The live nodes, and whether each can run the job at all."""
+    return [
+        (view, handler in view.node.handlers) for view in views if view.node.state is NodeState.LIVE
+    ]
+
+
+def _job_id(request: web.Request) -> int:
+    return int(request.match_info["job_id"])

@@ -1,0 +1,127 @@
+"""Which live nodes a job's routing would take now: told while it is typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.node import Node
+from tickwheel_admin.domain.routing.policy import NAMING, Routing
+from tickwheel_admin.domain.routing.selector import Operator, SelectorError, Term, parse_selector
+
+MAX_NAMED = 8  # nodes that a sentence names
+MAX_LABELS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingNow:
+    """What is told below the fields of the routing."""
+
+    words: str = ""  # "2 of 3 live nodes match now: n1, n3"
+    any_matches: bool = False
+    notes: tuple[str, ...] = ()  # nodes that match and lack the handler, or take no runs
+    labels: tuple[str, ...] = ()  # of all live nodes, as terms of a selector
+    problem: Problem | None = None  # with the selector
+
+
+def routing_now(
+    live: Sequence[Node], *, strategy: str, names: Sequence[str], selector: str, handler: str
+) -> RoutingNow:
+    """How the live nodes of an executor fit what is typed.
+
+    Args:
+        names: of nodes, with `*` for any text; they count with strategies that nodes are named for.
+        handler: "" while none is chosen.
+    """
+    labels = _labels(live)
+    try:
+        wanted = parse_selector(selector)
+    except SelectorError as error:
+        problem = Problem(
+            field="selector",
+            code="selector.invalid",
+            template=error.template,
+            params=error.params,
+        )
+        return RoutingNow(labels=labels, problem=problem)
+    if not live:
+        return RoutingNow(words=_("No node of this executor is live now; its runs wait for one."))
+    ordered = sorted(live, key=lambda node: (node.name, node.id))
+    if strategy in NAMING and names:
+        ordered = _in_order_of_names(ordered, names)
+        if strategy == Routing.PINNED:
+            ordered = [node for node in ordered if _place(node, names) is not None]
+    matching = [node for node in ordered if wanted.matches(node.labels)]
+    return RoutingNow(
+        words=_words(matching, len(live), in_order=strategy == Routing.FAILOVER),
+        any_matches=bool(matching),
+        notes=tuple(_notes(matching, handler)),
+        labels=labels,
+    )
+
+
+def _words(matching: Sequence[Node], live: int, *, in_order: bool) -> str:
+    if not matching and live == 1:
+        return _("The only live node does not match now; its runs would wait.")
+    if not matching:
+        return _("None of the %(all)s live nodes matches now; its runs would wait.") % {"all": live}
+    if live == 1:
+        return _("The only live node matches now: %(nodes)s") % {"nodes": matching[0].name}
+    template = (
+        _("%(n)s of %(all)s live nodes match now, in this order: %(nodes)s")
+        if in_order
+        else _("%(n)s of %(all)s live nodes match now: %(nodes)s")
+    )
+    return template % {
+        "n": len(matching),
+        "all": live,
+        "nodes": _named([node.name for node in matching], " → " if in_order else ", "),
+    }
+
+
+def _notes(matching: Sequence[Node], handler: str) -> Iterable[str]:
+    lacking = [node.name for node in matching if handler and handler not in node.handlers]
+    if lacking:
+        yield _("Without the handler “%(handler)s”: %(nodes)s") % {
+            "handler": handler,
+            "nodes": _named(lacking, ", "),
+        }
+    resting = [node.name for node in matching if not node.takes_runs]
+    if resting:
+        yield _("Cordoned or shutting down: %(nodes)s") % {"nodes": _named(resting, ", ")}
+
+
+def _named(names: Sequence[str], separator: str) -> str:
+    text = separator.join(names[:MAX_NAMED])
+    if len(names) > MAX_NAMED:
+        text += " " + _("+%(n)s more") % {"n": len(names) - MAX_NAMED}
+    return text
+
+
+def _labels(live: Sequence[Node]) -> tuple[str, ...]:
+    found = {
+        Term(key=key, operator=Operator.IN, values=(value,)).text
+        for node in live
+        for key, value in node.labels.items()
+    }
+    return tuple(sorted(found)[:MAX_LABELS])
+
+
+def _in_order_of_names(nodes: Sequence[Node], names: Sequence[str]) -> list[Node]:
+    """Those named, in that order; then the others."""
+
+    def order(node: Node) -> int:
+        place = _place(node, names)
+        return len(names) if place is None else place
+
+    return sorted(nodes, key=order)
+
+
+def _place(node: Node, names: Sequence[str]) -> int | None:
+    for index, name in enumerate(names):
+        if re.fullmatch(".*".join(map(re.escape, name.split("*"))), node.name, re.DOTALL):
+            return index
+    return None
