@@ -2,6 +2,7 @@
 
 from .context import Run, current_run
 from .errors import (
+    CheckpointError,
     ConfigurationError,
     Fail,
     HandlerError,
@@ -10,12 +11,14 @@ from .errors import (
     RunCancelledError,
     Skip,
     SpoolError,
+    StateUnavailableError,
     TickwheelExecutorError,
 )
 from .executor import Executor
 from .run_log import RunLog
 
 __all__ = [
+    "CheckpointError",
     "ConfigurationError",
     "Executor",
     "Fail",
@@ -27,6 +30,7 @@ __all__ = [
     "RunLog",
     "Skip",
     "SpoolError",
+    "StateUnavailableError",
     "TickwheelExecutorError",
     "current_run",
 ]

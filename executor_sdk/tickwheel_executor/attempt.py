@@ -7,18 +7,19 @@ from dataclasses import dataclass
 
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
+    MAX_RESULT_BYTES,
     Level,
     Outcome,
     Result,
     RunRequest,
 )
 
-from .context import Run, mark_cancelled
+from .as_json import NULL, encode
+from .context import Run, mark_cancelled, state_left_by
 from .errors import Fail, Retry, RunCancelledError, Skip
 from .keys import key_of
 from .link import Link
 from .raised import describe, text_of, traceback_of
-from .returned import encode
 from .runner import End, Execution
 from .text import clean, cut
 
@@ -95,11 +96,19 @@ class Attempt:
         """The result of an attempt whose handler has ended; writes tracebacks to its log."""
         verdict = self._judge(end)
         outcome, message = verdict.outcome, verdict.message
-        raw, problem = encode(verdict.value)
+        raw, problem = encode(
+            verdict.value, what="the handler's return value", limit=MAX_RESULT_BYTES
+        )
         if problem:
             self.run.log.error("%s", problem)
             if outcome is Outcome.SUCCEEDED:
                 outcome, message = Outcome.FAILED, problem
+        state = NULL
+        if outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+            state, problem = state_left_by(self.run)
+            if problem:  # the next run would go on from the wrong one
+                self.run.log.error("%s", problem)
+                outcome, message, raw = Outcome.FAILED, problem, NULL
         return Result(
             run=self.request.run,
             attempt=self.request.attempt,
@@ -110,6 +119,7 @@ class Attempt:
             message=clean(cut(message, MAX_MESSAGE_CHARS)),
             retry_after_ms=verdict.retry_after_ms,
             final=verdict.final,
+            state=state,
         )
 
     def _judge(self, end: End) -> _Verdict:

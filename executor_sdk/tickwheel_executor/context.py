@@ -8,9 +8,18 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, RunRequest
+import msgspec
 
-from .errors import OutsideRunError, RunCancelledError
+from tickwheel_shared.protocol import (
+    MAX_CHECKPOINT_BYTES,
+    MAX_MESSAGE_CHARS,
+    MAX_STATE_BYTES,
+    RunRequest,
+)
+
+from .as_json import NULL, encode
+from .errors import CheckpointError, OutsideRunError, RunCancelledError, StateUnavailableError
+from .given import Given
 from .run_log import RunLog
 from .text import clean, cut
 
@@ -38,8 +47,11 @@ class Run:
 
     __slots__ = (
         "_cancelled",
+        "_checkpoint",
         "_report",
         "_request",
+        "_save",
+        "_state",
         "log",
         "parameters",
     )
@@ -47,15 +59,19 @@ class Run:
     def __init__(
         self,
         request: RunRequest,
-        parameters: dict[str, Any],
+        given: Given,
         *,
         log: RunLog,
         report: Callable[[float, str], None],
+        save: Callable[[msgspec.Raw], None],
     ) -> None:
         self._request = request
         self._report = report
+        self._state = given.state
+        self._checkpoint = given.checkpoint
+        self._save = save
         self._cancelled = False
-        self.parameters = parameters
+        self.parameters = given.parameters
         """The run's parameters, as the job or whoever started the run gave them."""
         self.log = log
         """Lines for the run's log: `run.log.info("sent %d", n)`."""
@@ -114,6 +130,51 @@ class Run:
         self._report(min(max(fraction, 0.0), 1.0), message)
 
     @property
+    def state(self) -> dict[str, Any]:
+        """What the job's last run left, `{}` at first: change it, or assign another dict.
+
+        As it is when the handler returns, or raises `Skip`, the next run gets it. What a run
+        leaves that does not succeed is forgotten. JSON of at most 64 KiB, else the run fails.
+
+        Raises:
+            StateUnavailableError: this job keeps none: its runs may go on side by side.
+        """
+        if self._state is None:
+            raise StateUnavailableError(self.job)
+        return self._state
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        if self._state is None:
+            raise StateUnavailableError(self.job)
+        if not isinstance(state, dict):
+            raise TypeError(f"a job's state is a dict, not {type(state).__name__}")
+        self._state = state
+
+    @property
+    def checkpoint(self) -> Any:
+        """What an earlier try of this run saved last; None when it is the first, or saved none."""
+        return self._checkpoint
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Leave this for the next try of the run, in case this one does not succeed.
+
+        Only the newest counts: call it after every step. It leaves within a second, so a process
+        that dies at once may have saved only the one before; do a step's work again if need be.
+
+        Args:
+            value: anything that can be written as JSON of at most 64 KiB; None takes back what
+                was saved.
+
+        Raises:
+            CheckpointError: it cannot; what was saved before stays.
+        """
+        data, problem = encode(value, what="the checkpoint", limit=MAX_CHECKPOINT_BYTES)
+        if problem:
+            raise CheckpointError(problem)
+        self._save(data)
+
+    @property
     def cancelled(self) -> bool:
         """Whether the run was told to end: by a cancel, say. A plain `def` handler polls this."""
         return self._cancelled
@@ -134,3 +195,13 @@ class Run:
 def mark_cancelled(run: Run) -> None:
     """Let the handler see that its run is to end. For the node only."""
     run._cancelled = True
+
+
+def state_left_by(run: Run) -> tuple[msgspec.Raw, str]:
+    """JSON of the state if the handler changed it, else null; and what is wrong with it."""
+    if run._state is None:
+        return NULL, ""
+    state, problem = encode(run._state, what="the state", limit=MAX_STATE_BYTES)
+    if not problem and bytes(state) == msgspec.json.encode(msgspec.json.decode(run._request.state)):
+        return NULL, ""
+    return state, problem

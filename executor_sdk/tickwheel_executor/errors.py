@@ -7,6 +7,8 @@ TickwheelExecutorError
 ├── ConfigurationError      settings that cannot work; lists every problem at once
 ├── HandlerError            a handler that cannot be registered
 ├── OutsideRunError         current_run() where no run is going on
+├── StateUnavailableError   run.state of a job that keeps none
+├── CheckpointError         a checkpoint that is not JSON, or too large
 ├── RunCancelledError       raised by Run.raise_if_cancelled() to leave a handler
 ├── SpoolError              results cannot be made safe on disk
 └── ConnectError            an admin cannot be reached (internal: the node retries for ever)
@@ -82,6 +84,21 @@ class HandlerError(TickwheelExecutorError):
 
 class OutsideRunError(TickwheelExecutorError):
     """`current_run()` was called where no handler is running."""
+
+
+class StateUnavailableError(TickwheelExecutorError):
+    """`run.state` was used in a run of a job that keeps no state."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(
+            f"the job {job!r} keeps no state, because its runs may go on side by side: let it run "
+            "one after another (blocking “serial” or another one, concurrency 1, not cut into "
+            "shards)"
+        )
+
+
+class CheckpointError(TickwheelExecutorError):
+    """A checkpoint that cannot be written as JSON, or is too large; the one before stays."""
 
 
 class RunCancelledError(TickwheelExecutorError):

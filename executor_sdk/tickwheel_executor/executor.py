@@ -41,6 +41,7 @@ class Executor:
         slots: How many runs this process executes at once, 1 to 10,000.
         name: How the console shows this process; "<hostname>-<pid>" when omitted.
         labels: Anything worth knowing about this process, for routing and for people.
+        weight: Its share of the runs of jobs that are spread by weight, 1 to 1,000.
         spool_dir: Where results wait until an admin has them; must outlive the process.
             $XDG_STATE_HOME/tickwheel/<executor> or ~/.local/state/… when omitted.
         shutdown_grace_seconds: How long running handlers may take to finish at shutdown.
@@ -58,6 +59,7 @@ class Executor:
         slots: int = 16,
         name: str | None = None,
         labels: Mapping[str, str] | None = None,
+        weight: int = 1,
         spool_dir: str | os.PathLike[str] | None = None,
         shutdown_grace_seconds: float = 30.0,
     ) -> None:
@@ -68,6 +70,7 @@ class Executor:
             name=name,
             slots=slots,
             labels=labels or {},
+            weight=weight,
             shutdown_grace_seconds=shutdown_grace_seconds,
         )
         self._spool_dir = Path(spool_dir) if spool_dir is not None else None

@@ -11,18 +11,19 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
 
 from .attempt import Attempt, Stop
+from .checkpoints import Checkpoints
 from .context import Run
 from .cut_off import CutOff
 from .delivery import ResultDelivery
+from .given import read
 from .handlers import Handler
-from .keys import Key
+from .keys import Key, key_of
 from .link import Link
 from .links import Links
 from .log_shipper import LogShipper
@@ -32,8 +33,6 @@ from .runner import End, Execution
 from .runner.async_runner import AsyncRunner
 from .runner.thread_runner import ThreadRunner
 from .slots import Slots
-
-_parameters = msgspec.json.Decoder(dict[str, Any])
 
 
 class HeldAttempts:
@@ -55,6 +54,7 @@ class HeldAttempts:
         self._slots = slots
         self._on_change = on_change  # one less is held
         self._progress = ProgressReporter(links, context=context)
+        self._checkpoints = Checkpoints(links, context=context)
         self._async_runner = AsyncRunner(shipper)
         self._thread_runner = ThreadRunner(self._loop)
         self._cut_off = CutOff(links, self._stop_cut_off)
@@ -82,6 +82,14 @@ class HeldAttempts:
         """An admin has said how long a lease is."""
         self._cut_off.aim()
 
+    def opened(self, link: Link) -> None:
+        """Checkpoints may leave."""
+        self._checkpoints.opened()
+
+    def closed(self, link: Link) -> None:
+        """What was sent on this socket last may not have arrived."""
+        self._checkpoints.closed(link)
+
     # --- beginning -------------------------------------------------------------------------------
 
     def begin(self, link: Link, request: RunRequest, handler: Handler) -> None:
@@ -90,15 +98,12 @@ class HeldAttempts:
             self._shipper, link, run=request.run, attempt=request.attempt, token=request.token
         )
         report = partial(self._on_progress, link, request)
-        problem = ""
-        parameters: dict[str, Any] = {}
-        try:
-            parameters = _parameters.decode(request.parameters)
-        except msgspec.DecodeError as error:
-            problem = f"the parameters are not a JSON object: {error}"
-        run = Run(request, parameters, log=log, report=report)
+        given, problem = read(request)
+        save = partial(self._checkpoints.save, key_of(request))
+        run = Run(request, given, log=log, report=report, save=save)
         attempt = Attempt(request, link, run)
         self._by_key[attempt.key] = attempt
+        self._checkpoints.begin(request, link)
         if problem:
             self._ended(attempt, End(error=ValueError(problem)))
             return
@@ -157,6 +162,9 @@ class HeldAttempts:
         self._cut_off.forget(attempt)
         result = attempt.conclude(end)
         attempt.finished = True
+        checkpoint = self._checkpoints.end(attempt.key)
+        if result.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+            result = msgspec.structs.replace(result, checkpoint=checkpoint)
         self._progress.close(attempt.key)
         lines = self._shipper.close(attempt.run.log)
         if lines:

@@ -225,6 +225,7 @@ class Node:
             handlers=list(self._handlers),
             unstoppable=self._handlers.unstoppable,
             labels=dict(settings.labels),
+            weight=settings.weight,
         )
 
     def successor_of(self, link: Link) -> Link | None:
@@ -242,13 +243,15 @@ class Node:
             yield Draining()
 
     def opened(self, link: Link) -> None:
-        """Log lines may leave."""
+        """Log lines and checkpoints may leave."""
         self._shipper.opened(link)
+        self._held.opened(link)
 
     def closed(self, link: Link) -> None:
-        """Log lines go elsewhere; results are sent again when their time comes."""
+        """Log lines and checkpoints go elsewhere; results are sent again when their time comes."""
         if not self._stopped:
             self._shipper.closed(link)
+            self._held.closed(link)
 
     def acknowledged(self, sent_at: float) -> None:
         """The lease was renewed, after a heartbeat sent at this time."""

@@ -7,11 +7,12 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tickwheel_shared.protocol import MAX_SLOTS, MAX_WEIGHT
+
 from .errors import ConfigurationError
 from .links import normal_url
 
 MIN_TOKEN_CHARS = 32
-MAX_SLOTS = 10_000
 _MAX_NAME_CHARS = 128
 _MAX_LABELS = 64
 
@@ -26,6 +27,7 @@ class NodeSettings:
     name: str  # of this node, for people
     slots: int = 16  # attempts at once
     labels: Mapping[str, str] = field(default_factory=dict)
+    weight: int = 1  # share of the runs of jobs that are spread by weight
 
 
 def check(
@@ -36,6 +38,7 @@ def check(
     name: str | None,
     slots: int,
     labels: Mapping[str, str],
+    weight: int = 1,
     shutdown_grace_seconds: float = 30.0,
     environ: Mapping[str, str] = os.environ,
 ) -> NodeSettings:
@@ -53,8 +56,8 @@ def check(
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     if not _is_name(name):
         problems.append(f"node name {name!r}: {_NAME_RULE}")
-    if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= MAX_SLOTS:
-        problems.append(f"slots is {slots!r}; it must be a whole number from 1 to {MAX_SLOTS:,}")
+    problems += _number_problems("slots", slots, MAX_SLOTS)
+    problems += _number_problems("weight", weight, MAX_WEIGHT)
     problems += _label_problems(labels)
     if not 0 <= shutdown_grace_seconds < float("inf"):
         problems.append(f"shutdown_grace_seconds is {shutdown_grace_seconds!r}; wanted 0 or more")
@@ -70,6 +73,7 @@ def check(
         name=name,
         slots=slots,
         labels=dict(labels),
+        weight=weight,
     )
 
 
@@ -80,6 +84,12 @@ def _is_name(text: str) -> bool:
     return (
         bool(text) and len(text) <= _MAX_NAME_CHARS and text.isprintable() and text == text.strip()
     )
+
+
+def _number_problems(name: str, value: object, most: int) -> list[str]:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return []
+    return [f"{name} is {value!r}; it must be a whole number from 1 to {most:,}"]
 
 
 def _token_problems(token: str) -> list[str]:

@@ -253,6 +253,7 @@ def make_node(
             token=TOKEN,
             name="node-1",
             slots=slots,
+            weight=3,
         ),
         offered,
         connect=connect,

@@ -31,6 +31,7 @@ from .fake_admin import TOKEN
 
 def test_the_public_names() -> None:
     assert tickwheel_executor.__all__ == [
+        "CheckpointError",
         "ConfigurationError",
         "Executor",
         "Fail",
@@ -42,6 +43,7 @@ def test_the_public_names() -> None:
         "RunLog",
         "Skip",
         "SpoolError",
+        "StateUnavailableError",
         "TickwheelExecutorError",
         "current_run",
     ]
@@ -87,6 +89,8 @@ def test_every_problem_is_listed_at_once() -> None:
         ({"slots": 10_001}, "from 1 to 10,000"),
         ({"slots": True}, "from 1 to 10,000"),
         ({"slots": 2.5}, "from 1 to 10,000"),
+        ({"weight": 0}, "weight is 0; it must be a whole number from 1 to 1,000"),
+        ({"weight": 1_001}, "from 1 to 1,000"),
         ({"executor": " billing"}, "executor name"),
         ({"name": "a\nb"}, "node name"),
         ({"labels": {"": "x"}}, "label"),

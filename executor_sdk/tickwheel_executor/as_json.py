@@ -1,4 +1,4 @@
-"""What a handler returned, as the JSON of the run's result."""
+"""What a handler returned, or leaves for another attempt, as JSON of bounded size."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tickwheel_shared.protocol import MAX_RESULT_BYTES
-
 from .raised import text_of
 
 _HUGE_BYTES = 1024 * 1024  # above this, nobody needs to know how large it is
 _MAX_DEPTH = 200
-_NULL = msgspec.Raw(b"null")
+NULL = msgspec.Raw(b"null")
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _SIZED = (str, bytes, bytearray, *_CONTAINERS)
 _encoder = msgspec.json.Encoder()
 
 
-def encode(value: object) -> tuple[msgspec.Raw, str]:
-    """JSON text of a handler's return value, or null and what is wrong with it."""
+def encode(value: object, *, what: str, limit: int) -> tuple[msgspec.Raw, str]:
+    """JSON text of a value, or null and one sentence about what is wrong with it.
+
+    Args:
+        what: how the sentence calls the value.
+        limit: most bytes that the JSON may have.
+    """
     if value is None:
-        return _NULL, ""
+        return NULL, ""
     try:
         text = b"" if _is_huge(value) else _encoder.encode(value)
     except Exception as error:  # noqa: BLE001 (a value's own code may raise anything: a failed run)
-        return _NULL, f"the handler's return value cannot be written as JSON: {text_of(error)}"
-    if text and len(text) <= MAX_RESULT_BYTES:
+        return NULL, f"{what} cannot be written as JSON: {text_of(error)}"
+    if text and len(text) <= limit:
         return msgspec.Raw(text), ""
     size = f"{len(text):,}" if text else f"more than {_HUGE_BYTES:,}"
-    return _NULL, (
-        f"the handler's return value is {size} bytes of JSON; the limit is {MAX_RESULT_BYTES:,}"
-    )
+    return NULL, f"{what} is {size} bytes of JSON; the limit is {limit:,}"
 
 
 def _is_huge(value: object) -> bool:

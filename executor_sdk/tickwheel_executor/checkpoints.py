@@ -1,0 +1,130 @@
+"""Checkpoints of running attempts: the newest of each, sent once a second and again elsewhere.
+
+Nothing acknowledges a checkpoint. What went over a socket that closed afterwards may be lost, so it
+goes again over another one; its number tells the admins which of them is newer. What an attempt
+saved last goes with its result, unless it succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass
+
+import msgspec
+
+from tickwheel_shared.protocol import Checkpoint, RunRequest
+
+from .as_json import NULL
+from .keys import Key, key_of
+from .link import Link
+from .links import Links
+
+_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Newest:
+    """What a held attempt saved last."""
+
+    request: RunRequest
+    link: Link  # where the run came from
+    data: bytes = b"null"  # JSON
+    seq: int = 0  # of the checkpoint; 0: it saved none
+    sent_on: Link | None = None  # None: it has to be sent
+
+
+class Checkpoints:
+    """Keeps the newest checkpoint of every held attempt and brings it to an admin."""
+
+    def __init__(self, links: Links, *, context: Context) -> None:
+        self._links = links
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._by_key: dict[Key, _Newest] = {}
+        self._armed = False
+        self._flushed_at = float("-inf")
+
+    def begin(self, request: RunRequest, link: Link) -> None:
+        """An attempt starts, which may save checkpoints until its end."""
+        with self._lock:
+            self._by_key[key_of(request)] = _Newest(request, link)
+
+    def save(self, key: Key, data: msgspec.Raw) -> None:
+        """Take the newest checkpoint of an attempt; from any thread. None count after its end."""
+        with self._lock:
+            newest = self._by_key.get(key)
+            if newest is None:
+                return
+            newest.data, newest.sent_on = bytes(data), None
+            newest.seq += 1
+            if self._armed:
+                return
+            self._armed = True
+        if threading.get_ident() == self._loop_thread:
+            self._arm()
+            return
+        with suppress(RuntimeError):  # the loop has ended; nobody sends any more
+            self._loop.call_soon_threadsafe(self._arm, context=self._context)
+
+    def end(self, key: Key) -> msgspec.Raw:
+        """The attempt has ended: what it saved last; null when that is nothing."""
+        with self._lock:
+            newest = self._by_key.pop(key, None)
+        if newest is None:
+            return NULL
+        if newest.data == b"null" and newest.seq and newest.sent_on is None:
+            self._send(newest)  # a result cannot say that an earlier one is taken back
+        return msgspec.Raw(newest.data)
+
+    def opened(self) -> None:
+        """A socket is open, perhaps the first one."""
+        self._arm_if_needed()
+
+    def closed(self, link: Link) -> None:
+        """What went over this socket last may not have arrived."""
+        with self._lock:
+            for newest in self._by_key.values():
+                if newest.sent_on is link:
+                    newest.sent_on = None
+        self._arm_if_needed()
+
+    def _arm_if_needed(self) -> None:
+        with self._lock:
+            waits = any(each.seq and each.sent_on is None for each in self._by_key.values())
+            if self._armed or not waits:
+                return
+            self._armed = True
+        self._arm()
+
+    def _arm(self) -> None:
+        at = max(self._loop.time(), self._flushed_at + _SECONDS)
+        self._loop.call_at(at, self._flush, context=self._context)
+
+    def _flush(self) -> None:
+        self._flushed_at = self._loop.time()
+        with self._lock:
+            self._armed = False
+            for newest in self._by_key.values():
+                if newest.seq and newest.sent_on is None:
+                    newest.sent_on = self._send(newest)
+
+    def _send(self, newest: _Newest) -> Link | None:
+        """Send it; None: there is no socket, and the next one that opens is to take it."""
+        target = self._links.pick(newest.link)
+        if target is not None:
+            request = newest.request
+            target.send(
+                Checkpoint(
+                    run=request.run,
+                    attempt=request.attempt,
+                    token=request.token,
+                    seq=newest.seq,
+                    data=msgspec.Raw(newest.data),
+                )
+            )
+        return target
