@@ -33,6 +33,7 @@ from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
+from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
@@ -42,6 +43,7 @@ from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.overview import Overview
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import People
+from tickwheel_admin.services.purge import Purge
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.services.schedules import Schedules
 from tickwheel_admin.services.system import System
@@ -72,9 +74,11 @@ class Services:
     jobs: Jobs
     job_states: JobStates
     runs: Runs
+    purge: Purge
     calendars: Calendars
     schedules: Schedules
     overview: Overview
+    attention: Attention
     system: System
 
 
@@ -91,9 +95,11 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         jobs=Jobs(store, ids, events),
         job_states=JobStates(store, ids, events),
         runs=Runs(store, ids, events),
+        purge=Purge(store, ids, events),
         calendars=Calendars(store, ids, events),
         schedules=Schedules(store),
         overview=Overview(store),
+        attention=Attention(store),
         system=System(store, ids, events),
     )
 
@@ -108,9 +114,11 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.JOBS] = services.jobs
     app[keys.JOB_STATES] = services.job_states
     app[keys.RUNS] = services.runs
+    app[keys.PURGE] = services.purge
     app[keys.CALENDARS] = services.calendars
     app[keys.SCHEDULES] = services.schedules
     app[keys.OVERVIEW] = services.overview
+    app[keys.ATTENTION] = services.attention
     app[keys.SYSTEM] = services.system
     app[CHECKS]["database"] = _database_check(services.store)
     add_api(app)

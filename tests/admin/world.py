@@ -10,12 +10,14 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.overview import Overview
+from tickwheel_admin.services.purge import Purge
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.services.schedules import Schedules
 from tickwheel_admin.services.system import System
@@ -52,6 +54,8 @@ class World:
         self.calendars = Calendars(self.database, ids, self.events)
         self.schedules = Schedules(self.database)
         self.overview = Overview(self.database)
+        self.attention = Attention(self.database)
+        self.purge = Purge(self.database, ids, self.events)
         self.nodes = Nodes(self.database, ids, self.events)
         self.system = System(self.database, ids, self.events)
         self._numbers = itertools.count(1_000_000)

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.services.events import Events
 
 if TYPE_CHECKING:
+    from tickwheel_admin.services.attention import Attention
     from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.executors import Executors
     from tickwheel_admin.services.job_states import JobStates
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.nodes import Nodes
     from tickwheel_admin.services.overview import Overview
     from tickwheel_admin.services.people import People
+    from tickwheel_admin.services.purge import Purge
     from tickwheel_admin.services.runs import Runs
     from tickwheel_admin.services.schedules import Schedules
     from tickwheel_admin.services.system import System
 
+ATTENTION: web.AppKey[Attention] = web.AppKey("attention")
 CALENDARS: web.AppKey[Calendars] = web.AppKey("calendars")
 CONFIG: web.AppKey[Config] = web.AppKey("config")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
@@ -32,6 +35,7 @@ JOB_STATES: web.AppKey[JobStates] = web.AppKey("job_states")
 NODES: web.AppKey[Nodes] = web.AppKey("nodes")
 OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")
 PEOPLE: web.AppKey[People] = web.AppKey("people")
+PURGE: web.AppKey[Purge] = web.AppKey("purge")
 RUNS: web.AppKey[Runs] = web.AppKey("runs")
 SCHEDULES: web.AppKey[Schedules] = web.AppKey("schedules")
 SYSTEM: web.AppKey[System] = web.AppKey("system")

@@ -1,0 +1,64 @@
+"""Admins that do not keep up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
+from tickwheel_admin.domain.node import ADMIN_LEASE_MS
+from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
+from tickwheel_admin.store.overview import StoredAdmin, list_admins
+
+MAX_ADMINS = 200
+STANDSTILL_MS = 30_000
+SLOW_LOOPS = {"cleaner": 100_000}  # it rests for a minute
+RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
+MAX_OFFSET_MS = 2_000
+
+
+def admins_behind(conn: sa.Connection, *, now: int) -> list[Concern]:
+    """Admins that are gone without a goodbye, stand still, fail, or have another time."""
+    found = []
+    for admin in list_admins(conn, limit=MAX_ADMINS):
+        said = _said_of(admin, status_from_json(admin.status), now=now)
+        if said is not None:
+            severity, template, params, since = said
+            found.append(
+                Concern(
+                    kind=ConcernKind.ADMIN_BEHIND,
+                    severity=severity,
+                    template=template,
+                    params={"admin": admin.name} | params,
+                    since=since,
+                    admin_id=admin.id,
+                    admin_name=admin.name,
+                )
+            )
+    return found[:PER_KIND]
+
+
+def _said_of(
+    admin: StoredAdmin, status: AdminStatus, *, now: int
+) -> tuple[Severity, str, dict[str, Any], int | None] | None:
+    """The worst that can be said of an admin."""
+    renewed_at = admin.lease_expires_at - ADMIN_LEASE_MS
+    if renewed_at < now - RENEWAL_MS:
+        template = "The admin “%(admin)s” does not renew its lease."
+        return Severity.ERROR, template, {}, renewed_at
+    for name, loop in sorted(status.loops.items()):
+        if loop.failing:
+            return Severity.ERROR, "The %(loop)s of “%(admin)s” fails.", {"loop": name}, None
+        allowed = SLOW_LOOPS.get(name, STANDSTILL_MS)
+        passed_at = admin.started_at
+        if loop.last_pass_ms_ago is not None:
+            passed_at = renewed_at - loop.last_pass_ms_ago
+        if passed_at < now - allowed:
+            template = "The %(loop)s of “%(admin)s” stands still."
+            return Severity.ERROR, template, {"loop": name}, passed_at
+    offset = status.clock_offset_ms
+    if offset is not None and abs(offset) > MAX_OFFSET_MS:
+        template = "The clock of “%(admin)s” differs from the database's by %(seconds)s s."
+        return Severity.WARNING, template, {"seconds": f"{abs(offset) / 1000:.1f}"}, None
+    return None

@@ -1,0 +1,56 @@
+"""What may need somebody's attention: the kinds, and how one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tickwheel_admin.services.run_waiting import Waiting
+
+PER_KIND = 20  # concerns of one kind that are told
+
+
+class ConcernKind(StrEnum):
+    """What is the matter."""
+
+    FAILING_STREAK = "failing_streak"  # the last runs of a job all failed
+    LATE = "late"  # what is due does not start, or is not even planned
+    SLOW = "slow"  # a run takes much longer than usual
+    TRIGGER_ERROR = "trigger_error"  # a schedule cannot be computed
+    NO_NODES = "no_nodes"  # an executor has jobs and no live node
+    FULL = "full"  # runs wait because every slot is taken
+    ADMIN_BEHIND = "admin_behind"  # an admin does not keep up
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"  # something does not happen that should
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """One thing that needs attention, and where to look."""
+
+    kind: ConcernKind
+    severity: Severity
+    template: str  # English message id
+    params: Mapping[str, Any] = field(default_factory=dict)
+    since: int | None = None  # UTC ms; None: nobody knows
+    executor_id: int | None = None
+    executor_name: str | None = None
+    job_id: int | None = None
+    job_name: str | None = None
+    run_id: int | None = None
+    trigger_id: int | None = None
+    admin_id: int | None = None
+    admin_name: str | None = None
+    why: Waiting | None = None  # late: what the run waits for
+
+
+def told(count: int, limit: int) -> str:
+    """A number for people that was counted up to a limit."""
+    return f"{count:,}" if count < limit else f"{limit:,}+"

@@ -1,0 +1,132 @@
+"""Executors where runs wait, or would wait; and fires that are not even planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity, told
+from tickwheel_admin.services.run_waiting import why_it_waits
+from tickwheel_admin.store import attention as store
+from tickwheel_admin.store.attention import Load, Scope
+from tickwheel_admin.store.jobs import get_config
+from tickwheel_admin.store.pauses import Pauses
+from tickwheel_admin.store.waiting import COUNT_LIMIT, Queue, queues
+
+LATE_MS = 30_000
+FULL_MS = 10_000
+MAX_LATE_EXECUTORS = 10
+LATE_SAMPLE = 3  # of the runs that wait longest at an executor
+# What people wait for on purpose.
+_NOT_LATE = frozenset({"paused", "blocked", "not_due", "retry", "job_busy_everywhere"})
+
+
+def late_planning(conn: sa.Connection, scope: Scope, pauses: Pauses, *, now: int) -> list[Concern]:
+    """Triggers that should have been planned half a minute ago."""
+    if pauses.everything is not None:
+        return []
+    count, oldest_at = store.overdue_triggers(
+        conn, before=now - LATE_MS, without=pauses.executors, scope=scope
+    )
+    if not count:
+        return []
+    return [
+        Concern(
+            kind=ConcernKind.LATE,
+            severity=Severity.ERROR,
+            template="Planning is behind: %(count)s triggers are overdue.",
+            params={"count": told(count, store.MAX_OVERDUE)},
+            since=oldest_at,
+        )
+    ]
+
+
+def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
+    """Executors without nodes, full ones, and those where due runs wait although slots are free."""
+    loads = store.loads(conn, scope=scope, now=now)
+    waiting = queues(conn, [each.id for each in loads], now=now)
+    found = _without_nodes(conn, [each for each in loads if not each.live_nodes])
+    late: list[tuple[Load, Queue]] = []
+    full: list[Concern] = []
+    for load in loads:
+        queue = waiting.get(load.id)
+        if queue is None or not load.live_nodes:
+            continue
+        if load.open_slots and not load.free_slots:
+            if queue.since < now - FULL_MS:
+                full.append(_full(load, queue))
+        elif queue.since < now - LATE_MS:
+            late.append((load, queue))
+    found += full[:PER_KIND]
+    # Those that wait longest; each is asked about run by run.
+    late.sort(key=lambda each: each[1].since)
+    for load, queue in late[:MAX_LATE_EXECUTORS]:
+        found += _late(conn, load, queue, now=now)
+    return found
+
+
+def _without_nodes(conn: sa.Connection, loads: Sequence[Load]) -> list[Concern]:
+    active = store.with_active_jobs(conn, [each.id for each in loads if not each.paused])
+    ended_at = store.last_node_ended(conn, sorted(active))
+    found = [
+        _of_executor(
+            load,
+            kind=ConcernKind.NO_NODES,
+            severity=Severity.ERROR,
+            template="“%(executor)s” has jobs, but no live node.",
+            params={"executor": load.name},
+            since=ended_at.get(load.id),
+        )
+        for load in loads
+        if load.id in active
+    ]
+    return found[:PER_KIND]
+
+
+def _full(load: Load, queue: Queue) -> Concern:
+    return _of_executor(
+        load,
+        kind=ConcernKind.FULL,
+        severity=Severity.WARNING,
+        template="All %(slots)d slots of “%(executor)s” are taken; %(waiting)s runs wait.",
+        params={
+            "slots": load.open_slots,
+            "executor": load.name,
+            "waiting": told(queue.waiting, COUNT_LIMIT),
+        },
+        since=queue.since,
+    )
+
+
+def _late(conn: sa.Connection, load: Load, queue: Queue, *, now: int) -> list[Concern]:
+    """The run that waits longest for something that nobody meant it to wait for."""
+    for run in store.oldest_due(conn, load.id, now=now - LATE_MS, limit=LATE_SAMPLE):
+        why = why_it_waits(conn, run, get_config(conn, run.job_id, run.job_revision))
+        if why is None or why.code in _NOT_LATE:
+            continue
+        job = store.named_jobs(conn, [run.job_id]).get(run.job_id)
+        return [
+            _of_executor(
+                load,
+                kind=ConcernKind.FULL if why.code == "no_free_slot" else ConcernKind.LATE,
+                severity=Severity.WARNING if why.code == "no_free_slot" else Severity.ERROR,
+                template="%(waiting)s due runs of “%(executor)s” wait, among them run %(run)d.",
+                params={
+                    "waiting": told(queue.waiting, COUNT_LIMIT),
+                    "executor": load.name,
+                    "run": run.id,
+                },
+                since=run.due_at,
+                run_id=run.id,
+                job_id=run.job_id,
+                job_name=None if job is None else job.name,
+                why=why,
+            )
+        ]
+    return []
+
+
+def _of_executor(load: Load, **more: Any) -> Concern:
+    return Concern(executor_id=load.id, executor_name=load.name, **more)

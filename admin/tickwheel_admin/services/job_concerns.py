@@ -1,0 +1,140 @@
+"""Jobs that fail, run slowly or cannot fire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import FAILURES, RunState
+from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
+from tickwheel_admin.store import attention as store
+from tickwheel_admin.store.attention import NamedJob, RunningRun, Scope
+from tickwheel_admin.store.run_marks import RunMark, recent_marks
+
+DAY_MS = 86_400_000
+MAX_JOBS = 50  # looked at for each kind
+STREAK = 3  # failures in a row
+STREAK_MARKS = 24  # of a job's newest runs are looked at
+USUAL = 20  # successes that say what is usual
+USUAL_AT_LEAST = 5  # fewer say nothing
+USUAL_MARKS = 40
+SLOW_FACTOR = 3
+SLOW_MS = 30_000
+_PASSED_OVER = (RunState.SKIPPED, RunState.CANCELLED)  # says nothing of how a job fares
+
+
+def failing_streaks(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
+    """Jobs whose last runs all failed, those with most failures lately first."""
+    failed = store.newest_failures(conn, since=now - DAY_MS, scope=scope)
+    often = Counter(each.job_id for each in failed)
+    suspects = [job_id for job_id, count in often.most_common(MAX_JOBS) if count >= STREAK]
+    named = store.named_jobs(conn, suspects)
+    marks = recent_marks(conn, list(named), until=now, per_job=STREAK_MARKS)
+    found = []
+    for job_id in suspects:
+        streak = _streak(marks.get(job_id, []))
+        if job_id not in named or len(streak) < STREAK:
+            continue
+        at_least = len(streak) == STREAK_MARKS
+        found.append(
+            _of_job(
+                job_id,
+                named[job_id],
+                kind=ConcernKind.FAILING_STREAK,
+                severity=Severity.ERROR,
+                template="At least the last %(count)d runs of “%(job)s” failed."
+                if at_least
+                else "The last %(count)d runs of “%(job)s” failed.",
+                params={"count": len(streak), "job": named[job_id].name},
+                since=streak[-1].scheduled_at,
+                run_id=streak[0].id,
+            )
+        )
+    return found[:PER_KIND]
+
+
+def _streak(newest_first: Iterable[RunMark]) -> list[RunMark]:
+    streak = []
+    for mark in newest_first:
+        if mark.state in FAILURES:
+            streak.append(mark)
+        elif mark.ended_at is not None and mark.state not in _PASSED_OVER:
+            break
+    return streak
+
+
+def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
+    """Runs that take more than three times as long as the median of their job's successes."""
+    longest: dict[int, RunningRun] = {}
+    for each in store.long_running(conn, started_before=now - SLOW_MS, scope=scope):
+        longest.setdefault(each.job_id, each)  # the oldest comes first
+    looked_at = list(longest)[:MAX_JOBS]
+    named = store.named_jobs(conn, looked_at)
+    marks = recent_marks(conn, list(named), until=now, per_job=USUAL_MARKS)
+    found = []
+    for job_id in looked_at:
+        usual = _usual_ms(marks.get(job_id, []))
+        run, took = longest[job_id], now - longest[job_id].started_at
+        if job_id not in named or usual is None or took <= SLOW_FACTOR * usual:
+            continue
+        found.append(
+            _of_job(
+                job_id,
+                named[job_id],
+                kind=ConcernKind.SLOW,
+                severity=Severity.WARNING,
+                template="Run %(run)d of “%(job)s” has been running for %(seconds)d s; usual are"
+                " %(usual)s s.",
+                params={
+                    "run": run.id,
+                    "job": named[job_id].name,
+                    "seconds": took // 1000,
+                    "usual": f"{usual / 1000:.3g}",
+                },
+                since=run.started_at,
+                run_id=run.id,
+            )
+        )
+    return found[:PER_KIND]
+
+
+def _usual_ms(newest_first: Iterable[RunMark]) -> float | None:
+    took = [
+        mark.duration_ms
+        for mark in newest_first
+        if mark.state is RunState.SUCCEEDED and mark.duration_ms is not None
+    ][:USUAL]
+    return median(took) if len(took) >= USUAL_AT_LEAST else None
+
+
+def trigger_errors(conn: sa.Connection, scope: Scope) -> list[Concern]:
+    """Triggers whose schedule cannot be computed."""
+    broken = store.broken_triggers(conn, scope=scope, limit=PER_KIND)
+    named = store.named_jobs(conn, [each.job_id for each in broken])
+    return [
+        _of_job(
+            each.job_id,
+            named[each.job_id],
+            kind=ConcernKind.TRIGGER_ERROR,
+            severity=Severity.ERROR,
+            template="A trigger of “%(job)s” does not fire: %(reason)s",
+            params={"job": named[each.job_id].name, "reason": each.reason},
+            trigger_id=each.id,
+        )
+        for each in broken
+        if each.job_id in named
+    ]
+
+
+def _of_job(job_id: int, job: NamedJob, **more: Any) -> Concern:
+    return Concern(
+        job_id=job_id,
+        job_name=job.name,
+        executor_id=job.executor_id,
+        executor_name=job.executor_name,
+        **more,
+    )

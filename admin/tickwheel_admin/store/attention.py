@@ -1,0 +1,261 @@
+"""What may need somebody's attention: each query reads a bounded part of one index, no locks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.run import FAILURES, Run, RunState
+from tickwheel_admin.domain.trigger import TriggerState
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigger
+
+SCANNED = 5_000  # entries looked at for those of some executors only
+MAX_FAILED = 500
+MAX_LIVE = 1_000
+MAX_OVERDUE = 1_000
+MAX_EXECUTORS = 1_000
+
+Scope = frozenset[int] | None  # executors; None: all
+
+
+class FailedRun(NamedTuple):
+    """A run that failed, timed out or was lost."""
+
+    scheduled_at: int
+    id: int
+    job_id: int
+
+
+class RunningRun(NamedTuple):
+    """A run that is running."""
+
+    id: int
+    job_id: int
+    started_at: int
+
+
+class NamedJob(NamedTuple):
+    """A job that is not deleted."""
+
+    name: str
+    executor_id: int
+    executor_name: str
+
+
+class BrokenTrigger(NamedTuple):
+    """A trigger that cannot be computed."""
+
+    id: int
+    job_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """An executor and what its live nodes can take."""
+
+    id: int
+    name: str
+    paused: bool
+    live_nodes: int
+    open_nodes: int  # that take new runs
+    open_slots: int  # of those
+    free_slots: int  # of those
+
+
+def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[FailedRun]:
+    """The newest runs that were scheduled since then and failed; shards are left out."""
+    found: list[FailedRun] = []
+    for state in sorted(state.value for state in FAILURES):
+        lately = sa.and_(run.c.state == state, run.c.scheduled_at >= since)
+        newest = _entries(lately, scope=scope, most=MAX_FAILED, newest=True)
+        rows = conn.execute(
+            sa.select(run.c.scheduled_at, run.c.id, run.c.job_id)
+            .join(newest, newest.c.id == run.c.id)
+            .where(run.c.fire_id.is_(None))
+            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+            .limit(MAX_FAILED)
+        )
+        found += [FailedRun(*row) for row in rows]
+    return sorted(found, reverse=True)[:MAX_FAILED]
+
+
+def long_running(conn: sa.Connection, *, started_before: int, scope: Scope) -> list[RunningRun]:
+    """Runs that started before then and still run, those that run longest first; no shards."""
+    running = _entries(run.c.state == RunState.RUNNING.value, scope=scope, most=SCANNED)
+    rows = conn.execute(
+        sa.select(run.c.id, run.c.job_id, run.c.started_at)
+        .join(running, running.c.id == run.c.id)
+        .where(run.c.fire_id.is_(None), run.c.started_at < started_before)
+        .order_by(run.c.started_at, run.c.id)
+        .limit(MAX_LIVE)
+    )
+    return [RunningRun(*row) for row in rows]
+
+
+def _entries(
+    condition: sa.ColumnElement[bool], *, scope: Scope, most: int, newest: bool = False
+) -> sa.Subquery:
+    """Ids of the oldest (or newest) entries of a range of `ix_run_by_state`, read from it alone."""
+    order = (run.c.scheduled_at, run.c.id)
+    entries = reading(
+        sa.select(run.c.id, run.c.executor_id)
+        .where(condition)
+        .order_by(*(column.desc() for column in order) if newest else order)
+        .limit(most if scope is None else SCANNED),
+        run,
+        "ix_run_by_state",
+    ).subquery("entries")
+    if scope is None:
+        return entries
+    mine = sa.select(entries.c.id).where(entries.c.executor_id.in_(sorted(scope)))
+    return mine.limit(most).subquery("mine")
+
+
+def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJob]:
+    """Those of the jobs that are not deleted."""
+    rows = conn.execute(
+        sa.select(job.c.id, job.c.name, job.c.executor_id, executor.c.name.label("executor_name"))
+        .join(executor, executor.c.id == job.c.executor_id)
+        .where(job.c.id.in_(sorted(set(job_ids))), job.c.deleted_at == ALIVE)
+    )
+    return {row.id: NamedJob(row.name, row.executor_id, row.executor_name) for row in rows}
+
+
+def broken_triggers(conn: sa.Connection, *, scope: Scope, limit: int) -> list[BrokenTrigger]:
+    """Triggers in error, newest first."""
+    statement = (
+        sa.select(trigger.c.id, trigger.c.job_id, trigger.c.reason)
+        .where(trigger.c.state == TriggerState.ERROR.value)
+        .order_by(trigger.c.id.desc())
+        .limit(limit)
+    )
+    if scope is not None:
+        statement = statement.where(trigger.c.executor_id.in_(sorted(scope)))
+    rows = conn.execute(reading(statement, trigger, "ix_trigger_by_state"))
+    return [BrokenTrigger(row.id, row.job_id, row.reason or "") for row in rows]
+
+
+def overdue_triggers(
+    conn: sa.Connection, *, before: int, without: Collection[int], scope: Scope
+) -> tuple[int, int | None]:
+    """(how many triggers should have been planned before then, the oldest of their instants).
+
+    Args:
+        without: executors to leave out: what a pause holds back is not late.
+    """
+    oldest = reading(
+        sa.select(trigger.c.next_fire_at, trigger.c.executor_id)
+        .where(trigger.c.next_fire_at < before)
+        .order_by(trigger.c.next_fire_at)
+        .limit(MAX_OVERDUE if scope is None and not without else SCANNED),
+        trigger,
+        "ix_trigger_next",
+    ).subquery()
+    statement = sa.select(sa.func.count(), sa.func.min(oldest.c.next_fire_at))
+    if scope is not None:
+        statement = statement.where(oldest.c.executor_id.in_(sorted(scope)))
+    if without:
+        statement = statement.where(oldest.c.executor_id.not_in(sorted(without)))
+    count, first_at = conn.execute(statement).one()
+    return int(count), first_at
+
+
+def loads(conn: sa.Connection, *, scope: Scope, now: int) -> list[Load]:
+    """Every executor by name, with what its live nodes can take; at most 1,000."""
+    takes = sa.and_(node.c.cordoned.is_(False), node.c.draining.is_(False))
+    free = sa.case((node.c.slots > node.c.in_use, node.c.slots - node.c.in_use), else_=0)
+    live = (
+        sa.select(
+            node.c.executor_id,
+            sa.func.count().label("live"),
+            sa.func.sum(sa.case((takes, 1), else_=0)).label("open"),
+            sa.func.sum(sa.case((takes, node.c.slots), else_=0)).label("slots"),
+            sa.func.sum(sa.case((takes, free), else_=0)).label("free"),
+        )
+        .where(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at > now)
+        .group_by(node.c.executor_id)
+        .subquery("live")
+    )
+    statement = (
+        sa.select(
+            executor.c.id,
+            executor.c.name,
+            executor.c.paused_at,
+            live.c.live,
+            live.c.open,
+            live.c.slots,
+            live.c.free,
+        )
+        .outerjoin(live, live.c.executor_id == executor.c.id)
+        .where(executor.c.deleted_at == ALIVE)
+        .order_by(executor.c.name)
+        .limit(MAX_EXECUTORS)
+    )
+    if scope is not None:
+        statement = statement.where(executor.c.id.in_(sorted(scope)))
+    return [
+        Load(
+            id=row.id,
+            name=row.name,
+            paused=row.paused_at is not None,
+            live_nodes=int(row.live or 0),
+            open_nodes=int(row.open or 0),
+            open_slots=int(row.slots or 0),
+            free_slots=int(row.free or 0),
+        )
+        for row in conn.execute(statement)
+    ]
+
+
+def with_active_jobs(conn: sa.Connection, executor_ids: Sequence[int]) -> set[int]:
+    """Those of the executors that have a job that is not paused."""
+    if not executor_ids:
+        return set()
+    active = sa.exists().where(
+        job.c.executor_id == executor.c.id, job.c.deleted_at == ALIVE, job.c.paused.is_(False)
+    )
+    rows = conn.execute(
+        sa.select(executor.c.id).where(executor.c.id.in_(sorted(executor_ids)), active)
+    )
+    return set(rows.scalars())
+
+
+def last_node_ended(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, int]:
+    """When the last node of each of these executors ended, as far as anybody remembers."""
+    if not executor_ids:
+        return {}
+    rows = conn.execute(
+        sa.select(node.c.executor_id, sa.func.max(node.c.ended_at).label("at"))
+        .where(
+            node.c.executor_id.in_(sorted(executor_ids)),
+            node.c.state.in_((NodeState.DEAD.value, NodeState.GONE.value)),
+        )
+        .group_by(node.c.executor_id)
+    )
+    return {row.executor_id: row.at for row in rows if row.at is not None}
+
+
+def oldest_due(conn: sa.Connection, executor_id: int, *, now: int, limit: int) -> list[Run]:
+    """The due runs of an executor that wait longest."""
+    rows = conn.execute(
+        reading(
+            sa.select(*SELECTED_RUN)
+            .where(
+                run.c.executor_id == executor_id,
+                run.c.state == RunState.QUEUED.value,
+                run.c.due_at <= now,
+            )
+            .order_by(run.c.due_at, run.c.id)
+            .limit(limit),
+            run,
+            "ix_run_due",
+        )
+    )
+    return [run_from_selected(row) for row in rows]

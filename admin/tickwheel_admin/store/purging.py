@@ -1,0 +1,230 @@
+"""Ended runs that people want gone, in small steps: whole fires with their shards.
+
+What has not ended is never touched, and neither is what was scheduled a moment ago: planning may
+still look back at it. Planning goes on from `trigger.next_fire_at`, so what is gone does not fire
+again. Each step reads a bounded part of one index and says where the next one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import FINAL
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.retention import delete_runs
+from tickwheel_admin.store.run_pages import Position
+from tickwheel_admin.store.tables import job, run
+
+ROWS_PER_STEP = 1_000  # runs, with their shards
+LINES_PER_ROW = 100  # so many lines of log count as one more row
+SCANNED_PER_STEP = 5_000  # entries looked at for one step
+JOBS_PER_STEP = 500
+KEPT_MS = 60_000  # the span of which nothing goes
+
+_FINAL_VALUES = sorted(state.value for state in FINAL)
+_START = Position(scheduled_at=0, id=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which ended runs go."""
+
+    job_id: int | None = None  # of one job; None: of all that the executor has
+    executor_id: int | None = None  # None: of all
+    until: int  # scheduled before
+    keep_newest: int | None = None  # of each job, beside what has not ended; None: by age alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """How far a purge has come."""
+
+    job_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0  # 0: it does not go job by job
+    after: Position = _START
+    bound: Position | None = None  # the first run of the job that stays; None: not looked for yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one step may delete."""
+
+    runs: list[int]  # whole fires, and runs that have no shards
+    next: Place | None  # None: this was the last step
+
+
+def find_purgeable(conn: sa.Connection, wanted: Wanted, place: Place) -> Found:
+    """Ended runs from a place on, as many as one step deletes; read without a lock."""
+    if wanted.job_id is None and wanted.executor_id is None and wanted.keep_newest is None:
+        return _Step(conn, wanted, place).through_all()
+    return _Step(conn, wanted, place).job_by_job()
+
+
+def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
+    """Delete those that have ended, with their shards; returns how many, shards not counted.
+
+    A fire of which a shard has not ended stays whole.
+    """
+    if not run_ids:
+        return 0
+    shards = conn.execute(sa.select(run.c.id).where(run.c.fire_id.in_(run_ids))).scalars()
+    locked = conn.execute(
+        sa.select(run.c.id, run.c.fire_id, run.c.state)
+        .where(run.c.id.in_(sorted({*run_ids, *shards})))
+        .order_by(run.c.id)
+        .with_for_update()
+    ).all()
+    stays = {row.fire_id or row.id for row in locked if row.state not in _FINAL_VALUES}
+    gone = [row for row in locked if (row.fire_id or row.id) not in stays]
+    delete_runs(conn, [row.id for row in gone])
+    return sum(row.fire_id is None for row in gone)
+
+
+class _Step:
+    """One look for runs, until there are enough of them or enough was looked at."""
+
+    def __init__(self, conn: sa.Connection, wanted: Wanted, place: Place) -> None:
+        self._conn = conn
+        self._wanted = wanted
+        self._place = place
+        self._until = Position(scheduled_at=wanted.until, id=0)
+        self._found: list[int] = []
+        self._rows_left = ROWS_PER_STEP
+        self._entries_left = SCANNED_PER_STEP
+        self._last_job: int | None = None  # that was listed; None: there are no more
+
+    def through_all(self) -> Found:
+        """By age, whatever job they are of."""
+        over = self._collect(self._until, job_id=None)
+        return Found(runs=self._found, next=None if over else self._place)
+
+    def job_by_job(self) -> Found:
+        """By the history of each job, from the oldest of its runs."""
+        for job_id in self._jobs():
+            if job_id != self._place.job_id or self._place.bound is None:
+                self._place = Place(job_id=job_id, bound=self._bound_of(job_id))
+            bound = self._place.bound
+            if bound is None:
+                continue
+            if not self._collect(min(bound, self._until), job_id=job_id):
+                return Found(runs=self._found, next=self._place)
+        return Found(runs=self._found, next=self._following())
+
+    def _jobs(self) -> list[int]:
+        """The jobs that this step may get to, by id; deleted ones are among them."""
+        if self._wanted.job_id is not None:
+            return [self._wanted.job_id]
+        oldest = (
+            sa.select(sa.func.min(run.c.scheduled_at))
+            .where(run.c.job_id == job.c.id)
+            .scalar_subquery()
+        )
+        # The one that the step before did not finish is the first.
+        first = self._place.job_id if self._place.bound is not None else self._place.job_id + 1
+        statement = (
+            sa.select(job.c.id, oldest.label("oldest_at"))
+            .where(job.c.id >= first)
+            .order_by(job.c.id)
+            .limit(JOBS_PER_STEP)
+        )
+        if self._wanted.executor_id is not None:
+            statement = statement.where(job.c.executor_id == self._wanted.executor_id)
+        rows = self._conn.execute(statement).all()
+        self._last_job = rows[-1].id if len(rows) == JOBS_PER_STEP else None
+        return [
+            row.id
+            for row in rows
+            if row.oldest_at is not None and row.oldest_at < self._wanted.until
+        ]
+
+    def _following(self) -> Place | None:
+        """Where the jobs behind those of this step begin."""
+        if self._wanted.job_id is not None or self._last_job is None:
+            return None
+        return Place(job_id=self._last_job)
+
+    def _bound_of(self, job_id: int) -> Position | None:
+        """The first run of the job that stays; None: nothing goes."""
+        keep = self._wanted.keep_newest
+        if not keep:
+            return self._until
+        kept = _newest_ended(job_id).limit(keep)
+        count = self._conn.execute(sa.select(sa.func.count()).select_from(kept.subquery()))
+        there = int(count.scalar_one())
+        self._entries_left -= there
+        if there < keep:
+            return None
+        row = self._conn.execute(_newest_ended(job_id).offset(keep - 1).limit(1)).one()
+        return Position(scheduled_at=row.scheduled_at, id=row.id)
+
+    def _collect(self, bound: Position, *, job_id: int | None) -> bool:
+        """Add ended runs from the place on; False when the step ends before the bound is met."""
+        while True:
+            if self._entries_left <= 0 or self._rows_left <= 0:
+                return False
+            size = min(self._entries_left, ROWS_PER_STEP)
+            rows = self._conn.execute(
+                _entries(self._place.after, bound, job_id=job_id).limit(size)
+            ).all()
+            self._entries_left -= len(rows) + 1
+            for row in rows:
+                if row.fire_id is None and row.state in _FINAL_VALUES:
+                    cost = _cost(row)
+                    if self._found and cost > self._rows_left:
+                        self._rows_left = 0
+                        return False
+                    self._rows_left -= cost
+                    self._found.append(row.id)
+                after = Position(scheduled_at=row.scheduled_at, id=row.id)
+                self._place = replace(self._place, after=after)
+            if len(rows) < size:
+                return True
+
+
+def _cost(row: Any) -> int:
+    shards = row.shard_total if row.shard_index == -1 else 0
+    return 1 + int(shards) + int(row.log_lines) // LINES_PER_ROW
+
+
+def _newest_ended(job_id: int) -> sa.Select[int, int]:
+    """The job's ended runs, newest first."""
+    return reading(
+        sa.select(run.c.scheduled_at, run.c.id)
+        .where(run.c.job_id == job_id, run.c.fire_id.is_(None), run.c.state.in_(_FINAL_VALUES))
+        .order_by(run.c.scheduled_at.desc(), run.c.id.desc()),
+        run,
+        "ix_run_of_job",
+    )
+
+
+def _entries(after: Position, bound: Position, *, job_id: int | None) -> sa.Select[Any]:
+    """Runs between two places, oldest first."""
+    at, number = run.c.scheduled_at, run.c.id
+    conditions = [
+        # The first half of each alone bounds the index range.
+        at >= after.scheduled_at,
+        sa.or_(at > after.scheduled_at, number > after.id),
+        at <= bound.scheduled_at,
+        sa.or_(at < bound.scheduled_at, number < bound.id),
+    ]
+    if job_id is not None:
+        conditions.append(run.c.job_id == job_id)
+    return reading(
+        sa.select(
+            at,
+            number,
+            run.c.fire_id,
+            run.c.state,
+            run.c.shard_index,
+            run.c.shard_total,
+            run.c.log_lines,
+        )
+        .where(*conditions)
+        .order_by(at, number),
+        run,
+        "ix_run_recent" if job_id is None else "ix_run_of_job",
+    )
