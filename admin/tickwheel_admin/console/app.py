@@ -30,6 +30,7 @@ from tickwheel_admin.console.pages import (
     schedule_preview,
     session,
     system,
+    tokens,
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
@@ -51,6 +52,7 @@ _TABLES = (
     runs.routes,
     run_log.routes,
     executors.routes,
+    tokens.routes,
     calendar.routes,
     calendar_edit.routes,
     calendars.routes,

@@ -41,6 +41,8 @@ def flash_text(code: str) -> str | None:
         "node.drained": _("The node is draining."),
         "node.resumed": _("The node gets runs again."),
         "node.slots_set": _("The node has been given other slots."),
+        "node.weight_set": _("The node has been given another weight."),
+        "executor.token_revoked": _("The former token does not work any more."),
         "run.requested": _("A new run was added."),
         "run.cancelled": _("The run is being cancelled."),
         "run.released": _("The run was released."),

@@ -1,15 +1,15 @@
-"""Executors and their nodes; new executors, and tokens, which are shown once."""
+"""Executors and their nodes: lists and pages; adding, pausing and deleting them."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from tickwheel_admin.console.flash import set_flash
+from tickwheel_admin.console.pages.tokens import token_page
 from tickwheel_admin.console.rendering import done_or_back, go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import NewExecutor
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS
@@ -46,7 +46,7 @@ async def create_executor(request: web.Request) -> web.Response:
             field="name", code=error.code, template=error.template, params=error.params
         )
         return await _new_form(request, values=dict(form), problems=(problem,), status=error.status)
-    return await _token_page(request, made, is_new=True)
+    return await token_page(request, made, is_new=True)
 
 
 @routes.get(EXECUTOR, permission=Permission.VIEW)
@@ -78,41 +78,57 @@ async def resume_executor(request: web.Request) -> web.Response:
     return _switched(request, "executor.resumed")
 
 
-@routes.get(f"{EXECUTOR}/token", permission=Permission.ADMINISTER)
-async def ask_token(request: web.Request) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
-    return await render(request, "token_rotate.html", {"executor": detail.item})
-
-
-@routes.post(f"{EXECUTOR}/token", permission=Permission.ADMINISTER)
-async def rotate_token(request: web.Request) -> web.Response:
-    made = await request.app[EXECUTORS].rotate_token(actor_of(request), _executor_id(request))
-    return await _token_page(request, made, is_new=False)
-
-
 @routes.get(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
 async def ask_delete(request: web.Request) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
-    return await render(request, "executor_delete.html", {"executor": detail.item, "error": None})
+    return await _delete_form(request)
 
 
 @routes.post(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
 async def delete_executor(request: web.Request) -> web.Response:
+    """With its jobs only when that was ticked and its name was typed."""
     actor, executor_id = actor_of(request), _executor_id(request)
+    form = await read_form(request)
+    with_jobs = form.get("with_jobs") == "yes"
+    typed = form.get("name", "").strip()
     try:
-        await request.app[EXECUTORS].delete(actor, executor_id)
-    except Conflict as error:
-        detail = await request.app[EXECUTORS].get(actor, executor_id)
-        return await render(
-            request,
-            "executor_delete.html",
-            {"executor": detail.item, "error": error},
-            status=error.status,
-            block="dialog",
-        )
+        if with_jobs:
+            detail = await request.app[EXECUTORS].get(actor, executor_id)
+            if typed != detail.item.name:
+                raise InvalidInput.one(
+                    "name",
+                    "executor.name_differs",
+                    "This is not its name: type “%(name)s”.",
+                    name=detail.item.name,
+                )
+        await request.app[EXECUTORS].delete(actor, executor_id, with_jobs=with_jobs)
+    except (Conflict, InvalidInput) as error:
+        return await _delete_form(request, error=error, with_jobs=with_jobs, typed=typed)
     response = go_to(request, "/executors")
     set_flash(response, "executor.deleted")
     return response
+
+
+async def _delete_form(
+    request: web.Request,
+    *,
+    error: Conflict | InvalidInput | None = None,
+    with_jobs: bool = False,
+    typed: str = "",
+) -> web.Response:
+    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    return await render(
+        request,
+        "executor_delete.html",
+        {
+            "executor": detail.item,
+            "conflict": error if isinstance(error, Conflict) else None,
+            "problem": error.problems[0] if isinstance(error, InvalidInput) else None,
+            "with_jobs": with_jobs,
+            "typed": typed,
+        },
+        status=200 if error is None else error.status,
+        block="dialog",
+    )
 
 
 def _switched(request: web.Request, code: str) -> web.Response:
@@ -135,15 +151,6 @@ async def _new_form(
             "problems": {problem.field: problem for problem in reversed(problems)},
         },
         status=status,
-    )
-
-
-async def _token_page(request: web.Request, made: NewExecutor, *, is_new: bool) -> web.Response:
-    """The only page that ever shows a token; it cannot be fetched again."""
-    return await render(
-        request,
-        "executor_token.html",
-        {"made": made, "is_new": is_new, "admin_url": request.app[CONFIG].public_url},
     )
 
 

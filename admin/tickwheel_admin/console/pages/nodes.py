@@ -1,16 +1,17 @@
-"""What operators want of a node: no new runs, an orderly end, more or fewer slots."""
+"""A node: what it runs, and what operators want of it: no new runs, an end, other numbers."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from tickwheel_admin.console.rendering import done_or_back, render
-from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, NODES
+from tickwheel_admin.web.keys import NODES
+from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
 NODE = "/executors/{executor_id:[0-9]{1,18}}/nodes/{node_id:[0-9]{1,18}}"
@@ -18,28 +19,36 @@ NODE = "/executors/{executor_id:[0-9]{1,18}}/nodes/{node_id:[0-9]{1,18}}"
 routes = Routes()
 
 
+@routes.get("/nodes/{node_id:[0-9]{1,18}}", permission=Permission.VIEW)
+async def show_node(request: web.Request) -> web.Response:
+    detail = await request.app[NODES].get(actor_of(request), _node_id(request))
+    return await render(request, "node.html", {"detail": detail, "node": detail.node})
+
+
 @routes.post(f"{NODE}/cordon", permission=Permission.OPERATE)
 async def cordon_node(request: web.Request) -> web.Response:
     await request.app[NODES].cordon(actor_of(request), _node_id(request))
-    return _done(request, "node.cordoned")
+    return await _done(request, "node.cordoned")
 
 
 @routes.post(f"{NODE}/drain", permission=Permission.OPERATE)
 async def drain_node(request: web.Request) -> web.Response:
     await request.app[NODES].drain(actor_of(request), _node_id(request))
-    return _done(request, "node.drained")
+    return await _done(request, "node.drained")
 
 
 @routes.post(f"{NODE}/resume", permission=Permission.OPERATE)
 async def resume_node(request: web.Request) -> web.Response:
     await request.app[NODES].resume(actor_of(request), _node_id(request))
-    return _done(request, "node.resumed")
+    return await _done(request, "node.resumed")
 
 
 @routes.get(f"{NODE}/slots", permission=Permission.OPERATE)
 async def ask_slots(request: web.Request) -> web.Response:
     view = await _view(request)
-    return await _slots_form(request, view, typed=str(view.node.slots))
+    return await _number_form(
+        request, view, "slots", wanted=view.slots_wanted, typed=str(view.node.slots)
+    )
 
 
 @routes.post(f"{NODE}/slots", permission=Permission.OPERATE)
@@ -48,48 +57,77 @@ async def set_slots(request: web.Request) -> web.Response:
     form = await read_form(request)
     typed = form.get("slots", "").strip()
     try:
-        slots = None if form.get("own") else _whole(typed)
+        slots = None if form.get("own") else _whole("slots", typed)
         await request.app[NODES].set_slots(actor_of(request), _node_id(request), slots)
     except InvalidInput as error:
         view = await _view(request)
-        return await _slots_form(request, view, typed=typed, problem=error.problems[0], status=422)
-    return _done(request, "node.slots_set")
+        return await _number_form(
+            request, view, "slots", wanted=view.slots_wanted, typed=typed, problem=error.problems[0]
+        )
+    return await _done(request, "node.slots_set")
 
 
-async def _slots_form(
+@routes.get(f"{NODE}/weight", permission=Permission.OPERATE)
+async def ask_weight(request: web.Request) -> web.Response:
+    view = await _view(request)
+    return await _number_form(
+        request, view, "weight", wanted=view.weight_wanted, typed=str(view.node.weight)
+    )
+
+
+@routes.post(f"{NODE}/weight", permission=Permission.OPERATE)
+async def set_weight(request: web.Request) -> web.Response:
+    """This weight, or with `own`, the one that the node itself says."""
+    form = await read_form(request)
+    typed = form.get("weight", "").strip()
+    try:
+        weight = None if form.get("own") else _whole("weight", typed)
+        await request.app[NODES].set_weight(actor_of(request), _node_id(request), weight)
+    except InvalidInput as error:
+        view = await _view(request)
+        return await _number_form(
+            request,
+            view,
+            "weight",
+            wanted=view.weight_wanted,
+            typed=typed,
+            problem=error.problems[0],
+        )
+    return await _done(request, "node.weight_set")
+
+
+async def _number_form(
     request: web.Request,
     view: NodeView,
+    what: str,
     *,
+    wanted: int | None,
     typed: str,
     problem: Problem | None = None,
-    status: int = 200,
 ) -> web.Response:
     return await render(
         request,
-        "node_slots.html",
-        {"node": view.node, "slots_wanted": view.slots_wanted, "typed": typed, "problem": problem},
-        status=status,
+        "node_number.html",
+        {"node": view.node, "what": what, "wanted": wanted, "typed": typed, "problem": problem},
+        status=200 if problem is None else 422,
         block="dialog",
     )
 
 
 async def _view(request: web.Request) -> NodeView:
-    executor_id = int(request.match_info["executor_id"])
-    detail = await request.app[EXECUTORS].get(actor_of(request), executor_id)
-    for view in detail.nodes:
-        if view.node.id == _node_id(request):
-            return view
-    raise NotFound("not_found", "There is nothing here, or you may not see it.")
+    return (await request.app[NODES].get(actor_of(request), _node_id(request))).view
 
 
-def _done(request: web.Request, code: str) -> web.Response:
-    address = f"/executors/{request.match_info['executor_id']}"
+async def _done(request: web.Request, code: str) -> web.Response:
+    form = await read_form(request)
+    default = f"/executors/{request.match_info['executor_id']}"
+    address = safe_next(form.get("back"), default=default)
     return done_or_back(request, address, code, topics=("nodes", "stats"))
 
 
-def _whole(typed: str) -> int:
+def _whole(field: str, typed: str) -> int:
     if not typed.isascii() or not typed.isdecimal() or len(typed) > 9:
-        raise InvalidInput.one("slots", "wrong_type", "This must be a whole number.")
+        raise InvalidInput.one(field, "wrong_type", "This must be a whole number.")
     return int(typed)
 
 
