@@ -21,7 +21,8 @@ from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.run import Move, Origin, Run
 from tickwheel_admin.engine.handing_over import hand_over
-from tickwheel_admin.engine.router import Router
+from tickwheel_admin.engine.route_memory import RouteMemory
+from tickwheel_admin.engine.router import Placed, Router
 from tickwheel_admin.engine.turns import Turns, blocks
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
@@ -30,7 +31,6 @@ from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import lock_parked_runs
 from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
 from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.route_cursors import lock_jobs_to_claim
 from tickwheel_admin.store.runs import (
     DueRun,
     claimable_runs,
@@ -41,9 +41,10 @@ from tickwheel_admin.store.runs import (
 )
 from tickwheel_shared.protocol import RunRequest
 
-# A run whose handler no live node offers steps aside for this long, so that it hides no others.
-NO_HANDLER_DELAY_MS = 5_000
+# A run for which there is no node steps aside for this long, so that it hides no others.
+NO_NODE_DELAY_MS = 5_000
 NO_HANDLER = "no_node_offers_handler"
+NO_MATCHING_NODE = "no_matching_node"
 # The same for one that waits for a node of its own, when the others fill the whole batch.
 NO_SLOT_DELAY_MS = 500
 NO_SLOT = "no_free_slot"
@@ -161,8 +162,15 @@ class _Claim:
             self._claims.blocked = True
             due = [run for run in due if self._needs_no_slot(self._config(run))]
         in_line = {run.job_id for run in due if blocks(self._config(run).blocking)}
-        held = self._lock_jobs(due, in_line)
-        due = [run for run in due if run.job_id not in in_line or run.job_id in held]
+        self._memory = RouteMemory(
+            conn,
+            self._router,
+            due,
+            configs=self._configs,
+            in_line=in_line,
+            executor_id=executor_id,
+        )
+        due = [run for run in due if run.job_id not in self._memory.left]
         ids = [run.id for run in due]
         rows = lock_queued_runs(conn, ids, now=self._now) if ids else []
         locked = {run.id: run for run in rows}
@@ -175,7 +183,7 @@ class _Claim:
         )
         self._add_parked_to_cover()
         self._gone = self._pinned_to_gone_nodes()
-        self._placed: defaultdict[int, list[Run]] = defaultdict(list)
+        self._placed: defaultdict[int, list[tuple[Run, Placed]]] = defaultdict(list)
         self._moves: list[Move] = []  # everything but claims
         self._shards: list[Run] = []
         self._run_ids = unused_run_ids(conn, context.run_ids)
@@ -183,18 +191,6 @@ class _Claim:
         self._ids = iter(self._run_ids)
 
     # --- reading ---------------------------------------------------------------------------------
-
-    def _lock_jobs(self, due: Sequence[DueRun], in_line: Collection[int]) -> set[int]:
-        """Hold the jobs whose runs stand in line, and turn the round-robin cursors."""
-        turns: defaultdict[int, int] = defaultdict(int)
-        for run in due:
-            round_robin = self._config(run).routing.strategy is Routing.ROUND_ROBIN
-            if run.job_id in in_line or (round_robin and self._router.size > 1):
-                turns[run.job_id] += 1
-        if not turns:
-            return set()
-        self._router.cursors, held = lock_jobs_to_claim(self._conn, turns)
-        return held
 
     def _add_parked_to_cover(self) -> None:
         """A newer run of a `cover_early` job covers those that are parked, so they come along."""
@@ -288,20 +284,22 @@ class _Claim:
 
     def _start(self, run: Run, config: JobConfig) -> None:
         if not self._router.offers(config.handler):
-            self._put_off(run, NO_HANDLER, NO_HANDLER_DELAY_MS)
+            self._put_off(run, NO_HANDLER, NO_NODE_DELAY_MS)
+        elif run.pinned_node_id is None and not self._router.matching(run, config):
+            self._put_off(run, NO_MATCHING_NODE, NO_NODE_DELAY_MS)
         elif run.is_fire:
             self._expand(run, config)
         else:
             self._place(run, config)
 
     def _place(self, run: Run, config: JobConfig) -> None:
-        node_id = self._router.place(run, config)
-        if node_id is None:
+        placed = self._router.place(run, config)
+        if placed is None:
             self._claims.blocked = True
             if self._window_is_full and self._router.free_slots:
                 self._put_off(run, NO_SLOT, NO_SLOT_DELAY_MS)
-        elif node_id in self._context.connected:  # else another admin, which hears it, claims it
-            self._placed[node_id].append(run)
+        elif placed.node_id in self._context.connected:  # else another admin, which hears it
+            self._placed[placed.node_id].append((run, placed))
             if run.blocking_key is not None:
                 self._turns.started(run)
 
@@ -310,9 +308,13 @@ class _Claim:
 
     def _expand(self, fire: Run, config: JobConfig) -> None:
         """Cut a whole fire into its shards; they are claimed like any other run."""
-        broadcast = config.routing.strategy is Routing.BROADCAST
-        nodes = self._router.offering(config.handler)
-        pinned_to: list[int | None] = [*nodes] if broadcast else [None] * config.routing.shards
+        pinned_to: list[int | None]
+        if config.routing.strategy is Routing.SHARDS:
+            pinned_to = [fire.pinned_node_id] * config.routing.shards
+        elif fire.pinned_node_id is not None:
+            pinned_to = [fire.pinned_node_id]
+        else:
+            pinned_to = [*self._router.matching(fire, config)]
         needed = len(self._shards) + len(pinned_to)
         if needed > len(self._run_ids):
             raise MoreIds(self._used_ids + needed)
@@ -364,15 +366,22 @@ class _Claim:
     def _take_slots(self) -> list[Move]:
         """Take the slots node by node; what another admin was faster with stays queued."""
         moves: list[Move] = []
+        kept: list[tuple[int, Placed]] = []
         for node_id in sorted(self._placed):
             chosen = self._placed[node_id]
             if take_slots(self._conn, node_id=node_id, count=len(chosen), now=self._now):
                 moves += (
                     run_moves.claimed(
-                        run, node_id=node_id, token=self._context.new_token(), now=self._now
+                        run,
+                        node_id=node_id,
+                        token=self._context.new_token(),
+                        now=self._now,
+                        choice=placed.choice,
                     )
-                    for run in chosen
+                    for run, placed in chosen
                 )
+                kept += ((run.job_id, placed) for run, placed in chosen)
+        self._memory.keep(kept)
         return moves
 
 

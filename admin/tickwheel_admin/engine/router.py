@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node
-from tickwheel_admin.domain.routing.strategies import Candidate, RandomSource, choose
+from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
+from tickwheel_admin.domain.routing.hash_ring import value_to_hash
+from tickwheel_admin.domain.routing.narrowing import admits, in_order, what_narrows
+from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.pool import Candidate, Pool
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, UNUSED, Ask, Pick, RandomSource
+from tickwheel_admin.domain.routing.uses import Use, Uses
 from tickwheel_admin.domain.run import Run
+from tickwheel_admin.store.runs import DueRun
+
+# With these a single node that is left was not chosen by the strategy.
+_COMPARING = frozenset(
+    {
+        Routing.ROUND_ROBIN,
+        Routing.LEAST_BUSY,
+        Routing.RANDOM,
+        Routing.WEIGHTED,
+        Routing.LEAST_FREQUENTLY_USED,
+        Routing.LEAST_RECENTLY_USED,
+        Routing.FIRST,
+        Routing.LAST,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a run goes."""
+
+    node_id: int
+    turn: int  # of its job
+    choice: str  # JSON of the reason
 
 
 class Router:
@@ -30,28 +60,23 @@ class Router:
         self._nodes = {node.id: node for node in nodes}
         self._avoided = avoided
         self._random = random
+        # Sorted here: databases do not agree about the order of names.
         self._candidates = {
-            node.id: Candidate(
-                node_id=node.id, name=node.name, slots=node.slots, free=node.slots - node.in_use
-            )
-            for node in nodes
-            if node.takes_runs
+            node.id: _candidate(node)
+            for node in sorted(nodes, key=lambda each: (each.name, each.id))
         }
-        self._offering: defaultdict[str, list[Candidate]] = defaultdict(list)
-        for node_id, candidate in self._candidates.items():
-            for handler in self._nodes[node_id].handlers:
-                self._offering[handler].append(candidate)
-        self.cursors: dict[int, int] = {}  # job -> runs routed so far, for round robin
-
-    @property
-    def size(self) -> int:
-        """How many nodes take runs."""
-        return len(self._candidates)
-
-    @property
-    def free_slots(self) -> int:
-        """Slots left on all of them."""
-        return sum(max(0, candidate.free) for candidate in self._candidates.values())
+        taking = [each for each in self._candidates.values() if each.aside is None]
+        self.size = len(taking)  # nodes that take runs
+        self.free_slots = sum(max(0, each.free) for each in taking)  # left on all of them
+        self._filled: list[Candidate] = []  # as they lose their last slot
+        self._offering: dict[str, list[Candidate]] = {}  # by handler
+        self._pools: dict[tuple[object, ...], Pool] = {}
+        self._pool_of_job: dict[tuple[int, int], Pool] = {}  # by job and revision
+        # What the claim reads for jobs that need it, and what becomes of that as runs are placed.
+        self.turns: dict[int, int] = {}  # job -> runs that were routed before; of those that count
+        self.stored_uses: Mapping[int, Mapping[int, Use]] = {}  # job -> node -> what it had
+        self.busy: dict[int, set[int]] = {}  # job -> nodes that run it
+        self._uses: dict[int, Uses] = {}
 
     def knows(self, node_id: int) -> bool:
         """Whether the node is live, be it that it takes no runs."""
@@ -59,29 +84,36 @@ class Router:
 
     def offers(self, handler: str) -> bool:
         """Whether any node takes runs for the handler."""
-        return handler in self._offering
+        return any(each.aside is None for each in self._live(handler))
 
-    def offering(self, handler: str) -> list[int]:
-        """Nodes that take runs for the handler, by name."""
-        found = sorted(self._offering.get(handler, ()), key=lambda c: (c.name, c.node_id))
-        return [candidate.node_id for candidate in found]
+    def matching(self, run: Run | DueRun, config: JobConfig) -> list[int]:
+        """Nodes that take runs of the job, full or not: by name, if it is a broadcast."""
+        return [each.node_id for each in self._pool(run, config).taking]
 
-    def place(self, run: Run, config: JobConfig) -> int | None:
-        """The chosen node, with one slot less; None when none is free."""
-        candidates = [
-            candidate
-            for candidate in self._offering.get(config.handler, ())
-            if candidate.free > 0
-            and (candidate.node_id, config.handler) not in self._avoided
-            and run.pinned_node_id in (None, candidate.node_id)
-        ]
-        if not candidates:
+    def place(self, run: Run, config: JobConfig) -> Placed | None:
+        """The chosen node, with one slot less; None when none is free for it."""
+        if run.pinned_node_id is not None:
+            return self._place_there(run, config, run.pinned_node_id)
+        pool = self._pool(run, config)
+        if not pool.settle():
             return None
-        cursor = self.cursors.get(run.job_id, 0)
-        chosen = choose(config.routing.strategy, candidates, cursor=cursor, random=self._random)
-        self.cursors[run.job_id] = cursor + 1
-        chosen.free -= 1
-        return chosen.node_id
+        turn = self.turns.get(run.job_id, 0)
+        ask = self._ask(run, config, pool, turn)
+        pick = STRATEGIES[config.routing.strategy](pool, ask)
+        if pick is None:
+            return None
+        choice = _choice(pick, pool, config.routing.strategy)
+        if run.job_id in self.turns:
+            self.turns[run.job_id] = turn + 1
+        if ask.uses is not UNUSED:
+            ask.uses.used(pick.node.node_id, turn=turn)
+        self._take(run, pick.node)
+        return Placed(node_id=pick.node.node_id, turn=turn, choice=choice.to_json())
+
+    def uses_of(self, job_id: int, claimed: Iterable[Placed]) -> dict[int, Use]:
+        """What nodes have had of a job with those runs that were claimed in the end."""
+        uses = Uses(self.stored_uses[job_id], self._uses[job_id].present)
+        return {each.node_id: uses.used(each.node_id, turn=each.turn) for each in claimed}
 
     def must_stop_when_cut_off(self, node_id: int, config: JobConfig) -> bool:
         """Whether the node has to end an attempt when it hears from no admin."""
@@ -91,3 +123,115 @@ class Router:
             and policy.when_cut_off is WhenCutOff.STOP
             and config.handler not in self._nodes[node_id].unstoppable
         )
+
+    # --- the parts of it -------------------------------------------------------------------------
+
+    def _live(self, handler: str) -> list[Candidate]:
+        """Nodes that offer the handler, by name; also those that take no runs."""
+        found = self._offering.get(handler)
+        if found is None:
+            nodes = self._nodes
+            found = [c for c in self._candidates.values() if handler in nodes[c.node_id].handlers]
+            self._offering[handler] = found
+        return found
+
+    def _pool(self, run: Run | DueRun, config: JobConfig) -> Pool:
+        """The nodes that the job's runs are spread over; jobs that ask for the same share it."""
+        pool = self._pool_of_job.get((run.job_id, run.job_revision))
+        if pool is None:
+            policy = config.routing
+            key = (config.handler, *what_narrows(policy))
+            pool = self._pools.get(key)
+            if pool is None:
+                admitted = [
+                    each
+                    for each in self._live(config.handler)
+                    if admits(policy, name=each.name, labels=self._nodes[each.node_id].labels)
+                ]
+                pool = self._pools[key] = Pool(
+                    in_order(admitted, policy),
+                    refused={node for node, handler in self._avoided if handler == config.handler},
+                    filled=self._filled,
+                )
+            self._pool_of_job[run.job_id, run.job_revision] = pool
+        return pool
+
+    def _ask(self, run: Run, config: JobConfig, pool: Pool, turn: int) -> Ask:
+        policy, job_id = config.routing, run.job_id
+        key, hash_by, uses = "", policy.hash_by, UNUSED
+        if policy.strategy is Routing.CONSISTENT_HASH:
+            parameters = config.parameters if run.parameters is None else run.parameters
+            value = None if hash_by is None else value_to_hash(parameters, hash_by)
+            if value is None:
+                hash_by = None
+            key = f"job {job_id}" if value is None else value
+        elif job_id in self.stored_uses:
+            known = self._uses.get(job_id)
+            if known is None:
+                known = self._uses[job_id] = Uses(self.stored_uses[job_id], pool.taking)
+            uses = known
+        return Ask(
+            random=self._random,
+            job_id=job_id,
+            turn=turn,
+            nodes=policy.nodes,
+            key=key,
+            hash_by=hash_by,
+            uses=uses,
+            busy=self.busy.get(job_id, ()),
+        )
+
+    def _place_there(self, run: Run, config: JobConfig, node_id: int) -> Placed | None:
+        """The one node that the run may go to."""
+        node = self._candidates.get(node_id)
+        if (
+            node is None
+            or node.aside is not None
+            or node.free <= 0
+            or config.handler not in self._nodes[node_id].handlers
+            or (node_id, config.handler) in self._avoided
+        ):
+            return None
+        broadcast = config.routing.strategy is Routing.BROADCAST
+        choice = Choice(
+            Routing.BROADCAST.value if broadcast else CHOSEN, 1, node.slots - node.free, node.slots
+        )
+        self._take(run, node)
+        return Placed(node_id=node_id, turn=0, choice=choice.to_json())
+
+    def _take(self, run: Run, node: Candidate) -> None:
+        node.free -= 1
+        self.free_slots -= 1
+        if node.free == 0:
+            self._filled.append(node)
+        busy = self.busy.get(run.job_id)
+        if busy is not None:
+            busy.add(node.node_id)
+
+
+def _candidate(node: Node) -> Candidate:
+    aside = Why.CORDONED if node.cordoned else Why.DRAINING if node.draining else None
+    return Candidate(
+        node_id=node.id,
+        name=node.name,
+        slots=node.slots,
+        free=node.slots - node.in_use,
+        weight=node.weight,
+        aside=aside,
+    )
+
+
+def _choice(pick: Pick, pool: Pool, strategy: Routing) -> Choice:
+    """The reason, before the node's slot is taken."""
+    node, detail, passed = pick
+    told, more = pool.passed_over(passed)
+    only = len(pool.open) == 1 and strategy in _COMPARING
+    return Choice(
+        ONLY if only else strategy.value,
+        len(pool.open),
+        node.slots - node.free,
+        node.slots,
+        told,
+        more,
+        () if only else detail,
+    )

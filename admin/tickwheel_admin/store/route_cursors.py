@@ -1,39 +1,48 @@
-"""The rows of jobs that a claim holds: the lock of their blocking strategy, and round robin."""
+"""The rows of jobs that a claim holds: the lock of what it decides about them, and their turns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
 from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.tables import job
 
+_CURSORS = sa.select(job.c.id, job.c.route_cursor).where(
+    job.c.id.in_(sa.bindparam("ids", expanding=True))
+)
+_LOCK = _CURSORS.order_by(job.c.id).with_for_update(skip_locked=True)
 
-def lock_jobs_to_claim(
-    conn: sa.Connection, turns: Mapping[int, int]
-) -> tuple[dict[int, int], set[int]]:
-    """Move the cursors of jobs on by their turns; returns (where they stood, jobs that are locked).
+
+def lock_jobs_to_claim(conn: sa.Connection, turns: Mapping[int, int]) -> dict[int, int]:
+    """Lock jobs and move their cursors on; returns where those stood, by locked job.
 
     The lock is a write too, so that it holds on a cluster whose row locks are local. A job whose
-    row somebody else holds is not waited for: its cursor is read and left. Then two admins may
-    choose the same node once, and no harm is done; a run that must stand in line is left to the
-    other one. Waiting would slow every claim down and could end in a deadlock.
+    row somebody else holds is not waited for: that would slow every claim down, and could end in a
+    deadlock.
+
+    Args:
+        turns: by job, at least 1.
     """
-    wanted = job.c.id.in_(sorted(turns))
-    cursor = sa.select(job.c.id, job.c.route_cursor).where(wanted)
-    locked = {
-        row.id: row.route_cursor
-        for row in conn.execute(cursor.order_by(job.c.id).with_for_update(skip_locked=True))
-    }
+    rows = conn.execute(_LOCK, {"ids": sorted(turns)})
+    stood = {row.id: row.route_cursor for row in rows}
+    set_cursors(conn, {job_id: cursor + turns[job_id] for job_id, cursor in stood.items()})
+    return stood
+
+
+def read_cursors(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
+    """Where the cursors of jobs stand that somebody else holds; read without a lock."""
+    rows = conn.execute(_CURSORS, {"ids": sorted(job_ids)})
+    return {row.id: row.route_cursor for row in rows}
+
+
+def set_cursors(conn: sa.Connection, cursors: Mapping[int, int]) -> None:
+    """Say how many runs of each job were routed; the rows are locked."""
     update_rows(
         conn,
         job,
-        [{"id": job_id, "route_cursor": at + turns[job_id]} for job_id, at in locked.items()],
+        [{"id": job_id, "route_cursor": cursor} for job_id, cursor in sorted(cursors.items())],
         match=("id",),
         values=("route_cursor",),
     )
-    if len(locked) == len(turns):
-        return locked, set(locked)
-    standing = {row.id: row.route_cursor for row in conn.execute(cursor)}
-    return standing | locked, set(locked)

@@ -53,9 +53,10 @@ class Choice(msgspec.Struct, frozen=True, array_like=True):
     slots: int  # that it had
     passed: tuple[PassedOver, ...] = ()  # at most MAX_PASSED_OVER
     more_passed: int = 0  # further ones
-    # What the strategy went by: (turn,); (weight, sum of weights); (parameter, its value) or () for
-    # the job; (runs before,); (turns since its last run,) or () for never; (place in `nodes`,) or
-    # () for a node that is not named.
+    # What the strategy went by. round_robin: (place among the candidates, from 1); weighted: (its
+    # weight, all weights); consistent_hash: (parameter, its value), () for the job;
+    # least_frequently_used: (runs of the job before); least_recently_used: the same, () for none;
+    # failover: (place in the job's order, from 1), () when it is not in it.
     detail: tuple[int | str, ...] = ()
 
     def to_json(self) -> str:
@@ -111,7 +112,7 @@ def _decisive(choice: Choice) -> Sentence:
     match choice.by:
         case Routing.ROUND_ROBIN:
             return Sentence(
-                template="Round robin: turn %(turn)d, among %(nodes)d nodes.",
+                template="Round robin: the turn of number %(turn)d of %(nodes)d nodes.",
                 params=params | {"turn": _first(detail)},
             )
         case Routing.LEAST_BUSY:
@@ -137,8 +138,8 @@ def _decisive(choice: Choice) -> Sentence:
             )
         case Routing.LEAST_RECENTLY_USED if detail:
             return Sentence(
-                template="Least recently used: its last run of this job was %(turns)d turns ago.",
-                params=params | {"turns": _first(detail)},
+                template="Least recently used: its last run of this job is the longest ago.",
+                params=params,
             )
         case Routing.LEAST_RECENTLY_USED:
             return Sentence(

@@ -1,0 +1,86 @@
+"""What routing remembers from run to run: turns, uses and live runs of the jobs that look at them.
+
+The rows of these jobs are locked, and written, by the claim, so that all admins go by one count. A
+job whose row somebody else holds is left to them, unless only its turn is at stake: an edit must
+not hold up its runs, and then two claims may take the same turn once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.routing.policy import BY_TURN, COUNTING, REMEMBERING, Routing
+from tickwheel_admin.engine.router import Placed, Router
+from tickwheel_admin.store.job_nodes import busy_nodes, read_uses, save_uses
+from tickwheel_admin.store.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
+from tickwheel_admin.store.runs import DueRun
+
+
+class RouteMemory:
+    """Locks the jobs of one claim, and keeps for the next what their routing counts."""
+
+    def __init__(
+        self,
+        conn: sa.Connection,
+        router: Router,
+        due: Sequence[DueRun],
+        *,
+        configs: Mapping[tuple[int, int], JobConfig],
+        in_line: Collection[int],
+        executor_id: int,
+    ) -> None:
+        """Lock the jobs and tell the router what it must know of them.
+
+        `left` are those whose runs are left to somebody else.
+
+        Args:
+            in_line: jobs that are locked in any case, for their runs stand in line.
+        """
+        self._conn = conn
+        self._router = router
+        turns: defaultdict[int, int] = defaultdict(int)
+        routed: dict[int, Routing] = {}
+        for run in due:
+            strategy = configs[run.job_id, run.job_revision].routing.strategy
+            if strategy in REMEMBERING or (strategy in BY_TURN and router.size > 1):
+                routed[run.job_id] = strategy
+            elif run.job_id not in in_line:
+                continue
+            turns[run.job_id] += 1
+        stood = lock_jobs_to_claim(conn, turns) if turns else {}
+        self._cursors = {job_id: cursor + turns[job_id] for job_id, cursor in stood.items()}
+        held = turns.keys() - stood.keys()
+        self.left = {each for each in held if each in in_line or routed[each] in REMEMBERING}
+        if held - self.left:
+            stood |= read_cursors(conn, held - self.left)
+        router.turns = {job_id: stood[job_id] for job_id in routed if job_id in stood}
+        counting = [job_id for job_id in router.turns if routed[job_id] in COUNTING]
+        avoiding = [job_id for job_id in router.turns if routed[job_id] is Routing.BUSY_OVER]
+        if counting:
+            router.stored_uses = read_uses(conn, counting)
+        if avoiding:
+            router.busy = busy_nodes(conn, avoiding, executor_id=executor_id)
+
+    def keep(self, claimed: Collection[tuple[int, Placed]]) -> None:
+        """Write what was claimed, by job; the rows of those jobs are still locked."""
+        # Turns for which no node was found were not taken: none is left out.
+        taken = self._router.turns
+        late = {
+            job_id: taken[job_id]
+            for job_id, written in self._cursors.items()
+            if taken.get(job_id, written) != written
+        }
+        if late:
+            set_cursors(self._conn, late)
+        used: defaultdict[int, list[Placed]] = defaultdict(list)
+        for job_id, placed in claimed:
+            if job_id in self._router.stored_uses:
+                used[job_id].append(placed)
+        if used:
+            save_uses(
+                self._conn, {job_id: self._router.uses_of(job_id, used[job_id]) for job_id in used}
+            )
