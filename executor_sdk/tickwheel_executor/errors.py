@@ -11,6 +11,12 @@ TickwheelExecutorError
 ├── CheckpointError         a checkpoint that is not JSON, or too large
 ├── RunCancelledError       raised by Run.raise_if_cancelled() to leave a handler
 ├── SpoolError              results cannot be made safe on disk
+├── ClientError             an admin refuses what a Client asks; code, status and problems
+│   ├── TokenRefusedError   the API token is unknown, or may not do this
+│   ├── NotFoundError       no such job or run, or the token may not see it
+│   ├── NoAdminError        none of the admins answers
+│   ├── RunNotSucceededError  the run that was waited for ended otherwise
+│   └── WaitTimeoutError    it goes on (a TimeoutError, too)
 └── ConnectError            an admin cannot be reached (internal: the node retries for ever)
     └── UnauthorizedError   it can, but it does not know our token
 """
@@ -18,10 +24,14 @@ TickwheelExecutorError
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from tickwheel_shared.protocol import MAX_RETRY_AFTER_MS
+
+if TYPE_CHECKING:
+    from .client import RunStatus
 
 
 class TickwheelExecutorError(Exception):
@@ -107,6 +117,62 @@ class RunCancelledError(TickwheelExecutorError):
 
 class SpoolError(TickwheelExecutorError):
     """Results cannot be made safe on disk: it is full, read-only, or not ours."""
+
+
+class ClientError(TickwheelExecutorError):
+    """An admin refuses what a Client asks, or cannot be asked."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int | None = None,
+        problems: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        self.code = code  # stable, for programs: "invalid_input"
+        self.status = status  # of HTTP; None: no admin was asked, or none answered
+        self.problems = tuple(problems)  # each with "field", "code" and "message"
+        told = (f"{each.get('field')}: {each.get('message')}" for each in self.problems)
+        super().__init__("\n- ".join((message, *told)))
+
+
+class TokenRefusedError(ClientError):
+    """The API token is unknown, expired or revoked, or its person may not do this."""
+
+
+class NotFoundError(ClientError):
+    """There is no such job or run, or the token may not see it."""
+
+
+class NoAdminError(ClientError):
+    """None of the admins answers; `reasons` says why, by URL. What was asked may have been done."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        told = "; ".join(f"{url}: {reason}" for url, reason in self.reasons.items())
+        super().__init__(f"no admin answers: {told}", code="no_admin")
+
+
+class RunNotSucceededError(ClientError):
+    """A run that was waited for has ended and did not succeed; `run` is how it stands."""
+
+    def __init__(self, run: RunStatus) -> None:
+        self.run = run
+        why = run.message or run.reason
+        super().__init__(
+            f"run {run.id} of {run.job!r} is {run.state}" + (f": {why}" if why else ""),
+            code=f"run.{run.state}",
+        )
+
+
+class WaitTimeoutError(ClientError, TimeoutError):
+    """A run that was waited for goes on; it is not stopped by that."""
+
+    def __init__(self, run_id: int, seconds: float, state: str | None) -> None:
+        self.run_id = run_id
+        stands = f"is still {state}" if state else "could not be asked about"
+        super().__init__(f"after {seconds:g} s run {run_id} {stands}", code="wait.timeout")
 
 
 class ConnectError(TickwheelExecutorError):

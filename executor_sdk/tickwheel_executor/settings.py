@@ -62,7 +62,8 @@ def check(
     if not 0 <= shutdown_grace_seconds < float("inf"):
         problems.append(f"shutdown_grace_seconds is {shutdown_grace_seconds!r}; wanted 0 or more")
     token = token if token is not None else environ.get("TICKWHEEL_TOKEN", "")
-    problems += _token_problems(token)
+    where = "make one in the console (Executors, New executor)"
+    problems += _token_problems(token, where=f"{where} and give it as `token` or TICKWHEEL_TOKEN")
     urls = _urls(admins, environ, problems)
     if problems:
         raise ConfigurationError(problems)
@@ -77,6 +78,31 @@ def check(
     )
 
 
+def check_client(
+    *,
+    admins: Sequence[str] | None,
+    token: str | None,
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[tuple[str, ...], str]:
+    """Base URLs and API token of a Client, from the environment where they are missing.
+
+    Raises:
+        ConfigurationError: with every problem there is.
+    """
+    problems: list[str] = []
+    token = token if token is not None else environ.get("TICKWHEEL_API_TOKEN", "")
+    where = "make one with `tickwheel token create` and give it as `token` or TICKWHEEL_API_TOKEN"
+    if token.startswith(_EXECUTOR_TOKEN):
+        problems.append(f"this is the token of an executor, which runs jobs: {where}")
+    else:
+        problems += _token_problems(token, where=where)
+    urls = _urls(admins, environ, problems)
+    if problems:
+        raise ConfigurationError(problems)
+    return urls, token
+
+
+_EXECUTOR_TOKEN = "twx_"  # noqa: S105 (how they begin)
 _NAME_RULE = f"wanted 1 to {_MAX_NAME_CHARS} printable characters without spaces around them"
 
 
@@ -92,10 +118,9 @@ def _number_problems(name: str, value: object, most: int) -> list[str]:
     return [f"{name} is {value!r}; it must be a whole number from 1 to {most:,}"]
 
 
-def _token_problems(token: str) -> list[str]:
+def _token_problems(token: str, *, where: str) -> list[str]:
     if not token:
-        where = "make one in the console (Executors, New executor)"
-        return [f"no token: {where} and give it as `token` or TICKWHEEL_TOKEN"]
+        return [f"no token: {where}"]
     if len(token) < MIN_TOKEN_CHARS:
         return [f"the token has {len(token)} characters; a real one has {MIN_TOKEN_CHARS} or more"]
     if not token.isascii() or any(not " " < character <= "~" for character in token):

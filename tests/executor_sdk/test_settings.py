@@ -31,20 +31,30 @@ from .fake_admin import TOKEN
 
 def test_the_public_names() -> None:
     assert tickwheel_executor.__all__ == [
+        "Call",
         "CheckpointError",
+        "Client",
+        "ClientError",
         "ConfigurationError",
         "Executor",
         "Fail",
         "HandlerError",
+        "LogLine",
+        "NoAdminError",
+        "NotFoundError",
         "OutsideRunError",
         "Retry",
         "Run",
         "RunCancelledError",
         "RunLog",
+        "RunNotSucceededError",
+        "RunStatus",
         "Skip",
         "SpoolError",
         "StateUnavailableError",
         "TickwheelExecutorError",
+        "TokenRefusedError",
+        "WaitTimeoutError",
         "current_run",
     ]
     for name in tickwheel_executor.__all__:

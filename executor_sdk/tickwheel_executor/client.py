@@ -1,0 +1,267 @@
+"""Trigger jobs and follow their runs from any program, through the admins' API."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from .api import Api
+from .call import Call
+from .errors import (
+    ClientError,
+    NoAdminError,
+    NotFoundError,
+    RunNotSucceededError,
+    WaitTimeoutError,
+)
+from .settings import check_client
+
+_FIRST_POLL_SECONDS = 0.2
+_LONGEST_POLL_SECONDS = 2.0
+_SHORTEST_QUESTION_SECONDS = 1.0
+_SLOWER = 1.5  # each pause is so much longer than the one before
+_OUTAGE_SECONDS = 60.0  # `wait` bears that no admin answers for so long
+_PAGE = 500
+_LINES = 5_000
+_ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost", "skipped"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """How a run stands; everything that the API says of it is in `data`."""
+
+    id: int
+    job_id: int
+    job: str  # name of the job
+    state: (
+        str  # queued, dispatched, running; succeeded, failed, timed_out, cancelled, lost, skipped
+    )
+    reason: str | None  # stable code: why it waits, or ended so
+    message: str | None  # text for people
+    result: Any  # what the handler returned
+    data: Mapping[str, Any]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has come to an end, good or bad."""
+        return self.state in _ENDED
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has ended well."""
+        return self.state == "succeeded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a run's log."""
+
+    seq: int  # from 1 within the attempt
+    at: datetime  # by the node's clock
+    level: str  # debug, info, warning, error
+    text: str
+
+
+class Client:
+    """Runs jobs and tells how they ended. Each method is awaited, or its `.result()` is asked for:
+
+        run_id = await client.run_job("billing/send-invoices")
+        run_id = client.run_job("billing/send-invoices").result()  # where there is no event loop
+
+    Every method raises ClientError, or one of those below it, when the admins refuse or cannot be
+    reached. `async with client:` keeps connections between calls; without it each makes its own.
+
+    Args:
+        admins: Base URLs of admins; when one is away the next is asked. TICKWHEEL_ADMINS (with
+            commas) when omitted.
+        token: An API token, made with `tickwheel token create`; not that of an executor.
+            TICKWHEEL_API_TOKEN when omitted.
+
+    Raises:
+        ConfigurationError: naming everything that cannot work.
+    """
+
+    def __init__(self, admins: Sequence[str] | None = None, token: str | None = None) -> None:
+        urls, token = check_client(admins=admins, token=token)
+        self._api = Api(urls, token)
+
+    async def __aenter__(self) -> Client:
+        """Keep connections until the end of the block."""
+        await self._api.open()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        frames: TracebackType | None,
+    ) -> None:
+        """Close them."""
+        await self._api.close()
+
+    def run_job(
+        self,
+        job: int | str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        node: int | str | None = None,
+        delay_seconds: float = 0,
+        idempotency_key: str | None = None,
+    ) -> Call[int]:
+        """Ask for one run of a job; returns the run's id.
+
+        Args:
+            job: Its id, or "executor/name".
+            parameters: Laid over the job's own, key by key.
+            node: Id or name of the node that it has to run on; else the job's routing chooses.
+            delay_seconds: It starts so much later, at most 30 days.
+            idempotency_key: The same key gives the same run of the job, however often it is asked
+                for: 1 to 80 visible ASCII characters. When omitted, one is made for this call, so
+                that also a call that had to be repeated behind the scenes is one run.
+
+        Raises:
+            NotFoundError: there is no such job, or the token may not see it.
+            ClientError: `problems` names what is wrong.
+        """
+        body: dict[str, Any] = {}
+        if parameters is not None:
+            body["parameters"] = dict(parameters)
+        if node is not None:
+            body["node" if isinstance(node, str) else "node_id"] = node
+        if delay_seconds:
+            body["delay_seconds"] = delay_seconds
+        return Call(self._run_job(job, body, idempotency_key or secrets.token_hex(16)))
+
+    def run(self, run_id: int) -> Call[RunStatus]:
+        """How a run stands now.
+
+        Raises:
+            NotFoundError: there is none of that id, or the token may not see it.
+        """
+        return Call(self._run(run_id))
+
+    def wait(
+        self, run_id: int, *, timeout: float | None = None, check: bool = True
+    ) -> Call[RunStatus]:
+        """Wait until the run has ended; asks after 0.2 s at first, every 2 s later on.
+
+        Args:
+            timeout: Longest wait in seconds; None: as long as it takes.
+            check: Raise when it did not succeed; else look at the answer's `state`.
+
+        Raises:
+            RunNotSucceededError: it ended otherwise; `run` has it all.
+            WaitTimeoutError: it goes on, or no admin said otherwise in time.
+            NoAdminError: none could be reached at first, or for a minute.
+        """
+        return Call(self._wait(run_id, timeout, check))
+
+    def log(
+        self, run_id: int, *, attempt: int | None = None, after: int = 0
+    ) -> Call[list[LogLine]]:
+        """Lines of a run's log so far.
+
+        Args:
+            attempt: The last one when omitted.
+            after: Only lines with a higher `seq`.
+        """
+        return Call(self._log(run_id, attempt, after))
+
+    # --- the work --------------------------------------------------------------------------------
+
+    async def _run_job(self, job: int | str, body: Mapping[str, Any], key: str) -> int:
+        job_id = job if isinstance(job, int) else await self._find_job(job)
+        answer = await self._api.post(f"/jobs/{job_id}/run", body, idempotency_key=key)
+        return int(answer["run_id"])
+
+    async def _find_job(self, job: str) -> int:
+        executor, slash, name = job.partition("/")  # no executor has a slash in its name
+        if not (executor and slash and name):
+            raise ClientError(
+                f'{job!r} names no job: wanted its id, or "executor/name"', code="job.not_named"
+            )
+        cursor: str | None = None
+        while True:
+            page = await self._api.get("/jobs", text=name, limit=_PAGE, cursor=cursor)
+            for item in page["items"]:
+                if (item["executor_name"], item["config"]["name"]) == (executor, name):
+                    return int(item["id"])
+            cursor = page["next"]
+            if cursor is None:
+                raise NotFoundError(
+                    f"there is no job {name!r} of an executor {executor!r}, or the token may not "
+                    "see it",
+                    code="not_found",
+                    status=404,
+                )
+
+    async def _run(self, run_id: int) -> RunStatus:
+        data = await self._api.get(f"/runs/{run_id}")
+        return RunStatus(
+            id=data["id"],
+            job_id=data["job_id"],
+            job=data["job_name"],
+            state=data["state"],
+            reason=data["reason"],
+            message=data["message"],
+            result=data["result"],
+            data=data,
+        )
+
+    async def _wait(self, run_id: int, timeout: float | None, check: bool) -> RunStatus:
+        loop = asyncio.get_running_loop()
+        ends_at = float("inf") if timeout is None else loop.time() + timeout
+        pause = _FIRST_POLL_SECONDS
+        status: RunStatus | None = None
+        heard_at = float("-inf")
+        while True:
+            try:
+                async with asyncio.timeout(_left(ends_at, loop.time())):
+                    status = await self._run(run_id)
+                heard_at = loop.time()
+                if status.has_ended:
+                    return _checked(status) if check else status
+            except TimeoutError:
+                pass  # said below
+            except NoAdminError:
+                if loop.time() - heard_at > _OUTAGE_SECONDS:
+                    raise
+            if loop.time() >= ends_at:
+                raise WaitTimeoutError(run_id, timeout or 0, status.state if status else None)
+            await asyncio.sleep(min(pause, ends_at - loop.time()))
+            pause = min(pause * _SLOWER, _LONGEST_POLL_SECONDS)
+
+    async def _log(self, run_id: int, attempt: int | None, after: int) -> list[LogLine]:
+        lines: list[LogLine] = []
+        while True:
+            page = await self._api.get(
+                f"/runs/{run_id}/log", attempt=attempt, after=after, limit=_LINES
+            )
+            lines += (
+                LogLine(
+                    seq=line["seq"],
+                    at=datetime.fromisoformat(line["at"]),
+                    level=line["level"],
+                    text=line["text"],
+                )
+                for line in page["lines"]
+            )
+            attempt, after = page["attempt"], page["next"]
+            if not page["more"]:
+                return lines
+
+
+def _left(ends_at: float, now: float) -> float | None:
+    """How long one question may take: a second at least, so that it is asked at all."""
+    return None if ends_at == float("inf") else max(ends_at - now, _SHORTEST_QUESTION_SECONDS)
+
+
+def _checked(status: RunStatus) -> RunStatus:
+    if not status.succeeded:
+        raise RunNotSucceededError(status)
+    return status
