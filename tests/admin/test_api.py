@@ -278,7 +278,8 @@ async def test_a_queued_run_is_cancelled_and_then_retried(api: Api) -> None:
     status, retried = await api.call("POST", f"/runs/{run_id}/retry", {"parameters": {"a": 1}})
     assert status == 202
     _, again = await api.call("GET", f"/runs/{retried['run_id']}")
-    assert (again["retry_of"], again["parameters"], again["origin"]) == (run_id, {"a": 1}, "retry")
+    assert (again["retry_of"], again["origin"]) == (run_id, "retry")
+    assert again["parameters"] == JOB["parameters"] | {"a": 1}
     assert (await api.call("GET", f"/runs/{run_id}"))[1]["retried_by"] == [again["id"]]
 
 
@@ -328,7 +329,8 @@ async def test_many_runs_are_cancelled_and_retried_at_once(api: Api) -> None:
     assert first == again
     assert (first["done"], first["next"]) == (3, None)
     _, new = await api.call("GET", f"/runs/{first['runs'][0]}")
-    assert (new["parameters"], new["retry_of"]) == ({"a": 1}, runs[-1])  # newest first
+    assert new["parameters"] == JOB["parameters"] | {"a": 1}
+    assert new["retry_of"] == runs[-1]  # newest first
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,14 @@ STRANGERS: tuple[dict[str, str], ...] = (
     {"Authorization": "Bearer twx_" + "n" * 43},  # what a node's token looks like
     {"Cookie": "tickwheel_session=made-up"},
 )
+ID = ":[0-9]{1,15}}"  # as paths say that a part is an id
 NOTHING = dict.fromkeys(("executor_id", "job_id", "trigger_id", "run_id", "node_id"), 999)
 EDITS: dict[str, dict[str, object]] = {
-    "/api/v1/jobs/{job_id": {"revision": 1, "name": "x", "handler": "h"},
-    "/api/v1/nodes/{node_id": {"slots": 2},
-    "/api/v1/calendars/{calendar_id": {"version": 1, "name": "x", "dates": ["2026-10-01"]},
+    "/api/v1/jobs/{job_id}": {"revision": 1, "name": "x", "handler": "h"},
+    "/api/v1/jobs/{job_id}/state": {"state": {}},
+    "/api/v1/nodes/{node_id}/slots": {"slots": 2},
+    "/api/v1/nodes/{node_id}/weight": {"weight": 2},
+    "/api/v1/calendars/{calendar_id}": {"version": 1, "name": "x", "dates": ["2026-10-01"]},
 }
 CHANGING = (
     "jobs/1/run",
@@ -253,7 +256,7 @@ async def test_what_lies_outside_ones_scope_looks_like_nothing(admin: Served) ->
                 route.method,
                 address(route, ids),
                 headers=headers,
-                json=EDITS[route.path.split(":")[0]] if route.method == "PUT" else None,
+                json=EDITS[route.path.replace(ID, "}")] if route.method == "PUT" else None,
             )
             error = (await response.json())["error"]
             answers.append((response.status, error["code"], error["message"]))

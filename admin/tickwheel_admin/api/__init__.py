@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.api import (
+    attention,
     calendars,
     executors,
     job_states,
@@ -12,6 +13,7 @@ from tickwheel_admin.api import (
     nodes,
     runs,
     runs_bulk,
+    runs_purge,
     schedule,
     system,
 )
@@ -19,6 +21,6 @@ from tickwheel_admin.api import (
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
-    operations = (executors, nodes, jobs, job_states, runs, runs_bulk)
-    for module in (*operations, calendars, schedule, system):
+    operations = (executors, nodes, jobs, job_states, runs, runs_bulk, runs_purge)
+    for module in (*operations, calendars, schedule, attention, system):
         module.routes.add_to(app)

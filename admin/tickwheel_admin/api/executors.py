@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api.inputs import ID, body_fields, path_id
-from tickwheel_admin.api.views import (
-    answer,
+from tickwheel_admin.api.executor_views import (
     executor_detail_view,
     executor_view,
     new_executor_view,
 )
+from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
+from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.executors import MAX_OVERLAP_SECONDS
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS
 from tickwheel_admin.web.routes import Routes
@@ -48,16 +49,30 @@ async def get_executor(request: web.Request) -> web.Response:
 
 @routes.post(f"{_ONE}/token", permission=Permission.ADMINISTER, api=True)
 async def rotate_token(request: web.Request) -> web.Response:
-    raise_if_any((await body_fields(request, ())).problems)
+    fields = await body_fields(request, ("overlap_seconds",))
+    overlap = fields.integer("overlap_seconds", low=0, high=MAX_OVERLAP_SECONDS, default=0)
+    raise_if_any(fields.problems)
     executor_id = path_id(request, "executor_id")
-    new = await request.app[EXECUTORS].rotate_token(actor_of(request), executor_id)
+    new = await request.app[EXECUTORS].rotate_token(
+        actor_of(request), executor_id, overlap_seconds=overlap
+    )
     return answer(new_executor_view(new))
+
+
+@routes.delete(f"{_ONE}/old-token", permission=Permission.ADMINISTER, api=True)
+async def revoke_old_token(request: web.Request) -> web.Response:
+    executor_id = path_id(request, "executor_id")
+    await request.app[EXECUTORS].revoke_old_token(actor_of(request), executor_id)
+    return web.Response(status=204)
 
 
 @routes.delete(_ONE, permission=Permission.ADMINISTER, api=True)
 async def delete_executor(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("with_jobs",))
+    with_jobs = fields.choice("with_jobs", ("true", "false"), default="false") == "true"
+    raise_if_any(fields.problems)
     executor_id = path_id(request, "executor_id")
-    await request.app[EXECUTORS].delete(actor_of(request), executor_id)
+    await request.app[EXECUTORS].delete(actor_of(request), executor_id, with_jobs=with_jobs)
     return web.Response(status=204)
 
 

@@ -20,6 +20,7 @@ from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.services.requests import MAX_DELAY_MS
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOBS
@@ -30,6 +31,7 @@ routes = Routes()
 _ALL = "/api/v1/jobs"
 _ONE = f"{_ALL}/{{job_id:{ID}}}"
 _TRIGGER = f"{_ONE}/triggers/{{trigger_id:{ID}}}"
+MAX_NODE_NAME_CHARS = 200
 _VIEWS = ("all", "failing", "running", "paused")
 
 
@@ -114,12 +116,20 @@ async def resume_trigger(request: web.Request) -> web.Response:
 
 @routes.post(f"{_ONE}/run", permission=Permission.OPERATE, api=True)
 async def run_job(request: web.Request) -> web.Response:
-    fields = await body_fields(request, ("parameters",))
+    fields = await body_fields(request, ("parameters", "node_id", "node", "delay_seconds"))
+    node_id = optional_id(fields, "node_id")
+    node = fields.text("node", max_chars=MAX_NODE_NAME_CHARS) or None
+    if node is not None and node_id is not None:
+        fields.refuse("node", "does_not_apply", "Name the node either by its id or by its name.")
+    delay_ms = fields.seconds_as_ms("delay_seconds", low_ms=0, high_ms=MAX_DELAY_MS)
     raise_if_any(fields.problems)
     run_id = await request.app[JOBS].run_now(
         actor_of(request),
         path_id(request, "job_id"),
         parameters=parameters_of(fields.raw),
+        node_id=node_id,
+        node=node,
+        delay_ms=delay_ms or 0,
         request_key=request_key_of(request),
         origin=Origin.API,
     )

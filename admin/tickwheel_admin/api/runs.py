@@ -7,18 +7,23 @@ from aiohttp import web
 from tickwheel_admin.api.inputs import (
     ID,
     body_fields,
-    optional_id,
     page_of,
     parameters_of,
     path_id,
     query_fields,
     request_key_of,
 )
-from tickwheel_admin.api.views import answer, log_view, page_view, run_detail_view, run_view
+from tickwheel_admin.api.run_queries import FILTER, run_query_of
+from tickwheel_admin.api.views import (
+    answer,
+    log_view,
+    matching_view,
+    page_view,
+    run_detail_view,
+    run_view,
+)
 from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
 from tickwheel_admin.web.routes import Routes
@@ -27,27 +32,26 @@ routes = Routes()
 
 _ALL = "/api/v1/runs"
 _ONE = f"{_ALL}/{{run_id:{ID}}}"
-_FILTERS = ("state", "job_id", "executor_id", "from_at", "to_at", "cursor", "limit")
-STATES = (*(state.value for state in RunState), "failed_any", "active")
 MAX_LOG_LINES = 5_000
 MAX_SEQ = 2**31 - 1
 
 
 @routes.get(_ALL, permission=Permission.VIEW, api=True)
 async def list_runs(request: web.Request) -> web.Response:
-    fields = query_fields(request, _FILTERS)
-    state = fields.choice("state", STATES, default="")
-    query = RunQuery(
-        state=(RunState(state) if state in set(RunState) else state) or None,
-        job_id=optional_id(fields, "job_id"),
-        executor_id=optional_id(fields, "executor_id"),
-        from_at=fields.instant("from_at"),
-        to_at=fields.instant("to_at"),
-    )
+    fields = query_fields(request, (*FILTER, "cursor", "limit"))
+    query = run_query_of(fields)
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
     page = await request.app[RUNS].page(actor_of(request), query, cursor=cursor, limit=limit)
     return answer(page_view(page, run_view))
+
+
+@routes.get(f"{_ALL}/count", permission=Permission.VIEW, api=True)
+async def count_runs(request: web.Request) -> web.Response:
+    fields = query_fields(request, FILTER)
+    query = run_query_of(fields)
+    raise_if_any(fields.problems)
+    return answer(matching_view(await request.app[RUNS].count_matching(actor_of(request), query)))
 
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True)

@@ -10,11 +10,10 @@ from tickwheel_admin.api.inputs import (
     MAX_CURSOR_CHARS,
     MAX_ID,
     body_fields,
-    optional_id,
     parameters_of,
     request_key_of,
 )
-from tickwheel_admin.api.runs import STATES
+from tickwheel_admin.api.run_queries import FILTER, run_query_of
 from tickwheel_admin.api.views import answer, bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields, raise_if_any
@@ -28,7 +27,6 @@ from tickwheel_admin.web.routes import Routes
 routes = Routes()
 
 _CHOSEN = ("runs", "filter", "cursor")
-_FILTER = ("state", "job_id", "executor_id", "from_at", "to_at")
 
 
 @routes.post("/api/v1/runs/cancel", permission=Permission.OPERATE, api=True)
@@ -89,14 +87,8 @@ def _chosen(fields: Fields) -> list[int] | RunQuery:
             fields.refuse("cursor", "does_not_apply", "A list of ids is done in one step.")
         return _ids(fields)
     narrowed = Fields(fields.raw["filter"], "filter", fields.problems)
-    narrowed.only(_FILTER)
-    return RunQuery(
-        state=narrowed.choice("state", STATES, default="") or None,
-        job_id=optional_id(narrowed, "job_id"),
-        executor_id=optional_id(narrowed, "executor_id"),
-        from_at=narrowed.instant("from_at"),
-        to_at=narrowed.instant("to_at"),
-    )
+    narrowed.only(FILTER)
+    return run_query_of(narrowed)
 
 
 def _ids(fields: Fields) -> list[int]:

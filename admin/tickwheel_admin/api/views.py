@@ -10,12 +10,10 @@ from aiohttp import web
 
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
-from tickwheel_admin.domain.node import Node
 from tickwheel_admin.domain.trigger import Trigger
-from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem, NewExecutor
 from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
 from tickwheel_admin.services.paging import Page
-from tickwheel_admin.services.runs import Bulk, LogPage, RunDetail, RunItem
+from tickwheel_admin.services.runs import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.services.system import AdminItem
 
 T = TypeVar("T")
@@ -45,59 +43,6 @@ def instant(at: int | None) -> str | None:
 
 def instants(ats: Iterable[int]) -> list[str]:
     return [instant_to_iso(at) for at in ats]
-
-
-def executor_view(item: ExecutorItem) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "name": item.name,
-        "description": item.description,
-        "live_nodes": item.live_nodes,
-        "slots": item.slots,
-        "in_use": item.in_use,
-        "jobs": item.jobs,
-        "paused_at": instant(item.paused_at),
-        "created_at": instant(item.created_at),
-    }
-
-
-def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
-    return executor_view(detail.item) | {
-        "handlers": list(detail.handlers),
-        "nodes": [
-            node_view(each.node)
-            | {
-                "slots_wanted": each.slots_wanted,
-                "running": [mark_view(mark) for mark in each.running],
-            }
-            for each in detail.nodes
-        ],
-    }
-
-
-def new_executor_view(new: NewExecutor) -> dict[str, Any]:
-    return {"id": new.id, "name": new.name, "token": new.token}
-
-
-def node_view(node: Node) -> dict[str, Any]:
-    return {
-        "id": node.id,
-        "name": node.name,
-        "state": node.state.value,
-        "draining": node.draining,
-        "cordoned": node.cordoned,
-        "drain_wanted": node.drain_wanted,
-        "slots": node.slots,
-        "in_use": node.in_use,
-        "handlers": sorted(node.handlers),
-        "unstoppable": sorted(node.unstoppable),
-        "labels": dict(node.labels),
-        "sdk": node.sdk,
-        "address": node.address,
-        "connected_at": instant(node.connected_at),
-        "lease_expires_at": instant(node.lease_expires_at),
-        "ended_at": instant(node.ended_at),
-    }
 
 
 def mark_view(mark: RunMark) -> dict[str, Any]:
@@ -164,6 +109,7 @@ def run_view(item: RunItem) -> dict[str, Any]:
         "reason": run.reason,
         "message": run.message,
         "origin": run.origin.value,
+        "trigger_id": run.trigger_id,
         "requested_by": run.requested_by,
         "retry_of": run.retry_of,
         "parent_run_id": run.parent_run_id,
@@ -181,6 +127,7 @@ def run_view(item: RunItem) -> dict[str, Any]:
         "tries": run.tries,
         "node_id": run.node_id,
         "node_name": item.node_name,
+        "pinned_node_id": run.pinned_node_id,
         "progress": item.progress,
         "progress_text": item.progress_text,
         "log_lines": run.log_lines,
@@ -218,6 +165,10 @@ def run_detail_view(detail: RunDetail) -> dict[str, Any]:
         "job_deleted": detail.job_deleted,
         "retried_by": list(detail.retried_by),
     }
+
+
+def matching_view(matching: Matching) -> dict[str, Any]:
+    return {"runs": matching.runs, "capped": matching.capped}
 
 
 def bulk_view(bulk: Bulk) -> dict[str, Any]:

@@ -7,14 +7,31 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import NODES, QUEUED, TRIGGERS, Events
+from tickwheel_admin.services.events import (
+    CANCEL,
+    JOBS,
+    NODES,
+    QUEUED,
+    RUNS,
+    TRIGGERS,
+    Events,
+)
+from tickwheel_admin.services.executor_deletion import (
+    JOBS_PER_STEP,
+    Deletion,
+    check_has_no_jobs,
+    delete_empty,
+    delete_some_jobs,
+    end_some_runs,
+)
 from tickwheel_admin.services.executor_lists import ExecutorDetail as ExecutorDetail
 from tickwheel_admin.services.executor_lists import ExecutorItem as ExecutorItem
 from tickwheel_admin.services.executor_lists import NodeView as NodeView
@@ -25,7 +42,10 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.pauses import pause_executor
+
+T = TypeVar("T")
 
 MAX_DESCRIPTION_CHARS = 1_000
 MAX_OVERLAP_SECONDS = 30 * 86_400
@@ -49,6 +69,7 @@ class Executors:
         self._store = store
         self._ids = ids
         self._events = events
+        self._configs = JobConfigs(keep=1_000)
 
     async def get(self, actor: Actor, executor_id: int) -> ExecutorDetail:
         """One executor with its nodes."""
@@ -151,29 +172,46 @@ class Executors:
         return name
 
     async def delete(self, actor: Actor, executor_id: int, *, with_jobs: bool = False) -> None:
-        """Remove an executor without jobs; its runs stay in the ledger.
+        """Remove an executor; its runs stay in the ledger.
+
+        Runs that still wait are cancelled. Live ones are asked to stop: their nodes are sent away,
+        so that no result could come. Many jobs take many steps: should they be interrupted,
+        deleting again goes on with them.
+
+        Args:
+            with_jobs: delete its jobs as well; else an executor that has any is left as it is.
 
         Raises:
             Conflict: executor.has_jobs.
         """
         actor.require(Permission.ADMINISTER, executor_id)
-        audit_id = await self._ids.take("audit")
+        deletion = Deletion(
+            actor=actor, executor_id=executor_id, configs=self._configs, audit_ids=()
+        )
+        if not with_jobs:
+            await self._store.read(check_has_no_jobs, executor_id)
+        jobs = 0
+        while True:
+            while with_jobs and (step := await self._step(delete_some_jobs, deletion)) is not None:
+                jobs += step
+            while await self._step(end_some_runs, deletion):
+                pass
 
-        def delete(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
-            found = _get(conn, executor_id, lock=True)
-            if store_executors.has_jobs(conn, executor_id):
-                raise Conflict(
-                    "executor.has_jobs",
-                    "“%(name)s” still has jobs; delete them first.",
-                    name=found.name,
-                )
-            store_executors.delete_executor(conn, executor_id, now=now_ms(conn))
-            _note(conn, audit_id, actor, "executor.deleted", executor_id, found.name)
+            def delete(conn: sa.Connection, step: Deletion, *, jobs: int = jobs) -> bool:
+                return delete_empty(conn, step, jobs_deleted=jobs, with_jobs=with_jobs)
 
-        await self._store.run(delete)
-        self._events.publish(NODES)
+            if await self._step(delete, deletion):
+                break
+        for topic in (NODES, JOBS, TRIGGERS, RUNS, QUEUED, CANCEL):
+            self._events.publish(topic)
+
+    async def _step(self, work: Callable[[sa.Connection, Deletion], T], deletion: Deletion) -> T:
+        """One step of a deletion, with ids for what it notes and for runs that it has to write."""
+        audit_ids = await self._ids.take_many("audit", JOBS_PER_STEP)
+        step = replace(deletion, audit_ids=audit_ids)
+        return await self._ids.run_with_ids(
+            "run", lambda run_ids: self._store.run(work, replace(step, run_ids=run_ids))
+        )
 
     async def pause(self, actor: Actor, executor_id: int) -> None:
         """Let none of its triggers fire from now on; runs that are due or live go on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +30,18 @@ def find_audit(conn: sa.Connection, audit_id: int) -> Noted | None:
     Its answer was lost on the way: the caller answers as it would have then, instead of meeting its
     own change as somebody else's. So every edit takes its audit id first and asks for it first.
     """
-    row = conn.execute(
-        sa.select(audit.c.action, audit.c.object_id, audit.c.detail).where(audit.c.id == audit_id)
-    ).one_or_none()
-    if row is None:
-        return None
-    return Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
+    return find_audits(conn, [audit_id]).get(audit_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAudit:
+    """A change to be noted; its fields are explained at `write_audit`."""
+
+    id: int
+    action: str
+    executor_id: int | None
+    object_id: int | None
+    detail: Mapping[str, Any]
 
 
 def write_audit(
@@ -54,15 +60,42 @@ def write_audit(
         action: noun and past participle, "job.updated".
         detail: what a reader needs to understand it; never a secret.
     """
-    row = {
-        "id": id,
-        "at": now_ms(conn),
-        "user_id": actor.user_id or None,  # the command line is no stored person
-        "user_name": actor.name[:100],
-        "address": actor.address[:100],
-        "action": action,
-        "executor_id": executor_id,
-        "object_id": object_id,
-        "detail": json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
+    new = NewAudit(
+        id=id, action=action, executor_id=executor_id, object_id=object_id, detail=detail
+    )
+    write_audits(conn, actor, [new])
+
+
+def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit]) -> None:
+    """Note many changes that one person made at once."""
+    if not changes:
+        return
+    now = now_ms(conn)
+    rows = [
+        {
+            "id": each.id,
+            "at": now,
+            "user_id": actor.user_id or None,  # the command line is no stored person
+            "user_name": actor.name[:100],
+            "address": actor.address[:100],
+            "action": each.action,
+            "executor_id": each.executor_id,
+            "object_id": each.object_id,
+            "detail": json.dumps(each.detail, ensure_ascii=False, separators=(",", ":")),
+        }
+        for each in changes
+    ]
+    insert_rows(conn, audit, rows, columns=tuple(rows[0]), ignore_duplicates_of=("id",))
+
+
+def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, Noted]:
+    """Those of the changes that were made, as `find_audit`."""
+    rows = conn.execute(
+        sa.select(audit.c.id, audit.c.action, audit.c.object_id, audit.c.detail).where(
+            audit.c.id.in_(audit_ids)
+        )
+    )
+    return {
+        row.id: Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
+        for row in rows
     }
-    insert_rows(conn, audit, [row], columns=tuple(row), ignore_duplicates_of=("id",))

@@ -1,0 +1,82 @@
+"""What the API tells of executors and nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tickwheel_admin.api.views import instant, mark_view, run_view
+from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem, NewExecutor, NodeView
+from tickwheel_admin.services.nodes import NodeDetail
+
+
+def executor_view(item: ExecutorItem) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "description": item.description,
+        "live_nodes": item.live_nodes,
+        "slots": item.slots,
+        "in_use": item.in_use,
+        "jobs": item.jobs,
+        "waiting": item.waiting,
+        "waiting_since": instant(item.waiting_since),
+        "paused_at": instant(item.paused_at),
+        "old_token_until": instant(item.old_token_until),
+        "created_at": instant(item.created_at),
+    }
+
+
+def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
+    return executor_view(detail.item) | {
+        "handlers": list(detail.handlers),
+        "nodes": [
+            node_view(each) | {"running": [mark_view(mark) for mark in each.running]}
+            for each in detail.nodes
+        ],
+    }
+
+
+def new_executor_view(new: NewExecutor) -> dict[str, Any]:
+    return {"id": new.id, "name": new.name, "token": new.token}
+
+
+def node_view(view: NodeView) -> dict[str, Any]:
+    node = view.node
+    return {
+        "id": node.id,
+        "name": node.name,
+        "state": node.state.value,
+        "draining": node.draining,
+        "cordoned": node.cordoned,
+        "drain_wanted": node.drain_wanted,
+        "slots": node.slots,
+        "slots_wanted": view.slots_wanted,
+        "in_use": node.in_use,
+        "weight": view.weight,
+        "weight_wanted": view.weight_wanted,
+        "handlers": sorted(node.handlers),
+        "unstoppable": sorted(node.unstoppable),
+        "labels": dict(node.labels),
+        "sdk": node.sdk,
+        "address": node.address,
+        "connected_at": instant(node.connected_at),
+        "seen_at": instant(view.seen_at),
+        "lease_expires_at": instant(node.lease_expires_at),
+        "ended_at": instant(node.ended_at),
+    }
+
+
+def node_detail_view(detail: NodeDetail) -> dict[str, Any]:
+    return node_view(detail.view) | {
+        "executor_id": detail.node.executor_id,
+        "executor_name": detail.executor_name,
+        "running": [run_view(item) for item in detail.running],
+        "heard_by": [
+            {
+                "admin_id": each.admin_id,
+                "admin_name": each.admin_name,
+                "connected_at": instant(each.connected_at),
+            }
+            for each in detail.heard_by
+        ],
+    }

@@ -1,0 +1,38 @@
+"""How requests say which runs they mean: the same fields for lists, counts and bulk changes."""
+
+from __future__ import annotations
+
+from tickwheel_admin.api.inputs import optional_id
+from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.services.runs import RunQuery
+
+FILTER = (
+    "state",
+    "job_id",
+    "executor_id",
+    "trigger_id",
+    "node_id",
+    "origin",
+    "requested_by",
+    "from_at",
+    "to_at",
+)
+STATES = (*(state.value for state in RunState), "failed_any", "active")
+ORIGINS = tuple(origin.value for origin in Origin)
+MAX_NAME_CHARS = 100
+
+
+def run_query_of(fields: Fields) -> RunQuery:
+    """The filter that the fields make up; problems are noted in them."""
+    return RunQuery(
+        state=fields.choice("state", STATES, default="") or None,
+        job_id=optional_id(fields, "job_id"),
+        executor_id=optional_id(fields, "executor_id"),
+        trigger_id=optional_id(fields, "trigger_id"),
+        node_id=optional_id(fields, "node_id"),
+        origin=fields.choice("origin", ORIGINS, default="") or None,
+        requested_by=fields.text("requested_by", max_chars=MAX_NAME_CHARS) or None,
+        from_at=fields.instant("from_at"),
+        to_at=fields.instant("to_at"),
+    )

@@ -1,0 +1,87 @@
+"""Deleting the jobs of an executor, some at a time, and what an executor leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import TIMEOUT, RunState
+from tickwheel_admin.store.jobs import ROUND
+from tickwheel_admin.store.runs import LIVE_VALUES
+from tickwheel_admin.store.tables import ALIVE, job, run, trigger
+
+
+def lock_some_jobs(conn: sa.Connection, executor_id: int, *, limit: int) -> dict[int, str]:
+    """Names of some of the executor's jobs by id; no other edit of them goes on meanwhile."""
+    rows = conn.execute(
+        sa.select(job.c.id, job.c.name)
+        .where(job.c.executor_id == executor_id, job.c.deleted_at == ALIVE)
+        .order_by(job.c.id)
+        .limit(limit)
+        .with_for_update()
+    )
+    names = {row.id: row.name for row in rows}
+    if names:
+        # A write, so that the lock holds on clusters whose row locks are local (`jobs.lock_job`).
+        turned = sa.update(job).where(job.c.id.in_(names))
+        conn.execute(turned.values(route_cursor=job.c.route_cursor + ROUND))
+    return names
+
+
+def delete_triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> None:
+    """Remove all triggers of locked jobs; planning them waits."""
+    ids = list(
+        conn.execute(
+            sa.select(trigger.c.id)
+            .where(trigger.c.job_id.in_(job_ids))
+            .order_by(trigger.c.id)
+            .with_for_update()
+        ).scalars()
+    )
+    if ids:
+        conn.execute(sa.delete(trigger).where(trigger.c.id.in_(ids)))
+
+
+def unclaimed_runs(
+    conn: sa.Connection, *, executor_id: int, job_ids: Sequence[int], limit: int
+) -> list[int]:
+    """Ids of queued runs of these jobs that were never claimed; reads what the executor has
+    waiting.
+    """
+    rows = conn.execute(
+        sa.select(run.c.id)
+        .where(
+            run.c.executor_id == executor_id,
+            run.c.state == RunState.QUEUED.value,
+            run.c.job_id.in_(job_ids),
+            run.c.attempt == 0,
+        )
+        .limit(limit)
+    )
+    return list(rows.scalars())
+
+
+def pause_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> None:
+    """Note that these jobs are paused."""
+    conn.execute(sa.update(job).where(job.c.id.in_(job_ids)).values(paused=True, updated_at=now))
+
+
+def delete_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> None:
+    """Mark them deleted; their names are free again, their runs and revisions stay."""
+    conn.execute(sa.update(job).where(job.c.id.in_(job_ids)).values(deleted_at=now, updated_at=now))
+
+
+def waiting_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
+    """Ids of queued runs of the executor, also of those that wait for another try."""
+    waits = sa.and_(run.c.executor_id == executor_id, run.c.state == RunState.QUEUED.value)
+    return list(conn.execute(sa.select(run.c.id).where(waits).limit(limit)).scalars())
+
+
+def unstopped_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
+    """Ids of live runs of the executor that nobody asked to stop."""
+    unstopped = sa.or_(run.c.cancel_reason.is_(None), run.c.cancel_reason == TIMEOUT)
+    statement = sa.select(run.c.id).where(
+        run.c.executor_id == executor_id, run.c.state.in_(LIVE_VALUES), unstopped
+    )
+    return list(conn.execute(statement.limit(limit)).scalars())
