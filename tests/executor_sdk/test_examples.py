@@ -8,11 +8,14 @@ import random
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
 
-from tickwheel_shared.protocol import LogChunk, Outcome, Progress, Result
+from tickwheel_executor import Run
+from tickwheel_executor.handlers import Handlers
+from tickwheel_shared.protocol import LogChunk, Outcome, Progress, Result, RunRequest
 
 from .fake_admin import TOKEN, FakeAdmin, make_node, request, value
 
@@ -90,12 +93,82 @@ def test_the_demo_is_configured_by_its_environment(
     assert (settings.executor, settings.name, settings.slots) == ("demo", "node-1", 3)
 
 
+def readme_blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (SDK / "README.md").read_text(), re.DOTALL)
+
+
+def handler_in_the_readme(marker: str, **names: Any) -> Any:
+    """The handler of the one block with this text, which is given these names."""
+    (block,) = [each for each in readme_blocks() if marker in each]
+    handlers = Handlers()
+
+    class Recorded:
+        def handler(self, name: str) -> Any:
+            return lambda function: handlers.add(name, function)
+
+    exec(compile(block, "README.md", "exec"), {"executor": Recorded(), "Run": Run, **names})
+    (name,) = handlers
+    found = handlers.get(name)
+    assert found is not None
+    return found.function
+
+
+async def run_in_order(function: Any, *given: RunRequest) -> list[Result]:
+    """What a handler makes of these attempts, one after the other."""
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"work": function})
+    await node.start()
+    session = await admin.session()
+    results = []
+    for each in given:
+        session.send(each)
+        results.append(await session.expect(Result))
+    assert await node.drain(1)
+    return results
+
+
+async def test_the_state_in_the_readme_goes_from_run_to_run() -> None:
+    stored: list[dict[str, str]] = []
+    orders = [{"date": "2026-03-01"}, {"date": "2026-03-02"}]
+
+    async def orders_after(since: str) -> list[dict[str, str]]:
+        return [order for order in orders if order["date"] > since]
+
+    async def store(order: dict[str, str]) -> None:
+        stored.append(order)
+
+    function = handler_in_the_readme("run.state[", orders_after=orders_after, store=store)
+    (first,) = await run_in_order(function, request(1, state=msgspec.Raw(b"{}")))
+    assert (value(first), bytes(first.state)) == (2, b'{"since":"2026-03-02"}')
+    orders.append({"date": "2026-03-03"})
+    (second,) = await run_in_order(function, request(2, state=first.state))
+    assert (value(second), stored) == (1, orders)
+
+
+async def test_the_checkpoint_in_the_readme_goes_from_try_to_try() -> None:
+    written: list[int] = []
+
+    async def write_page(year: int, page: int) -> str:
+        written.append(page)
+        if written.count(5) == 1 and page == 5:
+            raise OSError("no paper")
+        return f"{year}/{page}"
+
+    function = handler_in_the_readme("save_checkpoint", write_page=write_page)
+    year = msgspec.Raw(b'{"year": 2026}')
+    (first,) = await run_in_order(function, request(1, 1, parameters=year))
+    assert first.outcome is Outcome.FAILED
+    again = request(1, 2, parameters=year, checkpoint=first.checkpoint)
+    (second,) = await run_in_order(function, again)
+    assert (value(second), written) == (12, [*range(6), *range(5, 12)])
+
+
 def test_the_code_in_the_readme_is_python_and_its_settings_are_all() -> None:
-    text = (SDK / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 4
+    blocks = readme_blocks()
+    assert len(blocks) == 8
     for block in blocks:
         compile(block, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    for name in ("admins", "token", "slots", "name", "labels", "spool_dir"):
+    text = (SDK / "README.md").read_text()
+    for name in ("admins", "token", "slots", "name", "labels", "weight", "spool_dir"):
         assert f"| `{name}` |" in text
     assert "| `shutdown_grace_seconds` |" in text
