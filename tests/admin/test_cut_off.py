@@ -251,6 +251,25 @@ async def test_a_node_that_said_goodbye_held_nothing(
     assert await states(database, request.run) == ["lost node_lost"]
 
 
+async def test_a_run_that_crossed_its_nodes_goodbye_was_not_started(
+    database: Database, admin: Admin
+) -> None:
+    node = await admin.add_node(1)
+    job_id = await add_job(database)  # lost is lost: it has no tries
+    run_id = await ask(database, job_id)
+    assert [each.run for each in await admin.dispatch(node)] == [run_id]
+    await database.run(say_goodbye, node_id=node.node_id)
+    del admin.links.sessions[node.node_id]
+
+    await sweep(admin)
+
+    assert await states(database, run_id) == ["queued refused_draining"]
+    assert await in_use(database, node.node_id) == 0
+    successor = await admin.add_node(1)
+    (request,) = await admin.dispatch(successor)
+    assert (request.attempt, request.try_number) == (2, 1)
+
+
 async def test_parallel_and_held_runs_of_one_node(
     shared_database: Database,
 ) -> None:

@@ -9,9 +9,10 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
+from tickwheel_admin.domain.fires import start_by_again
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.domain.run import CUT_OFF, LIVE, Move, Run
+from tickwheel_admin.domain.run import CUT_OFF, LIVE, Move, Run, RunState
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -20,6 +21,7 @@ from tickwheel_admin.store.run_deadlines import live_runs_of_nodes
 from tickwheel_admin.store.runs import lock_runs
 
 RUNS_PER_BATCH = 500
+NEVER_STARTED = "refused_draining"  # as if its node had read it and had told so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class Lost:
     """What became of the runs of ended nodes."""
 
     lost: int
+    handed_back: int  # never started, for their node had said goodbye
     held: int  # keep their place although nobody hears their node
     followed: Followed
     idle_nodes: Sequence[int]  # of which no run was found
@@ -63,8 +66,10 @@ def lose_runs(
             moves += _move_of(run, by_id[run.node_id], config, now=now, by=hold_ends_at)
     followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
     held = sum(move.after.state in LIVE for move in moves)
+    handed_back = sum(never_started(move.before, by_id) for move in moves)
     return Lost(
-        lost=len(moves) - held,
+        lost=len(moves) - held - handed_back,
+        handed_back=handed_back,
         held=held,
         followed=followed,
         idle_nodes=[] if found else sorted(_without_runs(conn, by_id)),
@@ -72,12 +77,27 @@ def lose_runs(
 
 
 def _move_of(run: Run, node: Node, config: JobConfig, *, now: int, by: int) -> list[Move]:
+    if never_started(run, {node.id: node}):
+        back = run_moves.handed_back(
+            run, reason=NEVER_STARTED, now=now, start_by=start_by_again(run, config)
+        )
+        return [back]
     until = held_until(config, node)
     if until is None or until <= by:
         return [run_moves.lost(run, config.retry, now=now)]
     if run.reason == CUT_OFF and run.deadline_at == until:
         return []
     return [run_moves.held(run, until=until)]
+
+
+def never_started(run: Run, nodes: Mapping[int, Node]) -> bool:
+    """Whether the run crossed its node's goodbye.
+
+    A node says it when all that it has started has its receipt, so that what is still only sent to
+    it was not started.
+    """
+    node = nodes[run.node_id or 0]
+    return node.state is NodeState.GONE and run.state is RunState.DISPATCHED
 
 
 def held_until(config: JobConfig, node: Node) -> int | None:

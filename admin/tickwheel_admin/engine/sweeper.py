@@ -154,9 +154,12 @@ class Sweeper(Loop):
         if result.lost:
             log.warning("run.lost", runs=result.lost)
             self._announce(result.followed)
+        if result.handed_back:
+            log.info("run.handed_back", runs=result.handed_back)
+            self._announce(result.followed)
         for node_id in result.idle_nodes:  # slots taken by nothing
             await self._store.run(recount_slots, node_id)
-        return result.lost == RUNS_PER_BATCH
+        return result.lost + result.handed_back == RUNS_PER_BATCH
 
     async def _mend(self) -> None:
         now = asyncio.get_running_loop().time()
