@@ -34,7 +34,7 @@ def check_fires_of_shards(ledger: Ledger, history: History) -> None:
                 f"G4: {name} has {fire.shard_total} shards, in the ledger are {len(shards)}"
             )
         pinned = [shard.pinned_node_id for shard in shards]
-        is_broadcast = ledger.config(fire)["routing"] == "broadcast"
+        is_broadcast = ledger.config(fire)["routing"]["strategy"] == "broadcast"
         if len(set(pinned)) != (len(shards) if is_broadcast else 1) or is_broadcast is (
             None in pinned
         ):
