@@ -8,16 +8,20 @@ not hold up its runs, and then two claims may take the same turn once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.routing.policy import BY_TURN, COUNTING, REMEMBERING, Routing
+from tickwheel_admin.domain.routing.policy import BY_TURN, COUNTING, Routing
 from tickwheel_admin.engine.router import Placed, Router
 from tickwheel_admin.store.job_nodes import busy_nodes, read_uses, save_uses
 from tickwheel_admin.store.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.runs import DueRun
+
+MAX_USES = (
+    50_000  # rows of job_node that one batch reads; runs of further jobs are left to the next
+)
 
 
 class RouteMemory:
@@ -30,7 +34,7 @@ class RouteMemory:
         due: Sequence[DueRun],
         *,
         configs: Mapping[tuple[int, int], JobConfig],
-        in_line: Collection[int],
+        in_line: Set[int],
         executor_id: int,
     ) -> None:
         """Lock the jobs and tell the router what it must know of them.
@@ -43,27 +47,38 @@ class RouteMemory:
         self._conn = conn
         self._router = router
         turns: defaultdict[int, int] = defaultdict(int)
-        routed: dict[int, Routing] = {}
+        by_turn: set[int] = set()
+        counting: set[int] = set()
+        avoiding: set[int] = set()
+        self.left: set[int] = set()
         for run in due:
-            strategy = configs[run.job_id, run.job_revision].routing.strategy
-            if strategy in REMEMBERING or (strategy in BY_TURN and router.size > 1):
-                routed[run.job_id] = strategy
-            elif run.job_id not in in_line:
+            job_id = run.job_id
+            strategy = configs[job_id, run.job_revision].routing.strategy
+            if strategy in BY_TURN and router.size > 1:
+                by_turn.add(job_id)
+            elif strategy is Routing.BUSY_OVER:
+                avoiding.add(job_id)
+            elif strategy in COUNTING:
+                if len(counting - {job_id}) * router.size >= MAX_USES:
+                    self.left.add(job_id)
+                    continue
+                counting.add(job_id)
+            elif job_id not in in_line:
                 continue
-            turns[run.job_id] += 1
+            turns[job_id] += 1
         stood = lock_jobs_to_claim(conn, turns) if turns else {}
         self._cursors = {job_id: cursor + turns[job_id] for job_id, cursor in stood.items()}
         held = turns.keys() - stood.keys()
-        self.left = {each for each in held if each in in_line or routed[each] in REMEMBERING}
-        if held - self.left:
-            stood |= read_cursors(conn, held - self.left)
-        router.turns = {job_id: stood[job_id] for job_id in routed if job_id in stood}
-        counting = [job_id for job_id in router.turns if routed[job_id] in COUNTING]
-        avoiding = [job_id for job_id in router.turns if routed[job_id] is Routing.BUSY_OVER]
-        if counting:
-            router.stored_uses = read_uses(conn, counting)
-        if avoiding:
-            router.busy = busy_nodes(conn, avoiding, executor_id=executor_id)
+        only_by_turn = held - in_line - counting - avoiding
+        self.left |= held - only_by_turn
+        if only_by_turn:
+            stood |= read_cursors(conn, only_by_turn)
+        routed = (by_turn | counting | avoiding) & stood.keys()
+        router.turns = {job_id: stood[job_id] for job_id in routed}
+        if counting & routed:
+            router.stored_uses = read_uses(conn, counting & routed)
+        if avoiding & routed:
+            router.busy = busy_nodes(conn, avoiding & routed, executor_id=executor_id)
 
     def keep(self, claimed: Collection[tuple[int, Placed]]) -> None:
         """Write what was claimed, by job; the rows of those jobs are still locked."""

@@ -28,11 +28,10 @@ class Routing(StrEnum):
 SHARDED = frozenset({Routing.BROADCAST, Routing.SHARDS})  # a fire of these is expanded when claimed
 
 NAMING = frozenset({Routing.FAILOVER, Routing.PINNED})  # look at `RoutingPolicy.nodes`
-# What a strategy must know of the runs before, so that admins agree: the job's turn, and with some
-# what each node had of the job, or runs of it now.
+# What a strategy must know of the runs before, so that admins agree: the job's turn, or what each
+# node had of the job.
 BY_TURN = frozenset({Routing.ROUND_ROBIN, Routing.WEIGHTED})
 COUNTING = frozenset({Routing.LEAST_FREQUENTLY_USED, Routing.LEAST_RECENTLY_USED})
-REMEMBERING = COUNTING | {Routing.BUSY_OVER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ class Pool:
         self._rankings: dict[Hashable, _Ranking] = {}
         self._rota: Rota | None = None
         self._ring: tuple[HashRing, dict[str, list[Candidate]]] | None = None
+        self._walks: dict[str, _Walk] = {}  # by key
 
     def settle(self) -> bool:
         """Take out what has filled up; returns whether a node is left to choose."""
@@ -120,8 +121,16 @@ class Pool:
         """What the weights of all that take runs add up to."""
         return sum(node.weight for node in self.taking)
 
-    def on_the_ring(self, key: str) -> Iterator[Candidate]:
-        """The node that a key belongs to, then those that stand in for it."""
+    def owner(self, key: str) -> tuple[Candidate, Passed]:
+        """The open node that a key belongs to on the hash ring, and those it belongs to before."""
+        walk = self._walks.get(key)
+        if walk is None:
+            walk = self._walks[key] = _Walk(self._on_the_ring(key))
+        while self.why_not(walk.node) is not None:  # for the rest of the batch
+            walk.go_on()
+        return walk.node, Passed(walk.passed, walk.total)
+
+    def _on_the_ring(self, key: str) -> Iterator[Candidate]:
         if self._ring is None:
             named: dict[str, list[Candidate]] = {}
             for node in self.nodes:
@@ -165,3 +174,19 @@ class _Ranking:
                 heapreplace(self._heap, (rank, place, node))
             else:
                 return node
+
+
+class _Walk:
+    """How far one key has come on the ring, past nodes that cannot be chosen."""
+
+    def __init__(self, nodes: Iterator[Candidate]) -> None:
+        self._nodes = nodes
+        self.node = next(nodes)
+        self.passed: list[Candidate] = []  # the first few
+        self.total = 0  # of all that were passed
+
+    def go_on(self) -> None:
+        if self.total < MAX_PASSED_OVER:
+            self.passed.append(self.node)
+        self.total += 1
+        self.node = next(self._nodes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
-from tickwheel_admin.domain.routing.choice import MAX_PASSED_OVER, short
+from tickwheel_admin.domain.routing.choice import short
 from tickwheel_admin.domain.routing.narrowing import place_of
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.pool import Candidate, Passed, Pool
@@ -89,13 +89,8 @@ def least_busy(pool: Pool, ask: Ask) -> Pick:
 
 def consistent_hash(pool: Pool, ask: Ask) -> Pick:
     """The node that the key belongs to, or the next one on the ring that can take the run."""
-    detail = () if ask.hash_by is None else (short(ask.hash_by), short(ask.key))
-    passed: list[Candidate] = []
-    for node in pool.on_the_ring(ask.key):
-        if pool.why_not(node) is None:
-            return Pick(node, detail, Passed(passed[:MAX_PASSED_OVER], len(passed)))
-        passed.append(node)
-    raise AssertionError("a pool without an open node was asked")
+    node, passed = pool.owner(ask.key)
+    return Pick(node, () if ask.hash_by is None else (short(ask.hash_by), short(ask.key)), passed)
 
 
 def least_frequently_used(pool: Pool, ask: Ask) -> Pick:
@@ -113,8 +108,8 @@ def least_recently_used(pool: Pool, ask: Ask) -> Pick:
 
 def busy_over(pool: Pool, ask: Ask) -> Pick | None:
     """The first by name that runs nothing of the job; None: each runs it, so the run waits."""
-    node = pool.best((ask.job_id, "busy"), lambda each: each.node_id in ask.busy)
-    return None if node.node_id in ask.busy else Pick(node, passed=pool.before(node))
+    node = next((each for each in pool.open if each.node_id not in ask.busy), None)
+    return None if node is None else Pick(node, passed=pool.before(node))
 
 
 STRATEGIES: Mapping[Routing, Strategy] = {
