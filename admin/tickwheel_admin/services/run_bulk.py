@@ -1,17 +1,26 @@
-"""The same done to many runs: one by one, each in its own transaction, in bounded steps."""
+"""The same done to many runs: some in a transaction, in bounded steps."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, UserError
+from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.requests import MAX_KEY_CHARS
+from tickwheel_admin.services.run_batches import BatchEdit, Outcomes, code_of
+from tickwheel_admin.store.database import Refused, Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.job_configs import JobConfigs
 
 MAX_IDS = 1_000
 STEP = 100  # runs of one step through all that match a filter
+BATCH = 50  # runs of one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +59,66 @@ def key_for(request_key: str, run_id: int) -> str:
     return f"{hashlib.sha256(request_key.encode()).hexdigest()}:{run_id}"
 
 
-async def one_by_one(
-    run_ids: Sequence[int], work: Callable[[int], Awaitable[int]], *, behind: str | None = None
-) -> Bulk:
-    """Do the work for every run; what refuses one does not stop the others.
+class BulkEdits:
+    """Does the same to every run; what refuses one does not stop the others."""
 
-    Args:
-        work: returns the id of the run that it changed or made.
-        behind: cursor of the step after this one.
-    """
-    done: list[int] = []
-    skipped: Counter[str] = Counter()
-    for run_id in run_ids:
-        try:
-            done.append(await work(run_id))
-        except UserError as error:
-            codes = [p.code for p in error.problems] if isinstance(error, InvalidInput) else []
-            skipped[codes[0] if codes else error.code] += 1
-    return Bulk(runs=done, skipped=dict(skipped), next=behind)
+    def __init__(self, store: Store, ids: Ids, *, configs: JobConfigs) -> None:
+        self._store = store
+        self._ids = ids
+        self._configs = configs
+
+    async def edit(
+        self,
+        actor: Actor,
+        run_ids: Sequence[int],
+        work: Callable[[sa.Connection, BatchEdit], Outcomes],
+        single: Callable[[int], Awaitable[int]],
+        *,
+        behind: str | None = None,
+    ) -> Bulk:
+        """Edit these runs, 50 in a transaction.
+
+        Args:
+            work: says what became of runs; those that it leaves out are done one by one.
+            single: does it to one run; returns the id of the run that it changed or made.
+            behind: cursor of the step after this one.
+        """
+        outcomes: Outcomes = {}
+        for start in range(0, len(run_ids), BATCH):
+            chunk = run_ids[start : start + BATCH]
+            # Refused: some run of them is at fault, and the others need not suffer for it.
+            with contextlib.suppress(Refused, sa.exc.IntegrityError):
+                outcomes |= await self._batch(actor, chunk, work)
+            for run_id in chunk:
+                if run_id not in outcomes:
+                    outcomes[run_id] = await _one(single, run_id)
+        done = [outcomes[run_id] for run_id in run_ids]
+        return Bulk(
+            runs=[each for each in done if isinstance(each, int)],
+            skipped=dict(Counter(each for each in done if isinstance(each, str))),
+            next=behind,
+        )
+
+    async def _batch(
+        self,
+        actor: Actor,
+        run_ids: Sequence[int],
+        work: Callable[[sa.Connection, BatchEdit], Outcomes],
+    ) -> Outcomes:
+        """One transaction, with ids for what it notes and for the runs that it has to write."""
+        batch = BatchEdit(
+            actor=actor,
+            runs=run_ids,
+            audit_ids=await self._ids.take_many("audit", len(run_ids)),
+            configs=self._configs,
+        )
+        return await self._ids.run_with_ids(
+            "run", lambda new: self._store.run(work, replace(batch, run_ids=new))
+        )
+
+
+async def _one(single: Callable[[int], Awaitable[int]], run_id: int) -> int | str:
+    try:
+        return await single(run_id)
+    except UserError as error:
+        return code_of(error)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.requests import Request, request_run, request_shards
@@ -33,6 +34,15 @@ class RunEdit:
     audit_id: int
     configs: JobConfigs
     run_ids: Sequence[int] = ()  # for new runs, and for children of what ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How a run is done again."""
+
+    parameters: str | None = None  # JSON object laid over those of the ended run; None: nothing
+    request_key: str | None = None
+    failed_shards_only: bool = False  # of a whole fire
 
 
 def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
@@ -92,44 +102,47 @@ def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     _note(conn, edit, "run.released", run)
 
 
-def retry_run(
-    conn: sa.Connection,
-    edit: RunEdit,
-    run_id: int,
-    *,
-    parameters: str | None,
-    request_key: str | None,
-    failed_shards_only: bool,
-) -> int:
+def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> int:
     """Do an ended run again, as a new run of the job as it is now; returns the new run's id.
 
     Raises:
-        InvalidInput: the key was used for something else.
+        InvalidInput: the key was used for something else; the parameters are too large.
         Conflict: run.not_ended; job.deleted; run.no_failed_shards; as `request_shards`.
         MoreIds: it needs ids for the new runs.
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
         return int(done.object_id or 0)
-    ended = run_lists.get_run(conn, run_id)
-    if ended is None:
+    ended = ended_run(conn, edit.actor, run_id)
+    job = store_jobs.lock_job(conn, ended.job_id)
+    if job is None:
+        raise Conflict("job.deleted", "The job of this run has been deleted.")
+    return retry_ended(conn, edit, ended, job=job, retry=retry)
+
+
+def ended_run(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
+    """The run, when it has ended and the caller may do it again; raises as `retry_run`."""
+    found = run_lists.get_run(conn, run_id)
+    if found is None:
         raise not_found()
-    edit.actor.require(Permission.OPERATE, ended.run.executor_id)
-    if ended.run.state not in FINAL:
+    actor.require(Permission.OPERATE, found.run.executor_id)
+    if found.run.state not in FINAL:
         raise Conflict(
             "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
         )
-    job = store_jobs.lock_job(conn, ended.run.job_id)
-    if job is None:
-        raise Conflict("job.deleted", "The job of this run has been deleted.")
+    return found.run
+
+
+def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, retry: Retry) -> int:
+    """Do a run again that `ended_run` gave, under its job's lock; raises as `retry_run`."""
     request = Request(
         actor=edit.actor,
         origin=Origin.RETRY,
-        parameters=parameters,
-        base=ended.run.parameters,
-        request_key=request_key,
-        retry_of=run_id,
+        parameters=retry.parameters,
+        base=ended.parameters,
+        request_key=retry.request_key,
+        retry_of=ended.id,
     )
-    shards = _shards_to_retry(conn, ended.run, failed_only=failed_shards_only)
+    shards = _shards_to_retry(conn, ended, failed_only=retry.failed_shards_only)
     if shards is None:
         asked = request_run(conn, job, request, run_ids=edit.run_ids, audit_id=edit.audit_id)
     else:
@@ -138,7 +151,7 @@ def retry_run(
         )
     if asked not in edit.run_ids:
         standing = run_lists.get_run(conn, asked)
-        if standing is not None and standing.run.retry_of != run_id:
+        if standing is not None and standing.run.retry_of != ended.id:
             raise InvalidInput.one(
                 "request_key", "request_key.used", "This key belongs to another request."
             )

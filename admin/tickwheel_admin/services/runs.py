@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,13 +13,14 @@ from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, Run
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services import run_edits
+from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
 from tickwheel_admin.services.requests import check_request_key
-from tickwheel_admin.services.run_bulk import STEP, check_ids, key_for, one_by_one
+from tickwheel_admin.services.run_batches import BatchEdit, Outcomes
+from tickwheel_admin.services.run_bulk import STEP, BulkEdits, check_ids, key_for
 from tickwheel_admin.services.run_bulk import Bulk as Bulk
-from tickwheel_admin.services.run_edits import RunEdit
+from tickwheel_admin.services.run_edits import Retry, RunEdit
 from tickwheel_admin.services.run_log import LogEntry as LogEntry
 from tickwheel_admin.services.run_log import LogPage as LogPage
 from tickwheel_admin.services.run_log import check_log_query, read_log
@@ -33,6 +34,7 @@ from tickwheel_admin.services.run_waiting import why_it_waits
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
+from tickwheel_admin.store.checkpoints import get_checkpoint
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -54,6 +56,7 @@ class Runs:
         self._ids = ids
         self._events = events
         self._configs = JobConfigs(keep=1_000)
+        self._bulk = BulkEdits(store, ids, configs=self._configs)
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -105,6 +108,7 @@ class Runs:
                 parameters=config.parameters if run.parameters is None else run.parameters,
                 attempts=run_lists.attempts_of_run(conn, run_id, limit=MAX_ATTEMPTS_SHOWN),
                 waiting=why_it_waits(conn, run, config),
+                checkpoint=get_checkpoint(conn, run_id),
                 job_deleted=store_jobs.get_job(conn, run.job_id) is None,
                 retried_by=run_lists.retries_of_run(conn, run),
                 shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
@@ -197,19 +201,10 @@ class Runs:
             Conflict: run.not_ended; job.deleted; run.no_failed_shards; run.not_sharded,
                 run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
         """
-        if parameters is not None:
-            parameters = parse_parameters(parameters)
-        check_request_key(request_key)
+        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
 
         def retry(conn: sa.Connection, edit: RunEdit) -> int:
-            return run_edits.retry_run(
-                conn,
-                edit,
-                run_id,
-                parameters=parameters,
-                request_key=request_key,
-                failed_shards_only=failed_shards_only,
-            )
+            return run_edits.retry_run(conn, edit, run_id, wish)
 
         asked = await self._edited(actor, retry, run_ids=[await self._ids.take("run")])
         self._announce()
@@ -219,7 +214,7 @@ class Runs:
 
     async def cancel_many(self, actor: Actor, run_ids: Iterable[int]) -> Bulk:
         """Stop these runs, at most 1,000; those that cannot be stopped are counted by reason."""
-        return await one_by_one(check_ids(run_ids), self._cancelling(actor))
+        return await self._cancel_all(actor, check_ids(run_ids))
 
     async def cancel_matching(
         self, actor: Actor, query: RunQuery, *, cursor: str | None = None
@@ -229,7 +224,7 @@ class Runs:
             query = replace(query, state=RunGroup.ACTIVE)
         page = await self.page(actor, query, cursor=cursor, limit=STEP)
         ids = [item.run.id for item in page.items]
-        return await one_by_one(ids, self._cancelling(actor), behind=page.next)
+        return await self._cancel_all(actor, ids, behind=page.next)
 
     async def retry_many(
         self,
@@ -246,8 +241,8 @@ class Runs:
             request_key: the same key makes the same new runs, however often it is sent.
         """
         ids = check_ids(run_ids)
-        retrying = self._retrying(actor, request_key, parameters, failed_shards_only)
-        return await one_by_one(ids, retrying)
+        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
+        return await self._retry_all(actor, ids, wish)
 
     async def retry_matching(
         self,
@@ -265,34 +260,42 @@ class Runs:
         """
         if query.state is None:
             query = replace(query, state=RunGroup.FAILED_ANY)
-        retrying = self._retrying(actor, request_key, parameters, failed_shards_only)
+        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
         page = await self.page(actor, query, cursor=cursor, limit=STEP)
-        return await one_by_one([item.run.id for item in page.items], retrying, behind=page.next)
+        ids = [item.run.id for item in page.items]
+        return await self._retry_all(actor, ids, wish, behind=page.next)
 
-    def _cancelling(self, actor: Actor) -> Callable[[int], Awaitable[int]]:
-        async def cancel(run_id: int) -> int:
+    async def _cancel_all(
+        self, actor: Actor, run_ids: Sequence[int], *, behind: str | None = None
+    ) -> Bulk:
+        async def single(run_id: int) -> int:
             await self.cancel(actor, run_id)
             return run_id
 
-        return cancel
+        bulk = await self._bulk.edit(actor, run_ids, run_batches.cancel_runs, single, behind=behind)
+        self._announce()
+        return bulk
 
-    def _retrying(
-        self, actor: Actor, request_key: str, parameters: str | None, failed_shards_only: bool
-    ) -> Callable[[int], Awaitable[int]]:
-        check_request_key(request_key)
-        if parameters is not None:
-            parse_parameters(parameters)  # refused once, not for every run
+    async def _retry_all(
+        self, actor: Actor, run_ids: Sequence[int], wish: Retry, *, behind: str | None = None
+    ) -> Bulk:
+        keys = {run_id: key_for(wish.request_key or "", run_id) for run_id in run_ids}
 
-        async def retry(run_id: int) -> int:
+        def retry(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
+            return run_batches.retry_runs(conn, batch, retry=wish, keys=keys)
+
+        async def single(run_id: int) -> int:
             return await self.retry(
                 actor,
                 run_id,
-                parameters=parameters,
-                request_key=key_for(request_key, run_id),
-                failed_shards_only=failed_shards_only,
+                parameters=wish.parameters,
+                request_key=keys[run_id],
+                failed_shards_only=wish.failed_shards_only,
             )
 
-        return retry
+        bulk = await self._bulk.edit(actor, run_ids, retry, single, behind=behind)
+        self._announce()
+        return bulk
 
     async def _edited(
         self,
@@ -310,6 +313,16 @@ class Runs:
     def _announce(self) -> None:
         for topic in (CANCEL, QUEUED, TRIGGERS, RUNS):
             self._events.publish(topic)
+
+
+def _retry(parameters: str | None, request_key: str | None, *, failed_shards_only: bool) -> Retry:
+    """Refuse a retry once, not for every run."""
+    check_request_key(request_key)
+    return Retry(
+        parameters=None if parameters is None else parse_parameters(parameters),
+        request_key=request_key,
+        failed_shards_only=failed_shards_only,
+    )
 
 
 def _visible(conn: sa.Connection, actor: Actor, run_id: int, permission: Permission) -> Run:

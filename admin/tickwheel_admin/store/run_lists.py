@@ -110,6 +110,12 @@ def executor_of_run(conn: sa.Connection, run_id: int) -> int | None:
     return conn.execute(sa.select(run.c.executor_id).where(run.c.id == run_id)).scalar_one_or_none()
 
 
+def executors_of_runs(conn: sa.Connection, run_ids: Sequence[int]) -> dict[int, int]:
+    """Whose runs they are; those that are gone are left out."""
+    rows = conn.execute(sa.select(run.c.id, run.c.executor_id).where(run.c.id.in_(run_ids)))
+    return {row.id: row.executor_id for row in rows}
+
+
 def attempts_of_run(conn: sa.Connection, run_id: int, *, limit: int) -> list[AttemptView]:
     """Ended attempts that another try followed, oldest first."""
     rows = conn.execute(
