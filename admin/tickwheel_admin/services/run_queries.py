@@ -15,6 +15,7 @@ from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.executors import get_node
 from tickwheel_admin.store.run_lists import AttemptView, RunItem
 from tickwheel_admin.store.run_pages import RunFilter
@@ -70,6 +71,7 @@ class RunDetail:
     parameters: str  # JSON text that its handler gets
     attempts: list[AttemptView]  # ended ones that another try followed, oldest first
     waiting: Waiting | None  # why a queued run does not start
+    checkpoint: Checkpoint | None  # what its next try begins from
     job_deleted: bool
     retried_by: list[int]  # runs that retry it by hand
     shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
