@@ -23,8 +23,7 @@ from tests.admin.engine_kit import (
 from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.engine.claim import NO_HANDLER
+from tickwheel_admin.domain.run import NO_HANDLER, RunState
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
 from tickwheel_shared.protocol import (

@@ -24,6 +24,7 @@ from tickwheel_admin.api.views import (
 )
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
 from tickwheel_admin.web.routes import Routes
@@ -57,7 +58,7 @@ async def count_runs(request: web.Request) -> web.Response:
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_run(request: web.Request) -> web.Response:
     detail = await request.app[RUNS].get(actor_of(request), path_id(request, "run_id"))
-    return answer(run_detail_view(detail))
+    return answer(run_detail_view(detail, language_of(request)))
 
 
 @routes.post(f"{_ONE}/cancel", permission=Permission.OPERATE, api=True)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from tickwheel_admin.api.choice_views import choice_view, waiting_view
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
 from tickwheel_admin.domain.trigger import Trigger
@@ -134,9 +135,12 @@ def run_view(item: RunItem) -> dict[str, Any]:
     }
 
 
-def run_detail_view(detail: RunDetail) -> dict[str, Any]:
-    run, waiting = detail.item.run, detail.waiting
-    return run_view(detail.item) | {
+def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
+    run = detail.item.run
+    return {
+        **run_view(detail.item),
+        **choice_view(run.choice, language),
+        **waiting_view(detail.waiting, language),
         "parameters": json.loads(detail.parameters),
         "result": None if run.result is None else _json_or_text(run.result),
         "attempts": [
@@ -154,12 +158,10 @@ def run_detail_view(detail: RunDetail) -> dict[str, Any]:
                 "late_outcome": each.late_outcome,
                 "late_message": each.late_message,
                 "late_at": instant(each.late_at),
+                **choice_view(each.attempt.choice, language),
             }
             for each in detail.attempts
         ],
-        "waiting_for": None if waiting is None else waiting.code,
-        "waiting_for_runs": [] if waiting is None else list(waiting.runs),
-        "start_by": None if waiting is None else instant(waiting.start_by),
         "shards": [run_view(shard) for shard in detail.shards],
         "children": [run_view(child) for child in detail.children],
         "job_deleted": detail.job_deleted,

@@ -77,6 +77,11 @@ MAX_RETRY_AFTER_MS = 604_800_000  # longest wait that a handler can ask for
 PARKED_AT = 2**53 - 1  # `due_at` of a run that waits for an earlier one; its end sets it to now
 TIMEOUT = "timeout"  # cancel_reason of a run that its node did not end in time
 BLOCKED = "blocked"  # reason of a parked run
+# Reasons of a run that is due and was put off for a moment, so that it hides no others.
+NO_HANDLER = "no_node_offers_handler"
+NO_MATCHING_NODE = "no_matching_node"  # by the names and labels that its job asks for
+NO_SLOT = "no_free_slot"
+PUT_OFF = frozenset({NO_HANDLER, NO_MATCHING_NODE, NO_SLOT})
 CUT_OFF = "cut_off"  # reason of a live run that keeps its place although its node's lease is over
 STILL_RUNNING = "cancel_unconfirmed"  # reason of a live run that its node did not end in time
 

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.run import Move, Origin, Run
+from tickwheel_admin.domain.run import NO_HANDLER, NO_MATCHING_NODE, NO_SLOT, Move, Origin, Run
 from tickwheel_admin.engine.handing_over import hand_over
 from tickwheel_admin.engine.route_memory import RouteMemory
 from tickwheel_admin.engine.router import Placed, Router
@@ -43,11 +43,8 @@ from tickwheel_shared.protocol import RunRequest
 
 # A run for which there is no node steps aside for this long, so that it hides no others.
 NO_NODE_DELAY_MS = 5_000
-NO_HANDLER = "no_node_offers_handler"
-NO_MATCHING_NODE = "no_matching_node"
 # The same for one that waits for a node of its own, when the others fill the whole batch.
 NO_SLOT_DELAY_MS = 500
-NO_SLOT = "no_free_slot"
 LOOK_PAST = 50  # runs a batch looks at beyond the free slots: some may wait for something else
 
 Configs = Mapping[tuple[int, int], JobConfig]

@@ -1,7 +1,9 @@
-"""Why a queued run does not start."""
+"""Why queued runs do not start: for one run, or for a page of a list in a few queries."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,44 +11,115 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node
-from tickwheel_admin.domain.run import Run, RunState
+from tickwheel_admin.domain.routing.narrowing import admits
+from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.run import PUT_OFF, Run, RunState
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.lanes import live_in_lane
-from tickwheel_admin.store.nodes import live_nodes
-from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.store.job_nodes import busy_nodes
+from tickwheel_admin.store.lanes import live_before
+from tickwheel_admin.store.nodes import executor_names, live_nodes_of
+from tickwheel_admin.store.pauses import Pauses, read_pauses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """What a queued run waits for."""
 
-    # Stable: paused, not_due, retry, blocked, pinned_node, no_live_node, no_handler, cordoned,
-    # draining, no_free_slot, starting.
+    # Stable: paused, not_due, retry, blocked, pinned_node, no_live_node, no_handler,
+    # no_matching_node, cordoned, draining, job_busy_everywhere, no_free_slot, starting.
     code: str
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)  # instants are UTC epoch ms
     runs: tuple[int, ...] = ()  # the live runs that it waits for
     start_by: int | None = None  # it is skipped when it has not started by then
+    since: int | None = None  # it could have started then; None: it waits for its instant only
+    executor: str = ""  # name
 
 
 def why_it_waits(conn: sa.Connection, run: Run, config: JobConfig) -> Waiting | None:
     """The first reason that holds; None for a run that is not queued."""
-    if run.state is not RunState.QUEUED:
-        return None
+    return why_they_wait(conn, [(run, config)]).get(run.id)
+
+
+def why_they_wait(conn: sa.Connection, runs: Iterable[tuple[Run, JobConfig]]) -> dict[int, Waiting]:
+    """For each queued run the first reason that holds, by run id; others are left out."""
+    queued = [(run, config) for run, config in runs if run.state is RunState.QUEUED]
+    if not queued:
+        return {}
+    facts = _read_facts(conn, queued)
+    return {run.id: _why(run, config, facts) for run, config in queued}
+
+
+# --- what is known -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What the reasons are read off."""
+
+    now: int
+    pauses: Pauses
+    executors: Mapping[int, str]  # names
+    before: Mapping[int, Sequence[int]]  # parked run -> live runs that it waits for
+    nodes: Mapping[int, Sequence[Node]]  # executor -> its live nodes, by name
+    busy: Mapping[int, set[int]]  # job that avoids busy nodes -> those
+
+
+def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) -> _Facts:
     now = now_ms(conn)
-    why = (
-        _for_a_pause(conn, run)
-        or _for_its_turn(conn, run)
-        or _for_its_instant(run, config, now=now)
-        or _for_want_of_a_node(conn, run, config, now=now)
+    executor_ids = {run.executor_id for run, _ in queued}
+    due = [
+        (run, config)
+        for run, config in queued
+        if not run.is_parked and _for_its_instant(run, config, now=now) is None
+    ]
+    avoiding: defaultdict[int, set[int]] = defaultdict(set)
+    for run, config in due:
+        if config.routing.strategy is Routing.BUSY_OVER:
+            avoiding[run.executor_id].add(run.job_id)
+    busy: dict[int, set[int]] = {}
+    for executor_id, job_ids in avoiding.items():
+        busy |= busy_nodes(conn, job_ids, executor_id=executor_id)
+    return _Facts(
+        now=now,
+        pauses=read_pauses(conn, executor_ids),
+        executors=executor_names(conn, executor_ids),
+        before=live_before(conn, [run for run, _ in queued if run.is_parked]),
+        nodes=live_nodes_of(conn, {run.executor_id for run, _ in due}, now=now),
+        busy=busy,
     )
-    return replace(why, start_by=run.deadline_at if run.tries == 0 else None)
 
 
-def _for_a_pause(conn: sa.Connection, run: Run) -> Waiting | None:
+# --- what follows from it ------------------------------------------------------------------------
+
+
+def _why(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
+    why = (
+        _for_a_pause(run, facts)
+        or _for_its_turn(run, facts)
+        or _for_its_instant(run, config, now=facts.now)
+        or _for_want_of_a_node(run, config, facts)
+    )
+    return replace(
+        why,
+        start_by=run.deadline_at if run.tries == 0 else None,
+        since=None if why.code in ("not_due", "retry") else _could_start_at(run, facts),
+        executor=facts.executors.get(run.executor_id, ""),
+    )
+
+
+def _could_start_at(run: Run, facts: _Facts) -> int:
+    """When nothing but what it waits for kept it; a run that is put off is due again and again."""
+    if run.tries > 0:
+        return min(run.due_at, facts.now)
+    # A missed fire is made up for when it is found, and a request may name a past instant.
+    return min(max(run.scheduled_at + (run.jitter_ms or 0), run.created_at), facts.now)
+
+
+def _for_a_pause(run: Run, facts: _Facts) -> Waiting | None:
     if run.trigger_id is None or run.fire_id is not None or run.tries > 0:
         return None  # somebody asked for it, or it has begun: no pause holds it back
-    paused_at = read_pauses(conn, [run.executor_id]).of(run.executor_id)
+    paused_at = facts.pauses.of(run.executor_id)
     if paused_at is None or run.scheduled_at <= paused_at:
         return None
     return Waiting(
@@ -56,10 +129,10 @@ def _for_a_pause(conn: sa.Connection, run: Run) -> Waiting | None:
     )
 
 
-def _for_its_turn(conn: sa.Connection, run: Run) -> Waiting | None:
+def _for_its_turn(run: Run, facts: _Facts) -> Waiting | None:
     if not run.is_parked:
         return None
-    live = tuple(live_in_lane(conn, run))
+    live = tuple(facts.before.get(run.id, ()))
     if len(live) == 1:
         return Waiting(
             code="blocked",
@@ -78,7 +151,7 @@ def _for_its_turn(conn: sa.Connection, run: Run) -> Waiting | None:
 
 
 def _for_its_instant(run: Run, config: JobConfig, *, now: int) -> Waiting | None:
-    if run.due_at <= now:
+    if run.due_at <= now or run.reason in PUT_OFF:
         return None
     if run.scheduled_at + (run.jitter_ms or 0) > now:
         return Waiting(code="not_due", template="It is not due yet.", params={"due_at": run.due_at})
@@ -91,8 +164,8 @@ def _for_its_instant(run: Run, config: JobConfig, *, now: int) -> Waiting | None
     return None
 
 
-def _for_want_of_a_node(conn: sa.Connection, run: Run, config: JobConfig, *, now: int) -> Waiting:
-    nodes = live_nodes(conn, run.executor_id, now=now)
+def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
+    nodes = facts.nodes.get(run.executor_id, ())
     if run.pinned_node_id is not None:
         return _for_its_node(run.pinned_node_id, nodes)
     if not nodes:
@@ -104,17 +177,26 @@ def _for_want_of_a_node(conn: sa.Connection, run: Run, config: JobConfig, *, now
             template="None of the %(nodes)d live nodes offers the handler “%(handler)s”.",
             params={"nodes": len(nodes), "handler": config.handler},
         )
-    ready = [node for node in offering if node.takes_runs]
-    if not ready and any(node.cordoned for node in offering):
+    policy = config.routing
+    matching = [node for node in offering if admits(policy, name=node.name, labels=node.labels)]
+    if not matching:
+        return _for_want_of_a_match(policy, offering)
+    ready = [node for node in matching if node.takes_runs]
+    if not ready and any(node.cordoned for node in matching):
         return Waiting(
             code="cordoned",
-            template="Every node that offers its handler is cordoned or shutting down.",
+            template="Every node that it may run on is cordoned or shutting down.",
         )
     if not ready:
+        return Waiting(code="draining", template="Every node that it may run on is shutting down.")
+    busy = facts.busy.get(run.job_id, set())
+    if all(node.id in busy for node in ready):
         return Waiting(
-            code="draining", template="Every node that offers its handler is shutting down."
+            code="job_busy_everywhere",
+            template="Each node that it may run on runs this job already: %(nodes)d in all.",
+            params={"nodes": len(ready)},
         )
-    if all(node.in_use >= node.slots for node in ready):
+    if all(node.in_use >= node.slots for node in ready if node.id not in busy):
         return Waiting(
             code="no_free_slot",
             template="All %(slots)d slots are taken.",
@@ -123,8 +205,32 @@ def _for_want_of_a_node(conn: sa.Connection, run: Run, config: JobConfig, *, now
     return Waiting(code="starting", template="It is about to start.")
 
 
-def _for_its_node(node_id: int, nodes: list[Node]) -> Waiting:
-    """A shard of a broadcast runs on its own node only."""
+def _for_want_of_a_match(policy: RoutingPolicy, offering: Sequence[Node]) -> Waiting:
+    params: dict[str, Any] = {"nodes": len(offering), "selector": policy.selector}
+    if policy.strategy is not Routing.PINNED or not policy.nodes:
+        return Waiting(
+            code="no_matching_node",
+            template="None of the %(nodes)d live nodes that offer its handler has the labels"
+            " “%(selector)s”.",
+            params=params,
+        )
+    params["names"] = ", ".join(policy.nodes)
+    if policy.selector:
+        return Waiting(
+            code="no_matching_node",
+            template="None of the %(nodes)d live nodes that offer its handler is named %(names)s"
+            " and has the labels “%(selector)s”.",
+            params=params,
+        )
+    return Waiting(
+        code="no_matching_node",
+        template="None of the %(nodes)d live nodes that offer its handler is named %(names)s.",
+        params=params,
+    )
+
+
+def _for_its_node(node_id: int, nodes: Sequence[Node]) -> Waiting:
+    """A shard of a broadcast, or a run for which a person chose a node, runs there only."""
     node = next((node for node in nodes if node.id == node_id), None)
     if node is None:
         return Waiting(

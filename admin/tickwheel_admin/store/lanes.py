@@ -58,11 +58,13 @@ def count_live(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
     return {key // 2: count for key, count in rows}
 
 
-def live_in_lane(conn: sa.Connection, waiting: Run) -> list[int]:
-    """Ids of the live runs that stand before a waiting one, oldest first; read without a lock."""
-    rows = conn.execute(_LIVE, {"keys": live_keys([waiting.job_id])})
-    lane = lane_of(waiting)
-    return [each.id for each in map(run_from_selected, rows) if lane_of(each) == lane]
+def live_before(conn: sa.Connection, waiting: Sequence[Run]) -> dict[int, list[int]]:
+    """The live runs that stand before each waiting one: ids, oldest first; read without a lock."""
+    if not waiting:
+        return {}
+    rows = conn.execute(_LIVE, {"keys": live_keys({each.job_id for each in waiting})})
+    live = by_lane(map(run_from_selected, rows))
+    return {each.id: [other.id for other in live.get(lane_of(each), ())] for each in waiting}
 
 
 def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:

@@ -52,6 +52,13 @@ def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] |
     return None
 
 
+def executor_names(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int, str]:
+    """Names of executors, deleted ones too, by id."""
+    wanted = executor.c.id.in_(sorted(executor_ids))
+    rows = conn.execute(sa.select(executor.c.id, executor.c.name).where(wanted))
+    return {row.id: row.name for row in rows}
+
+
 def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
     """Those of the token hashes that still open the door."""
     hashes = sorted(set(token_hashes))
@@ -352,6 +359,25 @@ def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]
     """Nodes of the executor that may be given runs, by name."""
     rows = conn.execute(_LIVE_NODES, {"executor": executor_id, "now": now})
     return [node_from_row(row) for row in rows]
+
+
+def live_nodes_of(
+    conn: sa.Connection, executor_ids: Iterable[int], *, now: int
+) -> dict[int, list[Node]]:
+    """The same for several executors, by executor."""
+    found: dict[int, list[Node]] = {executor_id: [] for executor_id in executor_ids}
+    rows = conn.execute(
+        sa.select(node)
+        .where(
+            node.c.executor_id.in_(sorted(found)),
+            node.c.state == NodeState.LIVE.value,
+            node.c.lease_expires_at > now,
+        )
+        .order_by(node.c.name, node.c.id)
+    )
+    for row in rows:
+        found[row.executor_id].append(node_from_row(row))
+    return found
 
 
 def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:

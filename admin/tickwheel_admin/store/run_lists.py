@@ -228,4 +228,5 @@ def _attempt_from_row(row: Any) -> Attempt:
         reason=row.reason,
         message=row.message,
         log_lines=row.log_lines,
+        choice=row.choice,
     )

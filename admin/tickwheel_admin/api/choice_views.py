@@ -1,0 +1,54 @@
+"""Why a node was chosen, or why none is yet, as the API tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
+from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.web.i18n import translate
+
+
+def choice_view(stored: str | None, language: str) -> dict[str, Any]:
+    """The reason of an attempt's node: sentences for people, and the facts for programs."""
+    choice = choice_of(stored)
+    if choice is None:
+        return {"why_node": None, "choice": None}
+    told = [translate(each.template, each.params, language) for each in sentences(choice)]
+    return {"why_node": " ".join(told), "choice": _facts(choice)}
+
+
+def waiting_view(waiting: Waiting | None, language: str) -> dict[str, Any]:
+    """What a queued run waits for; nulls for any other run."""
+    if waiting is None:
+        return {
+            "waiting_for": None,
+            "waiting_for_runs": [],
+            "waiting_since": None,
+            "why_waiting": None,
+            "start_by": None,
+        }
+    return {
+        "waiting_for": waiting.code,
+        "waiting_for_runs": list(waiting.runs),
+        "waiting_since": _instant(waiting.since),
+        "why_waiting": translate(waiting.template, waiting.params, language),
+        "start_by": _instant(waiting.start_by),
+    }
+
+
+def _facts(choice: Choice) -> dict[str, Any]:
+    return {
+        "by": choice.by,
+        "candidates": choice.candidates,
+        "used": choice.used,
+        "slots": choice.slots,
+        "passed_over": [{"node": each.node, "why": each.why.value} for each in choice.passed],
+        "more_passed_over": choice.more_passed,
+        "detail": list(choice.detail),
+    }
+
+
+def _instant(at: int | None) -> str | None:
+    return None if at is None else instant_to_iso(at)
