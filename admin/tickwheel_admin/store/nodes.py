@@ -380,20 +380,23 @@ def live_nodes_of(
     return found
 
 
+_TAKE_SLOTS = (
+    sa.update(node)
+    .where(
+        node.c.id == sa.bindparam("node"),
+        node.c.state == NodeState.LIVE.value,
+        node.c.draining.is_(False),
+        node.c.cordoned.is_(False),
+        node.c.lease_expires_at > sa.bindparam("now"),
+        node.c.in_use + sa.bindparam("count") <= node.c.slots,
+    )
+    .values(in_use=node.c.in_use + sa.bindparam("count"))
+)
+
+
 def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:
     """Take `count` slots of a node that is live and has them; the row stays locked."""
-    taken = conn.execute(
-        sa.update(node)
-        .where(
-            node.c.id == node_id,
-            node.c.state == NodeState.LIVE.value,
-            node.c.draining.is_(False),
-            node.c.cordoned.is_(False),
-            node.c.lease_expires_at > now,
-            node.c.in_use + count <= node.c.slots,
-        )
-        .values(in_use=node.c.in_use + count)
-    )
+    taken = conn.execute(_TAKE_SLOTS, {"node": node_id, "count": count, "now": now})
     return taken.rowcount == 1
 
 

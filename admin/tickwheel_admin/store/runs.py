@@ -260,6 +260,13 @@ def _values(source: RunState, *, stays: bool) -> tuple[str, ...]:
     return (*_MOVED, *chosen, "progress", "progress_text")
 
 
+_CHANGE_SLOTS = (
+    sa.update(node)
+    .where(node.c.id == sa.bindparam("node"))
+    .values(in_use=node.c.in_use + sa.bindparam("change"))
+)
+
+
 def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
     """Give and take slots on the moves' nodes, in ascending order of node id."""
     changes: defaultdict[int, int] = defaultdict(int)
@@ -268,11 +275,7 @@ def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
             changes[node_id] += change
     for node_id in sorted(changes):
         if changes[node_id]:
-            conn.execute(
-                sa.update(node)
-                .where(node.c.id == node_id)
-                .values(in_use=node.c.in_use + changes[node_id])
-            )
+            conn.execute(_CHANGE_SLOTS, {"node": node_id, "change": changes[node_id]})
 
 
 def _archive_attempts(conn: sa.Connection, moves: Sequence[Move]) -> None:
@@ -340,6 +343,8 @@ def attempt_tokens(
 ) -> dict[tuple[int, int], str | None]:
     """Claim tokens of archived attempts, by (run, attempt)."""
     wanted = set(attempts)
+    if not wanted:  # nearly always
+        return {}
     rows = conn.execute(
         sa.select(run_attempt.c.run_id, run_attempt.c.attempt, run_attempt.c.claim_token).where(
             run_attempt.c.run_id.in_(sorted({run_id for run_id, _ in wanted}))
