@@ -1,0 +1,301 @@
+"""Purging: exactly the ended runs that a rule names go, in steps, and nothing fires again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import Admin
+from tests.admin.kit import Clock
+from tests.admin.world import ADMIN, JOB, World, actor_with
+from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
+from tickwheel_admin.domain.run import FINAL
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import purge
+from tickwheel_admin.store import purging, tables
+
+SECOND = 1_000
+DAY = 86_400_000
+RUN = tables.run
+ENDED = sorted(state.value for state in FINAL)
+NOT_ENDED = ["queued", "dispatched", "running"]
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    world = World(database_url)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def lite(sqlite_url: str) -> Iterator[World]:
+    world = World(sqlite_url)
+    yield world
+    world.close()
+
+
+async def purge_all(world: World, **rule: Any) -> int:
+    """All steps of a purge; returns how many runs they deleted."""
+    deleted, cursor = 0, None
+    for _ in range(1_000):
+        step = await world.purge.step(ADMIN, cursor=cursor, **rule)
+        deleted, cursor = deleted + step.deleted, step.next
+        if cursor is None:
+            return deleted
+    raise AssertionError("the purge does not come to its end")
+
+
+class Ledger:
+    """Runs of several jobs, and what each belongs to."""
+
+    def __init__(self, world: World, jobs: dict[int, int], now: int) -> None:
+        self.world = world
+        self.now = now
+        self.runs: dict[int, dict[str, Any]] = {}
+        dice = random.Random(5)
+        whole: list[dict[str, Any]] = []
+        for job_id, executor_id in jobs.items():
+            for n in range(30):
+                at = now - 30_000 - n // 2 * DAY  # two at each instant, the first two just now
+                own = {"job_id": job_id, "executor_id": executor_id, "scheduled_at": at}
+                kind = dice.choice(["plain", "plain", "plain", "fire", "live fire"])
+                if kind == "plain":
+                    state = dice.choice(ENDED * 2 + NOT_ENDED)
+                    whole.append(own | {"state": state, "log_lines": dice.choice([0, 900])})
+                else:
+                    state = "running" if kind == "live fire" else dice.choice(ENDED)
+                    cut = {"shard_index": -1, "shard_total": dice.randint(1, 4)}
+                    whole.append(own | cut | {"state": state})
+        self._add(whole)
+        shards = []
+        for fire_id, fire in self.runs.items():
+            for index in range(fire.get("shard_total", 0)):
+                live = fire["state"] == "running" and index == 0
+                state = "running" if live else dice.choice(ENDED)
+                place = {"shard_index": index, "fire_id": fire_id, "state": state}
+                shards.append(fire | place)
+        self._add(shards)
+        world.change(
+            sa.insert(tables.run_attempt).values(
+                [{"run_id": r, "attempt": 1, "state": "failed", "log_lines": 0} for r in self.runs]
+            ),
+            sa.insert(tables.run_log).values(
+                [
+                    {"run_id": r, "attempt": 1, "first_seq": 1, "line_count": 1, "lines": "[]"}
+                    for r in self.runs
+                ]
+            ),
+            sa.insert(tables.run_checkpoint).values(
+                [
+                    {"run_id": r, "attempt": 1, "seq": 1, "data": "1", "saved_at": 1}
+                    for r in self.runs
+                ]
+            ),
+        )
+
+    def _add(self, rows: list[dict[str, Any]]) -> None:
+        for run_id, row in zip(self.world.add_runs(rows), rows, strict=True):
+            self.runs[run_id] = {"fire_id": None} | row
+
+    def purged(self, *, of: dict[str, int], older: int | None, keep: int | None) -> set[int]:
+        """The whole runs that a rule names, as a person would pick them."""
+        mine = [
+            (row["scheduled_at"], run_id)
+            for run_id, row in self.runs.items()
+            if row["fire_id"] is None
+            and row["state"] in ENDED
+            and all(row[name] == value for name, value in of.items())
+        ]
+        kept = set()
+        for job_id in {row["job_id"] for row in self.runs.values()} if keep else ():
+            of_job = sorted(each for each in mine if self.runs[each[1]]["job_id"] == job_id)
+            kept |= set(of_job[-(keep or 0) :])
+        until = self.now - max(older or 0, purging.KEPT_MS)
+        return {run_id for at, run_id in mine if at < until and (at, run_id) not in kept}
+
+    def forget(self, gone: set[int]) -> None:
+        self.runs = {
+            run_id: row
+            for run_id, row in self.runs.items()
+            if run_id not in gone and row["fire_id"] not in gone
+        }
+
+
+async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"ROWS_PER_STEP": 9, "SCANNED_PER_STEP": 25, "JOBS_PER_STEP": 2}.items():
+        monkeypatch.setattr(purging, name, value)
+    monkeypatch.setattr(purge, "PREVIEW_STEPS", 1_000)
+    billing, other = await world.executor(), await world.executor("other")
+    jobs = {
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": name}): executor_id
+        for executor_id, name in ((billing, "a"), (billing, "b"), (billing, "c"), (other, "d"))
+    }
+    first, _, third, _ = jobs
+    await world.jobs.delete(ADMIN, third)  # its runs can go all the same
+    ledger = Ledger(world, jobs, world.now)
+    rules: list[tuple[dict[str, int], int | None, int | None]] = [
+        ({"job_id": first}, 12 * DAY, None),
+        ({"job_id": first}, None, 6),
+        ({"executor_id": billing}, 13 * DAY, None),
+        ({"executor_id": billing}, None, 5),
+        ({}, 11 * DAY, None),
+        ({}, None, 3),
+        ({"job_id": first}, None, 0),
+        ({}, 0, None),
+    ]
+    for of, older, keep in rules:
+        rule = of | (
+            {"keep_newest": keep or 0} if older is None else {"older_than_seconds": older // SECOND}
+        )
+        gone = ledger.purged(of=of, older=older, keep=keep)
+        assert gone, rule
+        assert await world.purge.preview(ADMIN, **rule) == (len(gone), False), rule
+        assert await purge_all(world, **rule) == len(gone), rule
+        ledger.forget(gone)
+        for table in (tables.run_attempt, tables.run_log, tables.run_checkpoint):
+            left = {row.run_id for row in world.rows(sa.select(table.c.run_id))}
+            assert left == set(ledger.runs), (rule, table.name)
+        assert {row.id for row in world.rows(sa.select(RUN.c.id))} == set(ledger.runs), rule
+    assert {row["state"] for row in ledger.runs.values()} >= set(NOT_ENDED)
+
+
+async def test_a_fire_with_a_live_shard_stays_even_when_it_looks_ended(lite: World) -> None:
+    mine = {"scheduled_at": lite.now - DAY}
+    fire = lite.run(**mine, state="failed", shard_index=-1, shard_total=2)
+    shard = lite.run(**mine, state="running", shard_index=0, fire_id=fire)
+    lite.run(**mine, state="failed", shard_index=1, fire_id=fire)
+    assert (await lite.purge.step(ADMIN, older_than_seconds=0)).deleted == 0
+    lite.change(sa.update(RUN).where(RUN.c.id == shard).values(state="succeeded"))
+    assert (await lite.purge.step(ADMIN, older_than_seconds=0)).deleted == 1
+    assert lite.rows(sa.select(RUN.c.id)) == []
+
+
+async def test_a_run_keeps_its_relatives_numbers_when_they_are_gone(lite: World) -> None:
+    executor_id = await lite.executor()
+    job_id = await lite.jobs.create(ADMIN, executor_id, JOB)
+    mine = {"executor_id": executor_id, "job_id": job_id}
+    parent = lite.run(**mine, scheduled_at=lite.now - 9 * DAY, ended_at=lite.now - 9 * DAY)
+    child = lite.run(**mine, scheduled_at=lite.now - DAY, parent_run_id=parent, retry_of=parent)
+    assert await purge_all(lite, job_id=job_id, keep_newest=1) == 1
+    with pytest.raises(NotFound):
+        await lite.runs.get(ADMIN, parent)
+    detail = await lite.runs.get(ADMIN, child)
+    assert (detail.item.run.parent_run_id, detail.item.run.retry_of) == (parent, parent)
+    again = await lite.runs.retry(ADMIN, child)
+    assert (await lite.runs.get(ADMIN, child)).retried_by == []  # it looks behind its end
+    assert (await lite.runs.get(ADMIN, again)).item.run.retry_of == child
+
+
+async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
+    clock = Clock()
+    lite = World(sqlite_url, clock=clock)
+    try:
+        executor_id = await lite.executor()
+        calendar = {"name": "days", "dates": ["2020-01-01"]}
+        calendar_id = await lite.calendars.create(ADMIN, calendar)
+        rate = {"kind": "fixed_rate", "every_seconds": 10, "misfire": "fire_all"}
+        config = JOB | {
+            "triggers": [rate | {"catch_up_limit": 100}, rate | {"calendar": "days"}],
+        }
+        job_id = await lite.jobs.create(ADMIN, executor_id, config)
+        planner = Admin(lite.database)
+        fired: list[tuple[int, int]] = []
+
+        async def pass_time(seconds: int) -> None:
+            """Plan, end what fired, and purge all of it that may go."""
+            clock.advance(seconds)
+            while await planner.engine.planner.run_once():
+                pass
+            lite.change(
+                sa.update(RUN)
+                .where(RUN.c.state == "queued", RUN.c.scheduled_at <= clock.now)
+                .values(state="succeeded", ended_at=clock.now, attempt=1)
+            )
+            before = {row.id: row for row in lite.runs_of_job(job_id)}
+            await purge_all(lite, keep_newest=0)
+            left = {row.id for row in lite.runs_of_job(job_id)}
+            fired.extend(
+                (row.trigger_id, row.scheduled_at) for row in before.values() if row.id not in left
+            )
+
+        for _ in range(10):
+            await pass_time(20)
+        await lite.jobs.pause(ADMIN, job_id)
+        await pass_time(70)
+        await lite.jobs.resume(ADMIN, job_id)
+        await pass_time(15)
+        detail = await lite.jobs.get(ADMIN, job_id)
+        await lite.jobs.update(
+            ADMIN, job_id, config | {"priority": 2}, revision=detail.item.job.revision
+        )
+        await pass_time(15)
+        await lite.calendars.update(
+            ADMIN, calendar_id, calendar | {"dates": ["2021-01-01"]}, version=1
+        )
+        await planner.engine.refresher.run_once()
+        for _ in range(10):
+            await pass_time(30)
+        await pass_time(120)
+
+        assert len(fired) > 60
+        assert len(set(fired)) == len(fired)
+        assert not set(fired) & {(r.trigger_id, r.scheduled_at) for r in lite.runs_of_job(job_id)}
+    finally:
+        lite.close()
+
+
+async def test_who_purges_is_asked_and_noted_once(lite: World) -> None:
+    billing, other = await lite.executor(), await lite.executor("other")
+    job_id = await lite.jobs.create(ADMIN, billing, JOB)
+    mine = {"executor_id": billing, "job_id": job_id}
+    old = lite.now - DAY
+    lite.add_runs([mine | {"scheduled_at": old - n} for n in range(2_500)])
+    owner, operator = actor_with(Role.ADMIN, billing), actor_with(Role.OPERATOR, billing)
+    rule = {"older_than_seconds": 60}
+    for actor, of, refusal in (
+        (operator, {"job_id": job_id}, NotAllowed),
+        (operator, {"executor_id": billing}, NotAllowed),
+        (owner, {"executor_id": other}, NotFound),
+        (owner, {}, NotFound),
+        (owner, {"job_id": 999}, NotFound),
+    ):
+        for call in (lite.purge.step, lite.purge.preview):
+            with pytest.raises(refusal):
+                await call(actor, **of, **rule)
+    noted = len(lite.audit())
+
+    step = await lite.purge.step(owner, executor_id=billing, **rule)
+    while step.next is not None:
+        assert step.deleted <= 1_000
+        step = await lite.purge.step(owner, executor_id=billing, cursor=step.next, **rule)
+
+    assert lite.runs_of_job(job_id) == []
+    assert lite.audit()[noted:] == [("runs.purged", billing)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({}, ("older_than_seconds", "required")),
+        ({"older_than_seconds": 1, "keep_newest": 1}, ("older_than_seconds", "required")),
+        ({"older_than_seconds": -1}, ("older_than_seconds", "out_of_range")),
+        ({"keep_newest": 10_001}, ("keep_newest", "out_of_range")),
+        ({"keep_newest": 1, "executor_id": 1, "job_id": 1}, ("executor_id", "does_not_apply")),
+        ({"keep_newest": 1, "cursor": "x"}, ("cursor", "cursor.invalid")),
+    ],
+)
+async def test_a_rule_that_is_none_deletes_nothing(
+    lite: World, rule: dict[str, Any], problem: tuple[str, str]
+) -> None:
+    lite.run(scheduled_at=1)
+    with pytest.raises(InvalidInput) as caught:
+        await lite.purge.step(ADMIN, **rule)
+    assert [(each.field, each.code) for each in caught.value.problems] == [problem]
+    assert len(lite.rows(sa.select(RUN.c.id))) == 1
