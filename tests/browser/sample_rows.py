@@ -19,5 +19,6 @@ def row(**values: object) -> dict[str, object]:
         "deadline_at": None, "dispatched_at": None, "started_at": None, "ended_at": None,
         "cancel_requested_at": None, "cancel_reason": None, "reason": None, "message": None,
         "result": None, "progress": None, "progress_text": None, "log_lines": 0,
+        "choice": None,
     }  # fmt: skip
     return row | values

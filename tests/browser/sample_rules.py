@@ -13,8 +13,11 @@ from tickwheel_admin.domain.run import PARKED_AT
 from tickwheel_admin.store import tables
 
 MINUTE = 60_000
-HANDLERS = {  # that nodes offer for these jobs
+HANDLERS = {  # that nodes offer for these jobs, and for those of `sample_routing`
+    "billing": ("billing.ledger-sync",),
+    "crm": ("crm.customer-cache",),
     "infra": ("infra.warm-caches",),
+    "ml": ("ml.vector-refresh",),
     "warehouse": ("warehouse.partition-sweep", "warehouse.stock-sync"),
 }
 

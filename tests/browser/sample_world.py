@@ -7,6 +7,7 @@ import random
 
 import sqlalchemy as sa
 
+from tests.browser.sample_routing import add_routing
 from tests.browser.sample_rows import ADMIN as ADMIN
 from tests.browser.sample_rows import NOW as NOW
 from tests.browser.sample_rows import row
@@ -86,6 +87,7 @@ async def build(services: Services) -> dict[str, int]:
     await services.store.run(_add_history, job_ids, executor_ids, ids, chance)
     live = await services.store.run(_add_live_runs, job_ids, executor_ids, ids)
     live |= await add_rules(services, job_ids, executor_ids, ids)
+    live |= await add_routing(services, job_ids, executor_ids, ids)
     live |= await add_schedules(services, job_ids, executor_ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}

@@ -194,15 +194,18 @@ def test_all_that_match_are_retried_once_in_steps(admin_page: Page, console: Con
     admin_page.locator("#bulk").get_by_role("button", name="Retry").click()
     dialog = admin_page.get_by_role("dialog")
     expect(dialog).to_contain_text("billing")
+    asked = re.fullmatch(r"Retry (\d+) runs\?", dialog.get_by_role("heading").inner_text())
+    assert asked is not None
     fields = dialog.locator("form").evaluate(
         "form => new URLSearchParams(new FormData(form)).toString()"
     )
-    dialog.get_by_role("button", name="Retry all that match").click()
+    dialog.get_by_role("button", name=f"Retry {asked[1]} runs").click()
     expect(dialog.get_by_role("heading")).to_have_text("Done")
     told = re.search(r"([\d,]+) new runs were added", dialog.inner_text())
     assert told is not None
     added = int(told[1].replace(",", ""))
     assert added > 20
+    assert added == int(asked[1])
 
     def count() -> int:
         admin_page.goto(job)

@@ -31,6 +31,8 @@ def flash_text(code: str) -> str | None:
         "job.deleted": _("The job was deleted."),
         "job.paused": _("The job is paused."),
         "job.resumed": _("The job is on again."),
+        "job.state_set": _("The state was set."),
+        "job.state_cleared": _("The state was cleared."),
         "trigger.paused": _("The trigger is paused."),
         "trigger.resumed": _("The trigger fires again."),
         "executor.paused": _("The executor is paused."),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.node import Node
-from tickwheel_admin.domain.routing.policy import NAMING, Routing
+from tickwheel_admin.domain.routing.narrowing import admits, place_of
+from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
 from tickwheel_admin.domain.routing.selector import Operator, SelectorError, Term, parse_selector
 
 MAX_NAMED = 8  # nodes that a sentence names
@@ -38,23 +38,22 @@ def routing_now(
     """
     labels = _labels(live)
     try:
-        wanted = parse_selector(selector)
+        policy = RoutingPolicy(
+            strategy=Routing(strategy),
+            nodes=tuple(names) if strategy in NAMING else (),
+            selector=parse_selector(selector).text,
+        )
     except SelectorError as error:
         problem = Problem(
-            field="selector",
-            code="selector.invalid",
-            template=error.template,
-            params=error.params,
+            field="selector", code="selector.invalid", template=error.template, params=error.params
         )
         return RoutingNow(labels=labels, problem=problem)
+    except ValueError:
+        return RoutingNow(labels=labels)  # no such strategy: its field says so
     if not live:
         return RoutingNow(words=_("No node of this executor is live now; its runs wait for one."))
-    ordered = sorted(live, key=lambda node: (node.name, node.id))
-    if strategy in NAMING and names:
-        ordered = _in_order_of_names(ordered, names)
-        if strategy == Routing.PINNED:
-            ordered = [node for node in ordered if _place(node, names) is not None]
-    matching = [node for node in ordered if wanted.matches(node.labels)]
+    matching = [node for node in live if admits(policy, name=node.name, labels=node.labels)]
+    matching.sort(key=lambda node: (_place(policy, node), node.name, node.id))
     return RoutingNow(
         words=_words(matching, len(live), in_order=strategy == Routing.FAILOVER),
         any_matches=bool(matching),
@@ -110,18 +109,9 @@ def _labels(live: Sequence[Node]) -> tuple[str, ...]:
     return tuple(sorted(found)[:MAX_LABELS])
 
 
-def _in_order_of_names(nodes: Sequence[Node], names: Sequence[str]) -> list[Node]:
-    """Those named, in that order; then the others."""
-
-    def order(node: Node) -> int:
-        place = _place(node, names)
-        return len(names) if place is None else place
-
-    return sorted(nodes, key=order)
-
-
-def _place(node: Node, names: Sequence[str]) -> int | None:
-    for index, name in enumerate(names):
-        if re.fullmatch(".*".join(map(re.escape, name.split("*"))), node.name, re.DOTALL):
-            return index
-    return None
+def _place(policy: RoutingPolicy, node: Node) -> int:
+    """Where failover looks at the node: in the order of the names, then at all others."""
+    others = len(policy.nodes) + 1
+    if policy.strategy is not Routing.FAILOVER or not policy.nodes:
+        return others
+    return place_of(policy.nodes, node.name) or others

@@ -1,9 +1,12 @@
-"""Words for how a job's runs are spread over nodes: each strategy, and what a policy says."""
+"""Words for how a job's runs are spread over nodes: strategies, policies, reasons of choices."""
 
 from __future__ import annotations
 
+import msgspec
+
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.i18n import ngettext
+from tickwheel_admin.domain.routing.choice import Choice, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
@@ -144,3 +147,14 @@ def named_nodes(policy: RoutingPolicy) -> str:
     if policy.strategy is Routing.FAILOVER:
         return _("in this order:") + " " + " → ".join(policy.nodes)
     return _("only:") + " " + ", ".join(policy.nodes)
+
+
+def why(choice: str | None) -> list[str]:
+    """Why a node was chosen, in sentences; none for a run that no node was chosen for yet."""
+    if choice is None:
+        return []
+    try:
+        told = sentences(Choice.from_json(choice))
+    except msgspec.DecodeError:  # written by a newer version
+        return []
+    return [_(sentence.template) % sentence.params for sentence in told]

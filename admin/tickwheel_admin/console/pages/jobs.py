@@ -19,7 +19,7 @@ from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobQuery, JobView
 from tickwheel_admin.services.runs import RunItem, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, RUNS
+from tickwheel_admin.web.keys import EXECUTORS, JOB_STATES, JOBS, RUNS
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_RUNS = 60  # in the chart of a job
@@ -58,6 +58,7 @@ async def show_job(request: web.Request) -> web.Response:
     actor, job_id = actor_of(request), int(request.match_info["job_id"])
     detail = await request.app[JOBS].get(actor, job_id)
     runs = await request.app[RUNS].page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
+    kept = await request.app[JOB_STATES].get(actor, job_id)
     set_reader(request)
     drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
     return await render(
@@ -76,6 +77,7 @@ async def show_job(request: web.Request) -> web.Response:
             ),
             "numbers": _numbers(runs.items),
             "failures_in_a_row": _failures_in_a_row(runs.items),
+            "kept": kept if kept.kept or kept.updated_at is not None else None,
             "missed": _missed(detail.item.job.config),
         },
     )

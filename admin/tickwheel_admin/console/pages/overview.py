@@ -8,6 +8,7 @@ from itertools import islice, takewhile
 
 from aiohttp import web
 
+from tickwheel_admin.console.attention_words import SHOWN, Told, told
 from tickwheel_admin.console.charts import column_chart, trend
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
@@ -19,7 +20,7 @@ from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_lists import fires_of
 from tickwheel_admin.services.overview import NextFire, OutcomeBucket, OverviewData
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, EXECUTORS, JOBS, OVERVIEW, SCHEDULES
+from tickwheel_admin.web.keys import ATTENTION, CONFIG, EXECUTORS, JOBS, OVERVIEW, SCHEDULES
 from tickwheel_admin.web.routes import Routes
 
 HOUR_MS = 3_600_000
@@ -70,8 +71,17 @@ async def show_overview(request: web.Request) -> web.Response:
             "trends": _trends(data),
             "lanes": await _lanes(request, data.next_fires),
             "ticks": _ticks(),
+            "concerns": await _concerns(request),
+            "shown_concerns": SHOWN,
         },
     )
+
+
+async def _concerns(request: web.Request) -> list[Told]:
+    """What needs attention, for the whole page and for its own block."""
+    if request.headers.get(BLOCK_HEADER, "attention") != "attention":
+        return []
+    return told(await request.app[ATTENTION].get(actor_of(request)))
 
 
 def _trends(data: OverviewData) -> dict[str, tuple[str, str]]:

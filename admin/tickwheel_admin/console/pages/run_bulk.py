@@ -18,7 +18,7 @@ from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import new_request_key, render
 from tickwheel_admin.console.run_filter import fields_of, in_words, read_filter, whole_number
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import Bulk, RunGroup, RunQuery
+from tickwheel_admin.services.runs import Bulk, Matching, RunGroup, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
@@ -45,8 +45,12 @@ class Asked:
 
 @routes.get("/runs/bulk", permission=Permission.OPERATE)
 async def ask_bulk(request: web.Request) -> web.Response:
+    set_reader(request)
     asked = _asked(request.query)
-    return await _page(request, asked, {"request_key": new_request_key()})
+    matching = Matching(len(asked.run_ids), False)
+    if asked.query is not None:
+        matching = await request.app[RUNS].count_matching(actor_of(request), asked.query)
+    return await _page(request, asked, {"request_key": new_request_key(), "matching": matching})
 
 
 @routes.post("/runs/bulk", permission=Permission.OPERATE)
@@ -57,7 +61,14 @@ async def do_bulk(request: web.Request) -> web.Response:
     skipped = _skipped(form.get("skipped", ""))
     bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
     done, skipped = done + bulk.done, skipped + Counter(bulk.skipped)
-    told = {"request_key": key, "done": done, "skipped": skipped, "cursor": bulk.next}
+    told = {
+        "request_key": key,
+        "done": done,
+        "skipped": skipped,
+        "seen": done + skipped.total(),
+        "total": whole_number(form.get("total")),  # None: nobody counted so far
+        "cursor": bulk.next,
+    }
     response = await _page(request, asked, {"told": told})
     response.headers["HX-Trigger"] = json.dumps({"live:runs": None, "live:stats": None})
     return response

@@ -94,6 +94,7 @@ async def list_runs(request: web.Request) -> web.Response:
             "suggested": await suggestions(request, "") if is_whole else [],
             "is_filtered": query != RunQuery() or problem is not None,
             "may_operate": actor.may_anywhere(Permission.OPERATE),
+            "may_purge": actor.may_anywhere(Permission.ADMINISTER),
         },
     )
 

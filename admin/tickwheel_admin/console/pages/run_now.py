@@ -123,6 +123,7 @@ async def _form(
             "job": job,
             "offered": job.config.handler in detail.offered_handlers,
             "parameters": values.get("parameters", ""),
+            "is_typed": bool(problems),
             "values": values,
             "problem": found.get("parameters"),
             "problems": found,

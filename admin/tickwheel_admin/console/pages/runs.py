@@ -141,6 +141,7 @@ async def _retry_form(
             "detail": detail,
             "run": detail.item.run,
             "parameters": detail.parameters if parameters is None else parameters,
+            "is_typed": parameters is not None,
             "problem": problem,
             "request_key": request_key or new_request_key(),
         },

@@ -137,6 +137,14 @@ document.body.addEventListener('htmx:pushedIntoHistory', () => {
   htmx.process(part);
 });
 
+// Who types into a field that belongs to a choice has made that choice.
+document.addEventListener('focusin', (event) => {
+  const choice = document.getElementById(event.target.dataset.belongsTo ?? '');
+  if (!choice || choice.checked) return;
+  choice.checked = true;
+  choice.dispatchEvent(new Event('change', {bubbles: true}));
+});
+
 document.addEventListener('click', (event) => {
   const chip = event.target.closest('[data-fill]');
   if (!chip) return;

@@ -38,11 +38,6 @@ document.addEventListener('click', (event) => {
   field.focus();
 });
 
-// A morph takes away what the server did not send; what somebody opened stays open.
-const {callbacks} = Idiomorph.defaults;
-callbacks.beforeAttributeUpdated = (name, element, change) =>
-  !(name === 'open' && change === 'remove' && element.tagName === 'DETAILS');
-
 // A preview does not shrink: what lies below it would move away under a click.
 document.body.addEventListener('htmx:beforeSwap', ({target}) => {
   if (target.matches('.when-preview')) target.style.minHeight = `${target.offsetHeight}px`;

@@ -85,3 +85,8 @@ addEventListener('pagehide', close);
 addEventListener('pageshow', open);
 button?.addEventListener('click', togglePause);
 open();
+
+// A morph takes away what the server did not send; what somebody opened stays open.
+const {callbacks} = Idiomorph.defaults;
+callbacks.beforeAttributeUpdated = (name, element, change) =>
+  !(name === 'open' && change === 'remove' && element.tagName === 'DETAILS');
