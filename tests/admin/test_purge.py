@@ -200,7 +200,7 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
         executor_id = await lite.executor()
         calendar = {"name": "days", "dates": ["2020-01-01"]}
         calendar_id = await lite.calendars.create(ADMIN, calendar)
-        rate = {"kind": "fixed_rate", "every_seconds": 10, "misfire": "fire_all"}
+        rate = {"kind": "fixed_rate", "every_seconds": 1, "misfire": "fire_all"}
         config = JOB | {
             "triggers": [rate | {"catch_up_limit": 100}, rate | {"calendar": "days"}],
         }
@@ -208,11 +208,12 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
         planner = Admin(lite.database)
         fired: list[tuple[int, int]] = []
 
-        async def pass_time(seconds: int) -> None:
-            """Plan, end what fired, and purge all of it that may go."""
-            clock.advance(seconds)
+        async def plan() -> None:
             while await planner.engine.planner.run_once():
                 pass
+
+        async def end_and_purge() -> None:
+            """End what is due, and purge all of it that may go."""
             lite.change(
                 sa.update(RUN)
                 .where(RUN.c.state == "queued", RUN.c.scheduled_at <= clock.now)
@@ -225,26 +226,33 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
                 (row.trigger_id, row.scheduled_at) for row in before.values() if row.id not in left
             )
 
-        for _ in range(10):
-            await pass_time(20)
+        async def pass_time(seconds: float) -> None:
+            clock.advance(seconds)
+            await plan()
+            await end_and_purge()
+
+        for _ in range(3):
+            await pass_time(40)
         await lite.jobs.pause(ADMIN, job_id)
         await pass_time(70)
         await lite.jobs.resume(ADMIN, job_id)
-        await pass_time(15)
+        await pass_time(5)
         detail = await lite.jobs.get(ADMIN, job_id)
         await lite.jobs.update(
             ADMIN, job_id, config | {"priority": 2}, revision=detail.item.job.revision
         )
-        await pass_time(15)
+        await pass_time(5)
         await lite.calendars.update(
             ADMIN, calendar_id, calendar | {"dates": ["2021-01-01"]}, version=1
         )
+        clock.advance(1.5)
+        await end_and_purge()  # what was planned ahead before the change
         await planner.engine.refresher.run_once()
-        for _ in range(10):
-            await pass_time(30)
-        await pass_time(120)
+        await pass_time(10)
+        for _ in range(3):
+            await pass_time(50)
 
-        assert len(fired) > 60
+        assert len(fired) > 400
         assert len(set(fired)) == len(fired)
         assert not set(fired) & {(r.trigger_id, r.scheduled_at) for r in lite.runs_of_job(job_id)}
     finally:
