@@ -7,11 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.run import Run
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity, told
-from tickwheel_admin.services.run_waiting import why_it_waits
+from tickwheel_admin.services.run_waiting import Waiting, why_they_wait
 from tickwheel_admin.store import attention as store
-from tickwheel_admin.store.attention import Load, Scope
-from tickwheel_admin.store.jobs import get_config
+from tickwheel_admin.store.attention import Load, NamedJob, Scope
+from tickwheel_admin.store.job_configs import read_configs
 from tickwheel_admin.store.pauses import Pauses
 from tickwheel_admin.store.waiting import COUNT_LIMIT, Queue, queues
 
@@ -62,8 +63,7 @@ def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Co
     found += full[:PER_KIND]
     # Those that wait longest; each is asked about run by run.
     late.sort(key=lambda each: each[1].since)
-    for load, queue in late[:MAX_LATE_EXECUTORS]:
-        found += _late(conn, load, queue, now=now)
+    found += _late(conn, late[:MAX_LATE_EXECUTORS], now=now)
     return found
 
 
@@ -100,32 +100,46 @@ def _full(load: Load, queue: Queue) -> Concern:
     )
 
 
-def _late(conn: sa.Connection, load: Load, queue: Queue, *, now: int) -> list[Concern]:
-    """The run that waits longest for something that nobody meant it to wait for."""
-    for run in store.oldest_due(conn, load.id, now=now - LATE_MS, limit=LATE_SAMPLE):
-        why = why_it_waits(conn, run, get_config(conn, run.job_id, run.job_revision))
-        if why is None or why.code in _NOT_LATE:
-            continue
-        job = store.named_jobs(conn, [run.job_id]).get(run.job_id)
-        return [
-            _of_executor(
-                load,
-                kind=ConcernKind.FULL if why.code == "no_free_slot" else ConcernKind.LATE,
-                severity=Severity.WARNING if why.code == "no_free_slot" else Severity.ERROR,
-                template="%(waiting)s due runs of “%(executor)s” wait, among them run %(run)d.",
-                params={
-                    "waiting": told(queue.waiting, COUNT_LIMIT),
-                    "executor": load.name,
-                    "run": run.id,
-                },
-                since=run.due_at,
-                run_id=run.id,
-                job_id=run.job_id,
-                job_name=None if job is None else job.name,
-                why=why,
-            )
-        ]
-    return []
+def _late(
+    conn: sa.Connection, suspects: Sequence[tuple[Load, Queue]], *, now: int
+) -> list[Concern]:
+    """Of each executor, the run that waits longest for something that nobody meant it to."""
+    oldest = {
+        load.id: store.oldest_due(conn, load.id, now=now - LATE_MS, limit=LATE_SAMPLE)
+        for load, _ in suspects
+    }
+    runs = [run for of_executor in oldest.values() for run in of_executor]
+    configs = read_configs(conn, {(run.job_id, run.job_revision) for run in runs})
+    reasons = why_they_wait(conn, [(run, configs[run.job_id, run.job_revision]) for run in runs])
+    named = store.named_jobs(conn, [run.job_id for run in runs])
+    found = []
+    for load, queue in suspects:
+        for run in oldest[load.id]:
+            why = reasons.get(run.id)
+            if why is not None and why.code not in _NOT_LATE:
+                found.append(_late_run(load, queue, run, why, named.get(run.job_id)))
+                break
+    return found
+
+
+def _late_run(load: Load, queue: Queue, run: Run, why: Waiting, job: NamedJob | None) -> Concern:
+    is_full = why.code == "no_free_slot"  # of the nodes that it may run on
+    return _of_executor(
+        load,
+        kind=ConcernKind.FULL if is_full else ConcernKind.LATE,
+        severity=Severity.WARNING if is_full else Severity.ERROR,
+        template="%(waiting)s due runs of “%(executor)s” wait, among them run %(run)d.",
+        params={
+            "waiting": told(queue.waiting, COUNT_LIMIT),
+            "executor": load.name,
+            "run": run.id,
+        },
+        since=run.due_at,
+        run_id=run.id,
+        job_id=run.job_id,
+        job_name=None if job is None else job.name,
+        why=why,
+    )
 
 
 def _of_executor(load: Load, **more: Any) -> Concern:

@@ -1,0 +1,326 @@
+"""Needs attention: each kind is told when it is the matter, and only then, within scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.kit import Clock
+from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import attention
+from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
+from tickwheel_admin.store import tables
+
+SECOND = 1_000
+MINUTE = 60_000
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
+    world = World(sqlite_url, clock=clock)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+async def mine(world: World) -> dict[str, Any]:
+    """A job whose executor has a node with four free slots: nothing is the matter."""
+    executor_id = await world.executor()
+    world.node(executor_id)
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
+    return {"executor_id": executor_id, "job_id": job_id}
+
+
+async def concerns(world: World, actor: Any = ADMIN) -> list[Concern]:
+    world.attention = attention.Attention(world.database)  # nothing is kept from before
+    return await world.attention.get(actor)
+
+
+async def kinds(world: World) -> list[str]:
+    return [each.kind.value for each in await concerns(world)]
+
+
+def history(world: World, mine: dict[str, Any], *states: str, ms: int = 1_000) -> list[int]:
+    """Runs of the job, oldest first, a minute apart; those that ended took `ms`."""
+    rows = []
+    for number, state in enumerate(states):
+        at = world.now - MINUTE * (len(states) - number)
+        ended = None if state in ("queued", "running") else at + ms
+        times = {"scheduled_at": at, "started_at": at, "ended_at": ended, "due_at": FAR}
+        rows.append(mine | {"state": state} | times)
+    return world.add_runs(rows)
+
+
+async def test_nothing_is_the_matter_with_what_fares_well(
+    world: World, mine: dict[str, Any]
+) -> None:
+    history(world, mine, *["succeeded"] * 5)
+    assert await concerns(world) == []
+
+
+# --- jobs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "streak"),
+    [
+        (["succeeded", "failed", "timed_out", "lost"], 3),
+        (["failed", "failed", "cancelled", "failed", "skipped", "queued", "running"], 3),
+        (["failed", "failed", "failed", "succeeded"], 0),
+        (["succeeded", "failed", "failed"], 0),
+        (["failed"] * 30, 24),
+    ],
+)
+async def test_a_streak_is_what_failed_since_the_last_success(
+    world: World, mine: dict[str, Any], states: list[str], streak: int
+) -> None:
+    runs = history(world, mine, *states)
+    found = await concerns(world)
+    assert [each.params["count"] for each in found] == ([streak] if streak else [])
+    for each in found:
+        assert (each.kind, each.severity) == (ConcernKind.FAILING_STREAK, Severity.ERROR)
+        assert (each.job_id, each.job_name) == (mine["job_id"], "invoices")
+        newest = max(n for n, state in enumerate(states) if state in ("failed", "lost"))
+        assert each.run_id == runs[newest]
+        assert each.template.startswith("At least") == (streak == 24)
+
+
+async def test_failures_of_yesterday_and_of_deleted_jobs_are_no_streak(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    history(world, mine, "failed", "failed", "failed")
+    clock.advance(86_400)
+    assert await concerns(world) == []
+    history(world, mine, "failed", "failed", "failed")
+    assert await kinds(world) == ["failing_streak"]
+    await world.jobs.delete(ADMIN, mine["job_id"])
+    assert await concerns(world) == []
+
+
+@pytest.mark.parametrize(
+    ("usual_ms", "since_seconds", "successes", "slow"),
+    [
+        (20 * SECOND, 61, 5, True),
+        (20 * SECOND, 59, 5, False),  # not three times as long
+        (SECOND, 29, 5, False),  # nobody minds half a minute
+        (SECOND, 31, 5, True),
+        (SECOND, 600, 4, False),  # who knows what is usual
+    ],
+)
+async def test_a_run_is_slow_beside_what_its_job_usually_takes(
+    world: World,
+    mine: dict[str, Any],
+    usual_ms: int,
+    since_seconds: int,
+    successes: int,
+    slow: bool,
+) -> None:
+    history(world, mine, *["succeeded"] * successes, "failed", ms=usual_ms)
+    started = world.now - since_seconds * SECOND
+    run_id = world.run(**mine, state="running", scheduled_at=started, started_at=started)
+    found = await concerns(world)
+    assert [(each.kind, each.severity, each.run_id, each.since) for each in found] == (
+        [(ConcernKind.SLOW, Severity.WARNING, run_id, started)] if slow else []
+    )
+
+
+async def test_a_trigger_in_error_is_told_with_its_reason(world: World) -> None:
+    executor_id = await world.executor()
+    world.node(executor_id)
+    rate = {"kind": "fixed_rate", "every_seconds": 86_400}
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB | {"triggers": [rate]})
+    (row,) = world.triggers_of_job(job_id)
+    broken = {"state": "error", "reason": "No calendar.", "next_fire_at": None}
+    world.change(sa.update(tables.trigger).values(broken))
+    (found,) = await concerns(world)
+    assert (found.kind, found.trigger_id, found.job_id) == ("trigger_error", row.id, job_id)
+    assert found.template % found.params == ("A trigger of “invoices” does not fire: No calendar.")
+
+
+# --- executors -------------------------------------------------------------------------------
+
+
+async def test_an_executor_needs_a_node_when_it_has_a_job_that_is_not_paused(
+    world: World, clock: Clock
+) -> None:
+    executor_id = await world.executor()
+    assert await concerns(world) == []
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
+    ended = world.node(executor_id, state="gone", ended_at=clock.now - 5)
+    (found,) = await concerns(world)
+    assert (found.kind, found.executor_id, found.since) == ("no_nodes", executor_id, clock.now - 5)
+    await world.jobs.pause(ADMIN, job_id)
+    assert await concerns(world) == []
+    await world.jobs.resume(ADMIN, job_id)
+    await world.executors.pause(ADMIN, executor_id)
+    assert await concerns(world) == []
+    await world.executors.resume(ADMIN, executor_id)
+    world.change(
+        sa.update(tables.node).where(tables.node.c.id == ended).values(state="live", ended_at=None)
+    )
+    assert await concerns(world) == []
+
+
+async def test_runs_that_wait_for_a_slot_make_an_executor_full(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    world.change(sa.update(tables.node).values(in_use=4))
+    world.add_runs([mine | {"state": "queued", "due_at": clock.now, "attempt": 0}] * 3)
+    clock.advance(10)
+    assert await concerns(world) == []
+    clock.advance(1)
+    (found,) = await concerns(world)
+    assert (found.kind, found.severity) == (ConcernKind.FULL, Severity.WARNING)
+    assert found.template % found.params == "All 4 slots of “billing” are taken; 3 runs wait."
+    assert found.since == clock.now - 11 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ({}, "starting"),
+        ({"handlers": '["other"]'}, "no_handler"),
+        ({"cordoned": True}, "cordoned"),
+    ],
+)
+async def test_due_runs_that_wait_beside_free_slots_are_late(
+    world: World, mine: dict[str, Any], clock: Clock, node: dict[str, Any], why: str
+) -> None:
+    if node:
+        world.change(sa.update(tables.node).values(node))
+    run_id = world.run(**mine, state="queued", due_at=clock.now, attempt=0)
+    clock.advance(30)
+    assert await concerns(world) == []
+    clock.advance(1)
+    (found,) = await concerns(world)
+    assert (found.kind, found.severity, found.run_id) == ("late", "error", run_id)
+    assert found.why is not None
+    assert found.why.code == why
+
+
+async def test_what_waits_on_purpose_is_not_late(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    await world.jobs.run_now(ADMIN, mine["job_id"], delay_ms=HOUR)
+    clock.advance(600)
+    assert await concerns(world) == []
+
+
+async def test_triggers_that_are_not_planned_in_time_are_told_together(
+    world: World, clock: Clock
+) -> None:
+    executor_id = await world.executor()
+    world.node(executor_id)
+    rate = {"kind": "fixed_rate", "every_seconds": 60}
+    for name in ("a", "b"):
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": name, "triggers": [rate]})
+    due_at = clock.now + MINUTE
+    world.change(sa.update(tables.trigger).values(next_fire_at=due_at))
+    clock.advance(90)
+    assert await concerns(world) == []
+    clock.advance(0.1)
+    (found,) = await concerns(world)
+    assert (found.kind, found.since) == ("late", due_at)
+    assert found.template % found.params == "Planning is behind: 2 triggers are overdue."
+    await world.executors.pause(ADMIN, executor_id)
+    assert await concerns(world) == []  # what a pause holds back is not late
+    await world.executors.resume(ADMIN, executor_id)
+    await world.system.pause_all(ADMIN)
+    assert await concerns(world) == []
+
+
+# --- admins ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "silent_seconds", "told"),
+    [
+        (AdminStatus(), 0, None),
+        (AdminStatus(), 10, "does not renew its lease"),
+        (AdminStatus(clock_offset_ms=2_000), 0, None),
+        (AdminStatus(clock_offset_ms=-2_100), 0, "by 2.1 s"),
+        (
+            AdminStatus(loops={"planner": LoopStatus(last_pass_ms_ago=31_000, failing=False)}),
+            0,
+            "The planner of “one” stands still",
+        ),
+        (
+            AdminStatus(loops={"cleaner": LoopStatus(last_pass_ms_ago=61_000, failing=False)}),
+            0,
+            None,
+        ),
+        (
+            AdminStatus(loops={"recorder": LoopStatus(last_pass_ms_ago=1, failing=True)}),
+            0,
+            "The recorder of “one” fails",
+        ),
+        (
+            AdminStatus(loops={"sweeper": LoopStatus(last_pass_ms_ago=None, failing=False)}),
+            0,
+            "The sweeper of “one” stands still",
+        ),
+    ],
+)
+async def test_an_admin_that_does_not_keep_up_is_told(
+    world: World, clock: Clock, status: AdminStatus, silent_seconds: int, told: str | None
+) -> None:
+    world.change(
+        sa.insert(tables.admin).values(
+            id=7,
+            name="one",
+            url="http://one",
+            version="1",
+            started_at=clock.now - HOUR,
+            lease_expires_at=clock.now + 15_000 - silent_seconds * SECOND,
+            status=status_to_json(status),
+        )
+    )
+    found = await concerns(world)
+    assert [(each.kind, each.admin_id) for each in found] == (
+        [] if told is None else [("admin_behind", 7)]
+    )
+    assert told is None or told in found[0].template % found[0].params
+
+
+# --- all of it -------------------------------------------------------------------------------
+
+
+async def test_everybody_sees_what_lies_within_their_scope(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    history(world, mine, "failed", "failed", "failed")
+    other = await world.executor("other")
+    theirs = await world.jobs.create(ADMIN, other, JOB)
+    world.add_runs(
+        {"executor_id": other, "job_id": theirs, "state": "failed", "scheduled_at": clock.now - n}
+        for n in range(3)
+    )
+    both = {each.executor_id for each in await concerns(world)}
+    assert both == {mine["executor_id"], other}
+    seen = await concerns(world, actor_with(Role.VIEWER, other))
+    assert {each.executor_id for each in seen} == {other}
+    assert [each.severity for each in seen] == sorted(each.severity for each in seen)
+    assert await concerns(world, actor_with(Role.VIEWER)) == []
+
+
+async def test_an_answer_is_kept_for_ten_seconds(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    assert await world.attention.get(ADMIN) == []
+    history(world, mine, "failed", "failed", "failed")
+    clock.advance(9.9)
+    assert await world.attention.get(ADMIN) == []
+    assert await world.attention.get(actor_with(Role.VIEWER, mine["executor_id"])) != []
+    clock.advance(0.1)
+    assert await world.attention.get(ADMIN) != []
