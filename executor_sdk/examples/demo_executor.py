@@ -14,6 +14,7 @@ import os
 import random
 import socket
 import time
+from collections.abc import Mapping
 
 from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip
 
@@ -141,10 +142,59 @@ async def stock_sync(run: Run) -> dict[str, int]:
     return {"articles": random.randint(1_000, 1_100)}
 
 
-def make_executor(name: str | None, slots: int) -> Executor:
+async def refresh_customer(run: Run) -> dict[str, str]:
+    """Always on the same node for the same customer, as long as that node lives."""
+    customer = str(run.parameters.get("customer", CUSTOMERS[0]))
+    run.log.info("%s: prices and addresses are in this node's cache", customer)
+    await asyncio.sleep(random.uniform(0.1, 0.6))
+    return {"customer": customer}
+
+
+async def train_model(run: Run) -> dict[str, float]:
+    """Wants a node with a graphics card; its job says so by a label."""
+    for epoch in range(1, 9):
+        await asyncio.sleep(0.5)
+        run.progress(epoch / 8, f"epoch {epoch} of 8")
+    return {"accuracy": round(random.uniform(0.91, 0.97), 3)}
+
+
+async def read_ledger(run: Run) -> dict[str, int]:
+    """Goes on where the run before stopped: what it has read is kept in the job's state."""
+    first = int(run.state.get("read", 0)) + 1
+    count = random.randint(20, 60)
+    run.log.info("reading entries %d to %d", first, first + count - 1)
+    await asyncio.sleep(random.uniform(0.5, 2))
+    run.state = {"read": first + count - 1, "runs": int(run.state.get("runs", 0)) + 1}
+    return {"entries": count}
+
+
+async def copy_archive(run: Run) -> dict[str, int]:
+    """Breaks now and then; the next try goes on behind the last file that was copied."""
+    files = 12
+    done = int((run.checkpoint or {}).get("files", 0))
+    if done:
+        run.log.warning("%d of %d files were copied by an earlier try", done, files)
+    for number in range(done + 1, files + 1):
+        await asyncio.sleep(0.4)
+        if random.random() < 0.08:
+            raise OSError(f"connection lost while copying file {number}")
+        run.log.info("file %d of %d copied", number, files)
+        run.save_checkpoint({"files": number})
+        run.progress(number / files, f"{number} of {files} files")
+    return {"files": files}
+
+
+def make_executor(
+    name: str | None, slots: int, *, weight: int = 1, labels: Mapping[str, str] | None = None
+) -> Executor:
     """The executor with all handlers of this module."""
-    named = os.environ.get("TICKWHEEL_EXECUTOR", "demo")
-    executor = Executor(named, name=name, slots=slots, labels={"example": "demo_executor"})
+    executor = Executor(
+        os.environ.get("TICKWHEEL_EXECUTOR", "demo"),
+        name=name,
+        slots=slots,
+        weight=weight,
+        labels={"example": "demo_executor", **(labels or {})},
+    )
     executor.handler("quick")(quick)
     executor.handler("slow-report")(slow_report)
     executor.handler("flaky")(flaky)
@@ -155,6 +205,10 @@ def make_executor(name: str | None, slots: int) -> Executor:
     executor.handler("import-orders")(import_orders)
     executor.handler("rebuild-index")(rebuild_index)
     executor.handler("stock-sync")(stock_sync)
+    executor.handler("refresh-customer")(refresh_customer)
+    executor.handler("train-model")(train_model)
+    executor.handler("read-ledger")(read_ledger)
+    executor.handler("copy-archive")(copy_archive)
     return executor
 
 
@@ -163,12 +217,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Tickwheel example executor")
     parser.add_argument("--name", help="how the console shows this node (default: host-pid)")
     parser.add_argument("--slots", type=int, default=8, help="runs at once (default: 8)")
+    parser.add_argument(
+        "--weight", type=int, default=1, help="share of the runs that are spread by weight"
+    )
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a label for routing, such as zone=eu; may be given several times",
+    )
     arguments = parser.parse_args()
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     try:
-        executor = make_executor(arguments.name, arguments.slots)
+        executor = make_executor(
+            arguments.name,
+            arguments.slots,
+            weight=arguments.weight,
+            labels=dict(each.partition("=")[::2] for each in arguments.label),
+        )
     except ConfigurationError as error:
         parser.exit(2, f"{error}\n")
     executor.run()

@@ -24,6 +24,7 @@ from .runner import End, Execution
 from .text import clean, cut
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler did as it was told
+_GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps the state
 _WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
 
 
@@ -104,7 +105,7 @@ class Attempt:
             if outcome is Outcome.SUCCEEDED:
                 outcome, message = Outcome.FAILED, problem
         state = NULL
-        if outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+        if outcome in _GOOD_ENDS:
             state, problem = state_left_by(self.run)
             if problem:  # the next run would go on from the wrong one
                 self.run.log.error("%s", problem)

@@ -13,6 +13,7 @@ from tests.simulation.check_blocking import check_blocking
 from tests.simulation.check_families import check_children, check_fires_of_shards
 from tests.simulation.check_fires import check_fires
 from tests.simulation.check_fixed_delays import check_fixed_delays
+from tests.simulation.check_handing_on import check_checkpoints, check_states
 from tests.simulation.check_nodes import check_nodes
 from tests.simulation.check_runs import check_runs
 from tests.simulation.check_starts import check_pauses, check_start_by
@@ -46,6 +47,8 @@ def check(
     check_pauses(ledger, history)
     check_start_by(ledger, history)
     check_nodes(database, nodes, admins, troubles, history)
+    check_states(database, ledger, journal, history)
+    check_checkpoints(database, ledger, journal, history)
     check_runs(database, journal, [node.disk for node in nodes], history)
     _check_requests(database, requests, history)
     _check_logs(database, history)

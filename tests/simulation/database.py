@@ -102,6 +102,29 @@ CREATE TRIGGER sim_all_resumed AFTER DELETE ON setting WHEN OLD.name = 'paused_a
     INSERT INTO sim_change (seq, at, vt, what, id)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pause', 0);
 END;
+CREATE TRIGGER sim_state_written AFTER UPDATE ON job_state
+WHEN OLD.state IS NOT NEW.state OR OLD.updated_at IS NOT NEW.updated_at BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, job_id, result)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'state', NEW.run_id, NEW.job_id, NEW.state);
+END;
+CREATE TRIGGER sim_state_set AFTER INSERT ON job_state WHEN NEW.updated_at IS NOT NULL BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, job_id, result)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'state', NEW.job_id, NEW.state);
+END;
+CREATE TRIGGER sim_state_cleared AFTER DELETE ON job_state BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, job_id, result)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'state', OLD.job_id, '{}');
+END;
+CREATE TRIGGER sim_checkpoint_added AFTER INSERT ON run_checkpoint BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, attempt, result)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'checkpoint', NEW.run_id, NEW.attempt,
+            NEW.data);
+END;
+CREATE TRIGGER sim_checkpoint_changed AFTER UPDATE ON run_checkpoint BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, attempt, result)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'checkpoint', NEW.run_id, NEW.attempt,
+            NEW.data);
+END;
 CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, old_state, state, node_lease)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'node', NEW.id, OLD.state, NEW.state,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
 from tickwheel_executor.context import Run
-from tickwheel_executor.errors import Fail, Retry, Skip
+from tickwheel_executor.errors import Fail, Retry, Skip, StateUnavailableError
 from tickwheel_executor.handlers import Handlers
 
 
@@ -41,6 +43,11 @@ class Journal:
         self.ends: dict[tuple[int, int], str] = {}  # returned, raised, cancelled, …
         self.ended_at: dict[tuple[int, int], float] = {}  # virtual seconds
         self.asked: dict[tuple[int, int], float | None] = {}  # Retry: after how many seconds
+        self.given: dict[
+            tuple[int, int], tuple[Any, Any]
+        ] = {}  # state and checkpoint, at the start
+        self.left: dict[tuple[int, int], Any] = {}  # the state as the handler leaves it
+        self.saved: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)  # checkpoints
         self._running: defaultdict[str, int] = defaultdict(int)
 
     def started(self, process: Process, run: Run, slots: Callable[[], int]) -> None:
@@ -60,6 +67,23 @@ class Journal:
         if self._running[process.name] > slots():
             self._history.violation(f"G12: {process.name} runs more handlers than it has slots")
         self._history.note(process.name, f"start {run.id}/{run.attempt} {run.job}")
+
+    def hands_on(self, run: Run) -> None:
+        """Note what it begins from, and count in the state, where its job keeps one."""
+        if self._history.closed:
+            return
+        key = (run.id, run.attempt)
+        state: dict[str, Any] | None = None
+        with suppress(StateUnavailableError):
+            state = dict(run.state)
+            run.state = self.left[key] = {"n": state.get("n", 0) + 1, "by": list(key)}
+        self.given[key] = (state, run.checkpoint)
+
+    def saves(self, run: Run) -> None:
+        """Save the next checkpoint, which tells whose it is and which one."""
+        saved = self.saved[run.id, run.attempt]
+        saved.append([run.id, run.attempt, len(saved) + 1])
+        run.save_checkpoint(saved[-1])
 
     def ended(self, process: Process, run: Run, how: str) -> None:
         if self._history.closed:
@@ -105,13 +129,18 @@ def _journaled(
 ) -> Callable[[Run], Awaitable[dict[str, int]]]:
     async def handler(run: Run) -> dict[str, int]:
         journal.started(process, run, slots)
+        journal.hands_on(run)
         try:
+            if name in _SAVING:
+                journal.saves(run)
             # Its own source: the same attempt behaves the same whatever else happens.
             await behave(run, Random(f"{seed}/{run.id}/{run.attempt}"))
         except asyncio.CancelledError:
             journal.ended(process, run, "cancelled")
             raise
         except HandlerFailure:
+            if name in _SAVING:
+                journal.saves(run)
             journal.ended(process, run, "raised")
             raise
         except (Retry, Fail, Skip) as asked:
@@ -190,6 +219,7 @@ async def _chatty(run: Run, random: Random) -> None:
             await asyncio.sleep(random.uniform(0, 0.4))
 
 
+_SAVING = ("flaky", "slow", "long")  # those that save checkpoints
 _BEHAVIOURS: dict[str, _Behave] = {
     "quick": _quick,
     "flaky": _flaky,

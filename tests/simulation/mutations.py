@@ -17,6 +17,7 @@ from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.engine import (
     claim,
+    handing_over,
     leases,
     losing,
     recorder,
@@ -30,9 +31,18 @@ from tickwheel_admin.engine import (
 from tickwheel_admin.store import follow_ups, triggers
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.database import Refused
+from tickwheel_admin.store.tables import job_state as job_state_table
 from tickwheel_admin.store.tables import node as node_table
 from tickwheel_admin.store.tables import run as run_table
-from tickwheel_executor import answers, cut_off, delivery, file_spool, links
+from tickwheel_executor import (
+    answers,
+    attempt,
+    checkpoints,
+    cut_off,
+    delivery,
+    file_spool,
+    links,
+)
 from tickwheel_executor.keys import claim_of
 
 
@@ -358,6 +368,47 @@ def nodes_ignore_their_lease() -> None:
     links.Links.lease_is_over = lambda self, now: False  # type: ignore[method-assign]
 
 
+def states_are_not_taken_back() -> None:
+    """G6: whoever ends well writes its job's state, also when another attempt has it by now."""
+
+    def write_states(conn: Any, written: Any, *, now: int) -> Any:
+        for loan, state in written:
+            conn.execute(
+                sa.update(job_state_table)
+                .where(job_state_table.c.job_id == loan.job_id)
+                .values(state=state, run_id=loan.run_id, updated_at=now)
+            )
+        return ()
+
+    handing_over.write_states = write_states
+
+
+def states_are_written_by_failures() -> None:
+    """A run that fails leaves its state as if it had succeeded."""
+    attempt._GOOD_ENDS = tuple(handing_over.Outcome)
+    succeeded = handing_over.Outcome.SUCCEEDED
+    original = handing_over.Left.result
+
+    def result(self: Any, run: Any, message: Any, config: Any, move: Any) -> None:
+        if bytes(message.state) != b"null":
+            message = msgspec.structs.replace(message, outcome=succeeded)
+        original(self, run, message, config, move)
+
+    handing_over.Left.result = result  # type: ignore[method-assign]
+
+
+def any_checkpoint_counts() -> None:
+    """G6: what an earlier attempt saves late takes the place of the newest checkpoint."""
+    reports.is_last_word = lambda run, key, executor_id: run is not None
+
+
+def results_bring_no_checkpoint() -> None:
+    """A failed attempt's last checkpoint is kept only if there was time to send it before."""
+    checkpoints.Checkpoints.end = (  # type: ignore[method-assign]
+        lambda self, key: msgspec.Raw(b"null")
+    )
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -393,5 +444,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         nothing_is_unparked,
         fixed_delays_are_not_armed,
         fires_do_not_end,
+        states_are_not_taken_back,
+        states_are_written_by_failures,
+        any_checkpoint_counts,
+        results_bring_no_checkpoint,
     )
 }

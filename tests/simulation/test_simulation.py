@@ -18,6 +18,7 @@ TESTED_MUTATIONS = (
     "admins_trust_their_view_at_once",
     "blocking_is_not_decided",
     "one_bad_row_fails_its_batch",
+    "results_bring_no_checkpoint",
 )
 
 
