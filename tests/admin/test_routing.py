@@ -305,9 +305,8 @@ def test_uses_even_out_and_a_new_node_begins_with_the_fewest() -> None:
 
     chosen = route(router, a_job(Routing.LEAST_FREQUENTLY_USED), 9)
 
-    # Node 3 counts as 7, never used: it goes first. All stand at ten after six runs.
-    assert chosen[:6] == [3, 2, 3, 2, 3, 2]
-    assert chosen[6:] == [1, 3, 2]
+    # Node 3 begins with seven as well, never used: it goes first. Six runs later all have ten.
+    assert chosen == [3, 2, 3, 2, 3, 2, 1, 3, 2]
     claimed = [Placed(node_id=n, turn=50 + at, choice="") for at, n in enumerate(chosen) if n != 2]
     assert router.uses_of(1, claimed) == {  # what was left to another admin does not count
         1: Use(runs=11, last_turn=56),
@@ -334,7 +333,8 @@ def test_who_waited_longest_is_next() -> None:
     router.stored_uses = {1: known}
     config = a_job(Routing.LEAST_RECENTLY_USED)
     assert route(router, config, 12) == [4, 2, 3, 1] * 3
-    assert Uses(known, ()).of(9) == Use(runs=0, last_turn=NEVER)
+    (new,) = Uses(known, [Candidate(node_id=4, name="n4", slots=1, free=1)]).changed.values()
+    assert new == Use(runs=0, last_turn=NEVER)
 
 
 # --- in an order ---------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_a_reason_says_what_decided_and_who_was_passed_over() -> None:
         ),
         (
             a_job(Routing.LEAST_FREQUENTLY_USED),
-            "Least frequently used: 0 runs of this job so far.",
+            "Least frequently used: it has had no run of this job yet.",
         ),
         (
             a_job(Routing.LEAST_RECENTLY_USED),

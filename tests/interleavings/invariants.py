@@ -13,6 +13,7 @@ from tests.interleavings.props import is_live
 from tests.interleavings.stage import Stage
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, Run, RunState
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.lanes import Lane, lane_of
@@ -98,10 +99,15 @@ def _moves_are_legal(stage: Stage, runs: list[Run]) -> Iterator[str]:
 def _lanes_are_not_crowded(stage: Stage, runs: list[Run]) -> Iterator[str]:
     """At no time were more runs of a lane live than its job allows (G8)."""
     jobs = {job.id: job.config for job in stage.jobs}
-    lanes = {run.id: lane_of(run) for run in runs if _stands_in_line(run, jobs[run.job_id])}
+    broadcasts = {key for key in jobs if jobs[key].routing.strategy is Routing.BROADCAST}
+    lanes = {
+        run.id: lane_of(run, broadcast=run.job_id in broadcasts)
+        for run in runs
+        if _stands_in_line(run, jobs[run.job_id])
+    }
     live: defaultdict[Lane, set[int]] = defaultdict(set)
     for run in stage.live_before:
-        live[lane_of(run)].add(run.id)
+        live[lane_of(run, broadcast=run.job_id in broadcasts)].add(run.id)
     for row in stage.rows(sa.select(_MOVES_SEEN).order_by(_MOVES_SEEN.c.id)):
         lane = lanes.get(row.run_id)
         if lane is None:

@@ -71,7 +71,7 @@ def reason_text(reason: str | None) -> str | None:
         "expired": _("It could not start within the time that its job allows."),
         "paused": _("It was due while its executor, or everything, was paused."),
         "by_handler": _("Its handler decided to skip it."),
-        "node_gone": _("Its node is gone, and a shard of a broadcast runs on its own node only."),
+        "node_gone": _("Its node is gone, and it may run nowhere else."),
         "released": _("Released by an operator: the attempt may still be running on its node."),
         "cut_off": _("Its node is cut off."),
         "cancel_unconfirmed": _("Still running on its node."),
@@ -214,3 +214,33 @@ def waiting_text(waiting: Waiting) -> str:
         "no_free_slot": _("All %(slots)s slots are taken; it begins when one is free."),
     }.get(waiting.code, _(waiting.template))
     return text % (waiting.params | {"time": instant(due_at, "time") if due_at else ""})
+
+
+def waiting_note(waiting: Waiting) -> str:
+    """The same in a few words, for a row of a list; of a single run that it waits for, not its
+    number."""
+    due_at = waiting.params.get("due_at")
+    params = waiting.params | {
+        "time": instant(due_at, "time") if due_at else "",
+        "executor": waiting.executor,
+    }
+    if waiting.code == "blocked" and len(waiting.runs) == 1:
+        return _("waiting for run")
+    if waiting.code == "blocked":
+        return _("waiting for %(n)s earlier runs") % {"n": number(len(waiting.runs))}
+    if waiting.code == "pinned_node" and "node" in params:
+        return _("waiting for the node %(node)s") % params
+    return {
+        "paused": _("paused; it will be skipped"),
+        "not_due": _("due at %(time)s"),
+        "retry": _("next try at %(time)s"),
+        "pinned_node": _("waiting for the node it must run on"),
+        "no_live_node": _("waiting for a node of %(executor)s"),
+        "no_handler": _("waiting for a node with its handler"),
+        "no_matching_node": _("waiting for a node with its labels or name"),
+        "cordoned": _("waiting: every node for it is cordoned or shutting down"),
+        "draining": _("waiting: every node for it is shutting down"),
+        "job_busy_everywhere": _("waiting: every node runs this job already"),
+        "no_free_slot": _("waiting for a slot on %(executor)s"),
+        "starting": _("about to start"),
+    }.get(waiting.code, _(waiting.template)) % params

@@ -202,7 +202,7 @@ def node_gone(run: Run, *, now: int) -> Move:
     """A queued run whose one node is gone: skipped, or failed when it has been tried there."""
     done = skipped(run, reason="node_gone", now=now).after
     if run.tries:
-        message = "Its node is gone, and a shard of a broadcast runs on its own node only."
+        message = "Its node is gone, and it may run nowhere else."
         done = replace(done, state=RunState.FAILED, message=message)
     return Move(before=run, after=done)
 

@@ -176,6 +176,9 @@ class _Claim:
             conn,
             {r.job_id: self._config(r).blocking for r in self._due if r.job_id in in_line},
             self._due,
+            broadcasts={
+                r.job_id for r in self._due if self._config(r).routing.strategy is Routing.BROADCAST
+            },
             now=self._now,
         )
         self._add_parked_to_cover()

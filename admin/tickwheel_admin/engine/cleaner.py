@@ -6,6 +6,7 @@ import structlog
 
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.job_nodes import forget_ended_nodes
 from tickwheel_admin.store.retention import (
     remove_ended_nodes,
     remove_old_runs,
@@ -39,5 +40,6 @@ class Cleaner(Loop):
         await self._store.run(
             remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=RUNS_PER_BATCH
         )
+        await self._store.run(forget_ended_nodes, limit=RUNS_PER_BATCH)
         await self._store.run(remove_stale_sessions, limit=RUNS_PER_BATCH)
         return False

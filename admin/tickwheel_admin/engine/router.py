@@ -111,9 +111,11 @@ class Router:
         return Placed(node_id=pick.node.node_id, turn=turn, choice=choice.to_json())
 
     def uses_of(self, job_id: int, claimed: Iterable[Placed]) -> dict[int, Use]:
-        """What nodes have had of a job with those runs that were claimed in the end."""
+        """What is to be kept of a job: nodes new to it, and uses by what was claimed in the end."""
         uses = Uses(self.stored_uses[job_id], self._uses[job_id].present)
-        return {each.node_id: uses.used(each.node_id, turn=each.turn) for each in claimed}
+        for each in claimed:
+            uses.used(each.node_id, turn=each.turn)
+        return uses.changed
 
     def must_stop_when_cut_off(self, node_id: int, config: JobConfig) -> bool:
         """Whether the node has to end an attempt when it hears from no admin."""

@@ -23,7 +23,7 @@ from tickwheel_admin.domain.blocking import (
     to_cover,
 )
 from tickwheel_admin.domain.run import PARKED_AT, Move, Run
-from tickwheel_admin.store.lanes import count_live, lane_of, lock_live, waiting_runs
+from tickwheel_admin.store.lanes import Lane, count_live, lane_of, lock_live, waiting_runs
 
 WINDOW = 200  # waiting runs of a job that one decision looks at, beside those its policy counts
 
@@ -46,6 +46,7 @@ class Turns:
         policies: Mapping[int, BlockingPolicy],
         locked: Iterable[Run],
         *,
+        broadcasts: Collection[int],
         now: int,
     ) -> None:
         """Read what stands in line.
@@ -53,8 +54,10 @@ class Turns:
         Args:
             policies: by job; the rows of these jobs are locked by this transaction.
             locked: their due runs, locked too.
+            broadcasts: those of the jobs that are broadcast.
         """
         self._now = now
+        self._broadcasts = broadcasts
         self._lines: dict[int, _Line] = {}
         if not policies:
             return
@@ -77,10 +80,10 @@ class Turns:
         for job_id in limits:
             line = _Line(live={}, waiting={}, runs={})
             for each in live[job_id]:
-                line.live.setdefault(lane_of(each), []).append(_standing(each, now=now))
+                line.live.setdefault(self._lane(each), []).append(self._standing(each))
                 line.runs[each.id] = each
             for each in waiting[job_id]:
-                line.waiting.setdefault(lane_of(each), []).append(_standing(each, now=now))
+                line.waiting.setdefault(self._lane(each), []).append(self._standing(each))
                 if each.id in known:
                     line.runs[each.id] = known[each.id]
             self._lines[job_id] = line
@@ -94,26 +97,26 @@ class Turns:
         line = self._lines[run.job_id]
         return decide(
             policy,
-            _standing(run, now=self._now),
+            self._standing(run),
             Lanes(live=line.live, waiting=line.waiting),
         )
 
     def started(self, run: Run) -> None:
         """The run takes a place: those behind it see it as live."""
         self.left(run)
-        standing = _standing(run, now=self._now)
-        self._lines[run.job_id].live.setdefault(lane_of(run), []).append(standing)
+        standing = self._standing(run)
+        self._lines[run.job_id].live.setdefault(self._lane(run), []).append(standing)
 
     def left(self, run: Run) -> None:
         """The run will not start: nobody waits for it."""
         line = self._lines[run.job_id]
-        lane = lane_of(run)
+        lane = self._lane(run)
         line.waiting[lane] = [s for s in line.waiting.get(lane, ()) if s.run_id != run.id]
 
     def cover(self, run: Run, policy: BlockingPolicy) -> list[Move]:
         """Ask live runs to end for newer ones that wait."""
         line = self._lines[run.job_id]
-        covered = to_cover(policy, lane_of(run), Lanes(live=line.live, waiting=line.waiting))
+        covered = to_cover(policy, self._lane(run), Lanes(live=line.live, waiting=line.waiting))
         asked = []
         for run_id in covered:
             live = line.runs.get(run_id)
@@ -134,21 +137,24 @@ class Turns:
             if standing.parked
         ]
 
+    def _lane(self, each: Run) -> Lane:
+        return lane_of(each, broadcast=each.job_id in self._broadcasts)
+
+    def _standing(self, each: Run) -> Standing:
+        parked = each.due_at == PARKED_AT
+        return Standing(
+            run_id=each.id,
+            lane=self._lane(each),
+            scheduled_at=each.scheduled_at,
+            started=each.tries > 0,
+            # What a node handed back stands before those that came later, however soon it is due.
+            # What is too late to start stands before nobody, though it may not be skipped yet.
+            ready=(parked or each.due_at <= self._now or each.attempt > 0)
+            and not each.is_expired(self._now),
+            parked=parked,
+        )
+
 
 def blocks(policy: BlockingPolicy) -> bool:
     """Whether the job's runs stand in line."""
     return policy.strategy is not Blocking.PARALLEL
-
-
-def _standing(each: Run, *, now: int) -> Standing:
-    parked = each.due_at == PARKED_AT
-    return Standing(
-        run_id=each.id,
-        lane=lane_of(each),
-        scheduled_at=each.scheduled_at,
-        started=each.tries > 0,
-        # What a node handed back stands before those that came later, however soon it is due. What
-        # is too late to start stands before nobody, though it may not be skipped yet.
-        ready=(parked or each.due_at <= now or each.attempt > 0) and not each.is_expired(now),
-        parked=parked,
-    )

@@ -84,7 +84,13 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
         now=now,
         pauses=read_pauses(conn, executor_ids),
         executors=executor_names(conn, executor_ids),
-        before=live_before(conn, [run for run, _ in queued if run.is_parked]),
+        before=live_before(
+            conn,
+            [run for run, _ in queued if run.is_parked],
+            broadcasts={
+                run.job_id for run, config in queued if config.routing.strategy is Routing.BROADCAST
+            },
+        ),
         nodes=live_nodes_of(conn, {run.executor_id for run, _ in due}, now=now),
         busy=busy,
     )

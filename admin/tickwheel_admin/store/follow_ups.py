@@ -21,6 +21,7 @@ from tickwheel_admin.domain.children import follows, parameters_of_child, reques
 from tickwheel_admin.domain.fires import new_run
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.planning import missing_calendar, next_after_end
+from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.run import FINAL, LIVE, Move, Origin, Run, RunState
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
@@ -302,8 +303,9 @@ def _unpark_next(
     freed: defaultdict[bool, Counter[Lane]] = defaultdict(Counter)
     for move in moves:
         if _leaves_its_place(move):
-            policy = known[_revision(move.before)].blocking
-            freed[policy.strategy is Blocking.COVER_EARLY][lane_of(move.before)] += 1
+            config = known[_revision(move.before)]
+            lane = lane_of(move.before, broadcast=config.routing.strategy is Routing.BROADCAST)
+            freed[config.blocking.strategy is Blocking.COVER_EARLY][lane] += 1
     unparked = 0
     for newest, lanes in freed.items():
         unparked += unpark(conn, lanes, newest=newest, now=now)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +26,11 @@ class Lane:
     node_id: int | None = None
 
 
-def lane_of(each: Run) -> Lane:
-    """Where a run stands in line."""
+def lane_of(each: Run, *, broadcast: bool) -> Lane:
+    """Where a run stands in line; the shards of a broadcast do so at their nodes."""
     if each.fire_id is None:
         return Lane(job_id=each.job_id)
-    if each.pinned_node_id is not None:
+    if broadcast and each.pinned_node_id is not None:
         return Lane(job_id=each.job_id, node_id=each.pinned_node_id)
     return Lane(job_id=each.job_id, shard_index=each.shard_index)
 
@@ -58,13 +59,21 @@ def count_live(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
     return {key // 2: count for key, count in rows}
 
 
-def live_before(conn: sa.Connection, waiting: Sequence[Run]) -> dict[int, list[int]]:
-    """The live runs that stand before each waiting one: ids, oldest first; read without a lock."""
+def live_before(
+    conn: sa.Connection, waiting: Sequence[Run], *, broadcasts: Collection[int]
+) -> dict[int, list[int]]:
+    """The live runs that stand before each waiting one: ids, oldest first; read without a lock.
+
+    Args:
+        broadcasts: jobs that are broadcast.
+    """
     if not waiting:
         return {}
     rows = conn.execute(_LIVE, {"keys": live_keys({each.job_id for each in waiting})})
-    live = by_lane(map(run_from_selected, rows))
-    return {each.id: [other.id for other in live.get(lane_of(each), ())] for each in waiting}
+    live: defaultdict[Lane, list[int]] = defaultdict(list)
+    for each in map(run_from_selected, rows):
+        live[lane_of(each, broadcast=each.job_id in broadcasts)].append(each.id)
+    return {each.id: live[lane_of(each, broadcast=each.job_id in broadcasts)] for each in waiting}
 
 
 def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:
@@ -154,11 +163,3 @@ def _rows_of_each(conn: sa.Connection, selects: Sequence[sa.Select[Any]]) -> lis
         ]
         rows += conn.execute(sa.union_all(*parts)).all()
     return rows
-
-
-def by_lane(runs: Iterable[Run]) -> dict[Hashable, list[Run]]:
-    """Runs by where they stand in line, in the order given."""
-    found: dict[Hashable, list[Run]] = {}
-    for each in runs:
-        found.setdefault(lane_of(each), []).append(each)
-    return found

@@ -55,7 +55,7 @@ class Choice(msgspec.Struct, frozen=True, array_like=True):
     more_passed: int = 0  # further ones
     # What the strategy went by. round_robin: (place among the candidates, from 1); weighted: (its
     # weight, all weights); consistent_hash: (parameter, its value), () for the job;
-    # least_frequently_used: (runs of the job before); least_recently_used: the same, () for none;
+    # least_frequently_used and least_recently_used: (runs of the job before), () for none;
     # failover: (place in the job's order, from 1), () when it is not in it.
     detail: tuple[int | str, ...] = ()
 
@@ -131,6 +131,11 @@ def _decisive(choice: Choice) -> Sentence:
             )
         case Routing.CONSISTENT_HASH:
             return Sentence(template="Consistent hash: the node for this job.", params=params)
+        case Routing.LEAST_FREQUENTLY_USED if not detail:
+            return Sentence(
+                template="Least frequently used: it has had no run of this job yet.",
+                params=params,
+            )
         case Routing.LEAST_FREQUENTLY_USED:
             return Sentence(
                 template="Least frequently used: %(count)d runs of this job so far.",

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.routing.choice import short
 from tickwheel_admin.domain.routing.narrowing import place_of
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.pool import Candidate, Passed, Pool
-from tickwheel_admin.domain.routing.uses import NEVER, Uses
+from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 
 UNUSED = Uses({}, ())  # of jobs whose strategy counts no uses
 
@@ -96,14 +96,13 @@ def consistent_hash(pool: Pool, ask: Ask) -> Pick:
 def least_frequently_used(pool: Pool, ask: Ask) -> Pick:
     """The one with the fewest runs of the job; of equal ones that which had none for longest."""
     node = pool.best((ask.job_id, "frequency"), ask.uses.frequency)
-    return Pick(node, (ask.uses.of(node.node_id).runs,))
+    return Pick(node, _runs(ask.uses.of(node.node_id)))
 
 
 def least_recently_used(pool: Pool, ask: Ask) -> Pick:
     """The one whose last run of the job is longest ago; those that had none go first."""
     node = pool.best((ask.job_id, "recency"), ask.uses.recency)
-    use = ask.uses.of(node.node_id)
-    return Pick(node, () if use.last_turn == NEVER else (use.runs,))
+    return Pick(node, _runs(ask.uses.of(node.node_id)))
 
 
 def busy_over(pool: Pool, ask: Ask) -> Pick | None:
@@ -128,6 +127,10 @@ STRATEGIES: Mapping[Routing, Strategy] = {
     Routing.BROADCAST: least_busy,  # whose shards have a node each already
     Routing.SHARDS: least_busy,
 }
+
+
+def _runs(use: Use) -> tuple[int, ...]:
+    return () if use.last_turn == NEVER else (use.runs,)
 
 
 def busyness(node: Candidate) -> tuple[int, int]:

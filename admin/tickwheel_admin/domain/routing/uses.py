@@ -13,7 +13,7 @@ NEVER = -1  # before every turn
 class Use(NamedTuple):
     """What one node had of one job (table `job_node`)."""
 
-    runs: int  # a node that is new to the job begins where those with the fewest stand
+    runs: int  # a node that is new to the job begins with as many as the least used one has
     last_turn: int  # the job's turn at which it had the last one; NEVER
 
 
@@ -25,22 +25,26 @@ class Uses:
 
         Args:
             known: by node id.
-            present: the nodes that take runs of the job now; they say where a new one begins.
+            present: the nodes that take runs of the job now.
         """
         self.present = present
-        self._known = dict(known)
-        counts = [known[node.node_id].runs for node in present if node.node_id in known]
-        self._new = Use(runs=min(counts, default=0), last_turn=NEVER)
+        fewest = min(
+            (known[node.node_id].runs for node in present if node.node_id in known), default=0
+        )
+        self._new = Use(runs=fewest, last_turn=NEVER)
+        self.changed = {  # what is to be kept
+            node.node_id: self._new for node in present if node.node_id not in known
+        }
+        self._known = {**known, **self.changed}
 
     def of(self, node_id: int) -> Use:
-        """What the node had."""
+        """What a node had."""
         return self._known.get(node_id, self._new)
 
-    def used(self, node_id: int, *, turn: int) -> Use:
-        """The node is given a run; returns what it has had then."""
+    def used(self, node_id: int, *, turn: int) -> None:
+        """The node is given a run."""
         use = Use(runs=self.of(node_id).runs + 1, last_turn=turn)
-        self._known[node_id] = use
-        return use
+        self._known[node_id] = self.changed[node_id] = use
 
     def frequency(self, node: Candidate) -> Use:
         """Less was used less often; of equal ones, longer ago."""
