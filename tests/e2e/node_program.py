@@ -81,6 +81,23 @@ async def wait_for_cancel(run: Run) -> object:
     return None
 
 
+async def count(run: Run) -> object:
+    """Count the job's runs in its state."""
+    run.state["runs"] = run.state.get("runs", 0) + 1
+    return run.state["runs"]
+
+
+async def steps(run: Run) -> object:
+    """Take `count` steps from where an earlier try came to; with `hang`, never end the first."""
+    first = run.checkpoint or 0
+    for step in range(first, run.parameters["count"]):
+        run.log.info("step %d", step)
+        run.save_checkpoint(step + 1)
+    if run.try_number == 1 and run.parameters.get("hang"):
+        await asyncio.sleep(3600)
+    return {"first": first}
+
+
 def sync_work(run: Run) -> object:
     """In a thread."""
     time.sleep(run.parameters.get("seconds", 0))
@@ -114,7 +131,7 @@ def executor(arguments: argparse.Namespace, around: Around) -> Executor:
         spool_dir=arguments.spool,
         shutdown_grace_seconds=arguments.grace,
     )
-    for handler in (work, report, fail_once, fail, wait_for_cancel):
+    for handler in (work, report, fail_once, fail, wait_for_cancel, count, steps):
         executor.handler(handler.__name__)(around(handler))
     executor.handler("sync_work")(sync_work)
     executor.handler("noop")(noop)
