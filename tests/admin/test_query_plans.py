@@ -12,14 +12,17 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
-from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, RunState
+from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.store import (
+    attention,
     calendars,
     executors,
+    job_deletion,
     job_triggers,
     jobs,
     lanes,
     overview,
+    purging,
     run_deadlines,
     run_lists,
     run_marks,
@@ -28,6 +31,7 @@ from tickwheel_admin.store import (
     stale_triggers,
     tables,
     triggers,
+    waiting,
 )
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
@@ -246,6 +250,21 @@ QUERIES = [
     Query("first lease to end", lambda c, now: lease_ends_in(c), ("ix_node_to_expire",)),
     # Lists of runs.
     Query("runs", lambda c, now: page(c, RunFilter()), ("ix_run_recent",)),
+    Query(
+        "runs of a trigger",
+        lambda c, now: page(c, RunFilter(trigger_id=7, origin=Origin.SCHEDULE), PAGE),
+        ("uq_run_fires_once",),
+    ),
+    Query(
+        "runs of a node that somebody asked for",
+        lambda c, now: page(c, RunFilter(node_id=3, requested_by="ada")),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "runs counted",
+        lambda c, now: run_pages.count_runs(c, RunFilter(states=FAILURES), limit=50),
+        ("ix_run_by_state",),
+    ),
     Query("runs, next page", lambda c, now: page(c, RunFilter(), PAGE), ("ix_run_recent",)),
     Query(
         "runs between",
@@ -356,6 +375,94 @@ QUERIES = [
         "count of jobs",
         lambda c, now: executors.count_jobs(c, [2]),
         ("uq_job_name|ix_job_by_name",),
+    ),
+    Query(
+        "some jobs of an executor, locked",
+        lambda c, now: job_deletion.lock_some_jobs(c, 2, limit=50),
+        ("uq_job_name|ix_job_by_name|primary",),
+    ),
+    Query(
+        "triggers of some jobs, deleted",
+        lambda c, now: job_deletion.delete_triggers_of_jobs(c, range(1, 51)),
+        ("ix_trigger_of_job",),
+    ),
+    Query(
+        "unclaimed runs of some jobs",
+        lambda c, now: job_deletion.unclaimed_runs(
+            c, executor_id=2, job_ids=range(1, 51), limit=500
+        ),
+        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_of_job",),
+    ),
+    Query(
+        "waiting runs of an executor",
+        lambda c, now: job_deletion.waiting_runs(c, 2, limit=500),
+        ("ix_run_due|ix_run_to_claim|ix_run_by_state",),
+    ),
+    Query(
+        "live runs of an executor",
+        lambda c, now: job_deletion.unstopped_runs(c, 2, limit=500),
+        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),
+    ),
+    Query(
+        "what waits at executors",
+        lambda c, now: waiting.queues(c, [1, 2, 3], now=now),
+        ("ix_run_due",),
+    ),
+    Query(
+        "what a node runs",
+        lambda c, now: run_lists.live_items_of_node(c, 3, limit=200),
+        ("ix_run_by_state|ix_run_to_sweep",),
+    ),
+    # Purging.
+    Query(
+        "old runs",
+        lambda c, now: purging.find_purgeable(c, purging.Wanted(until=now), purging.Place()),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "all but the newest runs of a job",
+        lambda c, now: purging.find_purgeable(
+            c, purging.Wanted(job_id=7, until=now, keep_newest=1), purging.Place()
+        ),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "all but the newest runs of an executor",
+        lambda c, now: purging.find_purgeable(
+            c, purging.Wanted(executor_id=2, until=now, keep_newest=1), purging.Place(job_id=40)
+        ),
+        ("ix_run_of_job",),
+    ),
+    # Needs attention.
+    Query(
+        "newest failures of an executor",
+        lambda c, now: attention.newest_failures(c, since=0, scope=frozenset({2})),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "long running",
+        lambda c, now: attention.long_running(c, started_before=now, scope=None),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "triggers in error",
+        lambda c, now: attention.broken_triggers(c, scope=frozenset({2}), limit=20),
+        ("ix_trigger_by_state",),
+    ),
+    Query(
+        "overdue triggers",
+        lambda c, now: attention.overdue_triggers(c, before=now, without=[1], scope=None),
+        ("ix_trigger_next",),
+    ),
+    Query(
+        "executors with active jobs",
+        lambda c, now: attention.with_active_jobs(c, [1, 2]),
+        ("uq_job_name|ix_job_by_name",),
+    ),
+    Query(
+        "due runs that wait longest",
+        lambda c, now: attention.oldest_due(c, 2, now=now, limit=3),
+        ("ix_run_due",),
     ),
     # The overview.
     Query(
@@ -673,6 +780,7 @@ def _node(n: int) -> dict[str, Any]:
         "drain_wanted": False,
         "slots": 4,
         "in_use": 0,
+        "weight": 1,
         "handlers": "[]",
         "unstoppable": "[]",
         "labels": "{}",

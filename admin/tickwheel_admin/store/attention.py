@@ -17,7 +17,7 @@ from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigge
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500
-MAX_LIVE = 1_000
+MAX_LIVE = 2_000
 MAX_OVERDUE = 1_000
 MAX_EXECUTORS = 1_000
 
@@ -71,51 +71,51 @@ class Load:
 
 def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[FailedRun]:
     """The newest runs that were scheduled since then and failed; shards are left out."""
-    found: list[FailedRun] = []
+    ids: list[int] = []
     for state in sorted(state.value for state in FAILURES):
         lately = sa.and_(run.c.state == state, run.c.scheduled_at >= since)
-        newest = _entries(lately, scope=scope, most=MAX_FAILED, newest=True)
-        rows = conn.execute(
-            sa.select(run.c.scheduled_at, run.c.id, run.c.job_id)
-            .join(newest, newest.c.id == run.c.id)
-            .where(run.c.fire_id.is_(None))
-            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-            .limit(MAX_FAILED)
+        ids += _entries(conn, lately, scope=scope, most=MAX_FAILED, newest=True)
+    rows = conn.execute(
+        sa.select(run.c.scheduled_at, run.c.id, run.c.job_id).where(
+            run.c.id.in_(ids), run.c.fire_id.is_(None)
         )
-        found += [FailedRun(*row) for row in rows]
-    return sorted(found, reverse=True)[:MAX_FAILED]
+    )
+    return sorted((FailedRun(*row) for row in rows), reverse=True)[:MAX_FAILED]
 
 
 def long_running(conn: sa.Connection, *, started_before: int, scope: Scope) -> list[RunningRun]:
     """Runs that started before then and still run, those that run longest first; no shards."""
-    running = _entries(run.c.state == RunState.RUNNING.value, scope=scope, most=SCANNED)
+    running = run.c.state == RunState.RUNNING.value
+    ids = _entries(conn, running, scope=scope, most=MAX_LIVE)
     rows = conn.execute(
-        sa.select(run.c.id, run.c.job_id, run.c.started_at)
-        .join(running, running.c.id == run.c.id)
-        .where(run.c.fire_id.is_(None), run.c.started_at < started_before)
-        .order_by(run.c.started_at, run.c.id)
-        .limit(MAX_LIVE)
+        sa.select(run.c.id, run.c.job_id, run.c.started_at).where(
+            run.c.id.in_(ids), run.c.fire_id.is_(None), run.c.started_at < started_before
+        )
     )
-    return [RunningRun(*row) for row in rows]
+    return sorted((RunningRun(*row) for row in rows), key=lambda each: (each.started_at, each.id))
 
 
 def _entries(
-    condition: sa.ColumnElement[bool], *, scope: Scope, most: int, newest: bool = False
-) -> sa.Subquery:
+    conn: sa.Connection,
+    condition: sa.ColumnElement[bool],
+    *,
+    scope: Scope,
+    most: int,
+    newest: bool = False,
+) -> list[int]:
     """Ids of the oldest (or newest) entries of a range of `ix_run_by_state`, read from it alone."""
     order = (run.c.scheduled_at, run.c.id)
-    entries = reading(
-        sa.select(run.c.id, run.c.executor_id)
-        .where(condition)
-        .order_by(*(column.desc() for column in order) if newest else order)
-        .limit(most if scope is None else SCANNED),
-        run,
-        "ix_run_by_state",
-    ).subquery("entries")
-    if scope is None:
-        return entries
-    mine = sa.select(entries.c.id).where(entries.c.executor_id.in_(sorted(scope)))
-    return mine.limit(most).subquery("mine")
+    rows = conn.execute(
+        reading(
+            sa.select(run.c.id, run.c.executor_id)
+            .where(condition)
+            .order_by(*(column.desc() for column in order) if newest else order)
+            .limit(most if scope is None else SCANNED),
+            run,
+            "ix_run_by_state",
+        )
+    )
+    return [row.id for row in rows if scope is None or row.executor_id in scope][:most]
 
 
 def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJob]:

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_from_json
 from tickwheel_admin.store.batch import update_rows
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import insert_fires
 from tickwheel_admin.store.tables import bucket, job, run, trigger
 
@@ -151,7 +151,7 @@ def unarmed_fixed_delays(
             .where(
                 trigger.c.next_fire_at.is_(None),
                 trigger.c.id > after,
-                trigger.c.state == TriggerState.ACTIVE.value,
+                unindexed(trigger.c.state) == TriggerState.ACTIVE.value,
                 trigger.c.paused.is_(False),
             )
             .order_by(trigger.c.id)
