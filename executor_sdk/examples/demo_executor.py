@@ -14,7 +14,6 @@ import os
 import random
 import socket
 import time
-from collections.abc import Mapping
 
 from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip
 
@@ -184,16 +183,18 @@ async def copy_archive(run: Run) -> dict[str, int]:
     return {"files": files}
 
 
-def make_executor(
-    name: str | None, slots: int, *, weight: int = 1, labels: Mapping[str, str] | None = None
-) -> Executor:
-    """The executor with all handlers of this module."""
+def make_executor(name: str | None, slots: int) -> Executor:
+    """The executor with all handlers of this module; DEMO_LABELS is such as zone=eu,gpu=a100."""
+    labels = {"example": "demo_executor"}
+    for label in filter(None, os.environ.get("DEMO_LABELS", "").split(",")):
+        key, _, value = label.partition("=")
+        labels[key] = value
     executor = Executor(
         os.environ.get("TICKWHEEL_EXECUTOR", "demo"),
         name=name,
         slots=slots,
-        weight=weight,
-        labels={"example": "demo_executor", **(labels or {})},
+        labels=labels,
+        weight=int(os.environ.get("DEMO_WEIGHT", "1")),
     )
     executor.handler("quick")(quick)
     executor.handler("slow-report")(slow_report)
@@ -217,27 +218,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Tickwheel example executor")
     parser.add_argument("--name", help="how the console shows this node (default: host-pid)")
     parser.add_argument("--slots", type=int, default=8, help="runs at once (default: 8)")
-    parser.add_argument(
-        "--weight", type=int, default=1, help="share of the runs that are spread by weight"
-    )
-    parser.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a label for routing, such as zone=eu; may be given several times",
-    )
     arguments = parser.parse_args()
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     try:
-        executor = make_executor(
-            arguments.name,
-            arguments.slots,
-            weight=arguments.weight,
-            labels=dict(each.partition("=")[::2] for each in arguments.label),
-        )
+        executor = make_executor(arguments.name, arguments.slots)
     except ConfigurationError as error:
         parser.exit(2, f"{error}\n")
     executor.run()

@@ -362,9 +362,10 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
         demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
         demo.process.wait_for_line(f"http://127.0.0.1:{demo.port}")
         assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
-            "flaky", "import-orders", "mail-digest", "minutely-cleanup", "quick",
-            "rebuild-index", "slow-report", "statements", "stock-sync", "stocktaking",
-            "sync-export", "warm-cache",
+            "close-day", "copy-archive", "flaky", "import-orders", "mail-digest",
+            "minutely-cleanup", "poll-feeds", "quick", "read-ledger", "rebuild-index",
+            "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
+            "stocktaking", "sync-export", "train-model", "warm-cache",
         ]  # fmt: skip
         wait_until(
             lambda: demo.query("SELECT id FROM run WHERE state = 'succeeded'"),
@@ -386,7 +387,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job") == [(12,)]
+        assert again.query("SELECT count(*) FROM job") == [(19,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"

@@ -177,7 +177,7 @@ def test_no_page_scrolls_sideways(reader: Page, looked_at: Console) -> None:
 NOT_TRANSLATED = re.compile(
     r"Tickwheel|English|Cron|JSON|API|SDK|SQLite|UTC|Esc|Ctrl K|Enter|Europe/Berlin|GPU"
     r"|Asia/Shanghai|unix|quartz|spring|iCalendar|\.ics|CSV|yearly|\bSUN\b|\bLW\b"
-    r"|run\.shard_(?:index|total)"
+    r"|run\.shard_(?:index|total)|run\.state|KiB"
     r"|python/\S+|v\d\S*|\d+(?:\.\d+)? ?(?:ms|s|m|h|d)\b|run\.parameters|nightly-invoices|IANA"
 )
 

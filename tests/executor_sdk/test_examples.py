@@ -45,6 +45,7 @@ async def test_every_demo_handler_does_what_it_says(demo: ModuleType) -> None:
         "warm-cache": demo.warm_cache,
         "import-orders": demo.import_orders,
         "stock-sync": demo.stock_sync,
+        "refresh-customer": demo.refresh_customer,
     }
     random.seed(5)
     node = make_node(admin, handlers=handlers, slots=20)
@@ -74,6 +75,7 @@ async def test_every_demo_handler_does_what_it_says(demo: ModuleType) -> None:
     assert value(by_name["mail-digest"]) == {"mails": 1}
     assert value(by_name["warm-cache"])["entries"] >= 800
     assert value(by_name["stock-sync"])["articles"] >= 1_000
+    assert value(by_name["refresh-customer"]) == {"customer": demo.CUSTOMERS[0]}
     imported = by_name["import-orders"]
     assert imported.retry_after_ms == 3_000 or value(imported) == {"orders": 400}
     flaky = [results[run] for run, name in enumerate(names, start=1) if name == "flaky"]
@@ -89,8 +91,37 @@ def test_the_demo_is_configured_by_its_environment(
 ) -> None:
     monkeypatch.setenv("TICKWHEEL_ADMINS", "http://localhost:8500")
     monkeypatch.setenv("TICKWHEEL_TOKEN", TOKEN)
+    monkeypatch.setenv("DEMO_LABELS", "zone=eu,gpu=a100")
+    monkeypatch.setenv("DEMO_WEIGHT", "2")
     settings = demo.make_executor("node-1", 3).settings
     assert (settings.executor, settings.name, settings.slots) == ("demo", "node-1", 3)
+    assert settings.weight == 2
+    assert settings.labels == {"example": "demo_executor", "zone": "eu", "gpu": "a100"}
+
+
+async def test_what_the_demo_keeps_goes_on_where_it_stopped(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = FakeAdmin()
+    handlers = {"read-ledger": demo.read_ledger, "copy-archive": demo.copy_archive}
+    monkeypatch.setattr(demo.random, "random", lambda: 1.0)  # no connection is lost
+    node = make_node(admin, handlers=handlers, slots=2)
+    await node.start()
+    session = await admin.session()
+    session.send(
+        request(1, handler="read-ledger", state=msgspec.Raw(b'{"read": 40, "runs": 1}')),
+        request(2, 2, handler="copy-archive", checkpoint=msgspec.Raw(b'{"files": 10}')),
+    )
+    results = {(result := await session.expect(Result)).run: result for _ in range(2)}
+    assert value(results[2]) == {"files": 12}
+    entries = value(results[1])["entries"]
+    left = results[1].state
+    assert left is not None
+    assert msgspec.json.decode(left) == {"read": 40 + entries, "runs": 2}
+    copied = [line.text for chunk in session.all(LogChunk) for line in chunk.lines]
+    assert "file 11 of 12 copied" in copied
+    assert "file 10 of 12 copied" not in copied
+    assert await node.drain(1)
 
 
 def readme_blocks() -> list[str]:

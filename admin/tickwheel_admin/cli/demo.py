@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.common import Failure, held, listen, make_data_directory, with_services
-from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, fill
+from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, environment_of_node, fill
 from tickwheel_admin.cli.demo_processes import Children
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.services.people import FIRST_ADMIN
@@ -98,7 +98,8 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
                     "TICKWHEEL_ADMINS": config.public_url,
                     "TICKWHEEL_EXECUTOR": EXECUTOR,
                     "TICKWHEEL_TOKEN": data.token,
-                    "XDG_STATE_HOME": str(directory / "nodes"),  # spools of results,
+                    "XDG_STATE_HOME": str(directory / "nodes"),  # spools of results
+                    **environment_of_node(number),
                 },
             )
         _announce(config, data, directory)

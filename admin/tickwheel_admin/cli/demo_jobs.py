@@ -13,6 +13,18 @@ from tickwheel_admin.store.nodes import executor_of_token
 
 EXECUTOR = "demo"
 
+
+def environment_of_node(number: int) -> dict[str, str]:
+    """What tells the demo's nodes apart, for jobs that choose among them."""
+    labels = {"zone": "eu" if number % 2 else "us"}
+    if number % 3 == 1:
+        labels["gpu"] = "a100"
+    return {
+        "DEMO_LABELS": ",".join(f"{key}={value}" for key, value in labels.items()),
+        "DEMO_WEIGHT": "3" if number % 3 == 1 else "1",
+    }
+
+
 HOLIDAYS: Mapping[str, Any] = {
     "name": "holidays",
     "description": "Days on which the demo’s office is closed.",
@@ -173,6 +185,76 @@ JOBS: tuple[Mapping[str, Any], ...] = (
                 "timezone": "Asia/Shanghai",
             }
         ],
+    },
+    {
+        "name": "poll-feeds",
+        "handler": "quick",
+        "description": "Spread by weight: node-1 gets three runs for each one of node-2.",
+        "owner": "demo",
+        "tags": ["example", "routing"],
+        "routing": "weighted",
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 10}],
+    },
+    {
+        "name": "refresh-customer",
+        "handler": "refresh-customer",
+        "description": "Each customer always on the same node: a consistent hash of a parameter.",
+        "owner": "demo",
+        "tags": ["example", "routing"],
+        "routing": "consistent_hash",
+        "hash_by": "customer",
+        "triggers": [
+            {"kind": "fixed_rate", "every_seconds": 30, "parameters": {"customer": customer}}
+            for customer in ("Nordwind AG", "Café Müller", "上海东方贸易有限公司")
+        ],
+    },
+    {
+        "name": "close-day",
+        "handler": "minutely-cleanup",
+        "description": "Always on node-2; others stand in while it is away, full or cordoned.",
+        "owner": "demo",
+        "tags": ["example", "routing"],
+        "routing": "failover",
+        "nodes": ["node-2", "node-*"],
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 40}],
+    },
+    {
+        "name": "send-newsletter",
+        "handler": "quick",
+        "description": "On the node that was given the fewest of its runs so far.",
+        "owner": "demo",
+        "tags": ["example", "routing"],
+        "routing": "least_frequently_used",
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 25}],
+    },
+    {
+        "name": "train-model",
+        "handler": "train-model",
+        "description": "Only on nodes with the label gpu, and there on the least busy one.",
+        "owner": "demo",
+        "tags": ["example", "routing"],
+        "routing": "least_busy",
+        "selector": "gpu",
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 50}],
+    },
+    {
+        "name": "read-ledger",
+        "handler": "read-ledger",
+        "description": "One run after the other; each goes on where the one before stopped.",
+        "owner": "demo",
+        "tags": ["example", "state"],
+        "blocking": "serial",
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 15}],
+    },
+    {
+        "name": "copy-archive",
+        "handler": "copy-archive",
+        "description": "Breaks now and then; a retry goes on from the checkpoint it left.",
+        "owner": "demo",
+        "tags": ["example", "state"],
+        "retries": 6,
+        "retry_delay_seconds": 2,
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 35}],
     },
 )
 

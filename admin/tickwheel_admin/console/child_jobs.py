@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.job_form import ChildRow
-from tickwheel_admin.console.job_names import ids_of, text_of
+from tickwheel_admin.console.job_names import ids_of, text_of, unclear
 from tickwheel_admin.domain.children import ChildLink
 from tickwheel_admin.domain.errors import NotFound, Problem
 from tickwheel_admin.web.identity import actor_of
@@ -39,13 +39,6 @@ async def find_children(
     for index, row in enumerate(rows):
         ids = await ids_of(request, row.job)
         if len(ids) != 1:
-            template = (
-                "Several executors have a job of this name; choose one of those suggested."
-                if ids
-                else "There is no job of this name, or you may not see it."
-            )
-            problems.append(
-                Problem(field=f"children[{index}].job", code="child.unknown", template=template)
-            )
+            problems.append(unclear(f"children[{index}].job", ids, code="child.unknown"))
         found.append({"job": ids[0] if ids else 1, "on": row.on})
     return found, problems

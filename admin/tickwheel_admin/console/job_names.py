@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from aiohttp import web
 
+from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobItem, JobQuery
 from tickwheel_admin.web.identity import actor_of
@@ -51,3 +53,16 @@ async def ids_of(request: web.Request, text: str) -> list[int]:
         if len(ids) > 1 or cursor is None:
             break
     return ids
+
+
+def unclear(field: str, found: Sequence[int], *, code: str = "job.unknown") -> Problem:
+    """What is wrong with a name that is not that of exactly one job."""
+    if found:
+        return Problem(
+            field=field,
+            code=code,
+            template="Several executors have a job of this name; choose one of those suggested.",
+        )
+    return Problem(
+        field=field, code=code, template="There is no job of this name, or you may not see it."
+    )

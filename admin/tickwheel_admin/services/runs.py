@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.children import request_key_of
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.run import FINAL, Run
+from tickwheel_admin.domain.run import FINAL, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
@@ -30,7 +30,7 @@ from tickwheel_admin.services.run_queries import RunDetail as RunDetail
 from tickwheel_admin.services.run_queries import RunGroup as RunGroup
 from tickwheel_admin.services.run_queries import RunQuery as RunQuery
 from tickwheel_admin.services.run_waiting import Waiting as Waiting
-from tickwheel_admin.services.run_waiting import why_it_waits
+from tickwheel_admin.services.run_waiting import why_it_waits, why_they_wait
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
@@ -79,6 +79,20 @@ class Runs:
 
         items, behind = await self._store.read(read)
         return Page(items=items, next=None if behind is None else encode_cursor(behind))
+
+    async def why_they_wait(self, items: Sequence[RunItem]) -> dict[int, Waiting]:
+        """What the queued ones of a page wait for, by run id; in a few queries for all of them."""
+        queued = [item.run for item in items if item.run.state is RunState.QUEUED]
+        if not queued:
+            return {}
+
+        def read(conn: sa.Connection) -> dict[int, Waiting]:
+            configs = self._configs.get_many(conn, {(r.job_id, r.job_revision) for r in queued})
+            return why_they_wait(
+                conn, [(run, configs[run.job_id, run.job_revision]) for run in queued]
+            )
+
+        return await self._store.read(read)
 
     async def count_matching(self, actor: Actor, query: RunQuery) -> Matching:
         """How many runs a list shows on all its pages, counted up to 10,000."""

@@ -23,6 +23,7 @@ from tickwheel_admin.web.keys import EXECUTORS, JOB_STATES, JOBS, RUNS
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_RUNS = 60  # in the chart of a job
+SHOWN_RECENT = 10  # in the table below it
 
 routes = Routes()
 
@@ -69,6 +70,7 @@ async def show_job(request: web.Request) -> web.Response:
             "job": detail.item.job,
             "config": detail.item.job.config,
             "runs": runs.items,
+            "waiting": await request.app[RUNS].why_they_wait(runs.items[:SHOWN_RECENT]),
             "drawn": drawn,
             "chart": column_chart(
                 [[(shown_state(item.run), _length_ms(item) or 1)] for item in drawn],

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.job_names import ids_of, suggestions, text_of
+from tickwheel_admin.console.job_names import ids_of, suggestions, text_of, unclear
 from tickwheel_admin.console.labels import origin_name
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
@@ -79,6 +79,7 @@ async def list_runs(request: web.Request) -> web.Response:
         "runs.html",
         {
             "runs": page.items,
+            "waiting": await request.app[RUNS].why_they_wait(page.items),
             "next_cursor": page.next,
             "tabs": [(tab.value, group_name(tab.value)) for tab in TABS],
             "state": query.state or "",
@@ -112,7 +113,7 @@ async def _as_address(request: web.Request) -> tuple[list[tuple[str, str]], Prob
     if name := values.pop("job_name", "").strip():
         found = await ids_of(request, name)
         if len(found) != 1:
-            return [], _unknown_job(several=bool(found))
+            return [], unclear("job_name", found)
         values["job"] = str(found[0])
     else:
         values.pop("job", None)
@@ -124,15 +125,6 @@ async def _as_address(request: web.Request) -> tuple[list[tuple[str, str]], Prob
             values.pop("last", None)
     last = [("last", values["last"])] if values.get("last") in LAST else []
     return [*(pair for pair in values.items() if pair[0] != "last" and pair[1]), *last], None
-
-
-def _unknown_job(*, several: bool) -> Problem:
-    template = (
-        "Several executors have a job of this name; choose one of those suggested."
-        if several
-        else "There is no job of this name, or you may not see it."
-    )
-    return Problem(field="job_name", code="job.unknown", template=template)
 
 
 async def _filled(request: web.Request, query: RunQuery, problem: Problem | None) -> Filled:

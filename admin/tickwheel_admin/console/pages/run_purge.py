@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.job_names import ids_of, suggestions, text_of
+from tickwheel_admin.console.job_names import ids_of, suggestions, text_of, unclear
 from tickwheel_admin.console.reader import length_in_words, number, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.run_filter import whole_number
@@ -120,12 +120,7 @@ async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
         if len(found) == 1:
             wish["job_id"] = found[0]
         else:
-            template = (
-                "Several executors have a job of this name; choose one of those suggested."
-                if found
-                else "There is no job of this name, or you may not see it."
-            )
-            problems.append(Problem(field="job_name", code="job.unknown", template=template))
+            problems.append(unclear("job_name", found))
     elif executor_id is not None:
         wish["executor_id"] = executor_id
     return Asked(values=values, wish=wish, problems=tuple(problems))
