@@ -15,6 +15,7 @@ from tests.simulation.check_fires import check_fires
 from tests.simulation.check_fixed_delays import check_fixed_delays
 from tests.simulation.check_handing_on import check_checkpoints, check_states
 from tests.simulation.check_nodes import check_nodes
+from tests.simulation.check_routing import check_routing
 from tests.simulation.check_runs import check_runs
 from tests.simulation.check_starts import check_pauses, check_start_by
 from tests.simulation.database import SimDatabase
@@ -47,6 +48,7 @@ def check(
     check_pauses(ledger, history)
     check_start_by(ledger, history)
     check_nodes(database, nodes, admins, troubles, history)
+    check_routing(database, ledger, history)
     check_states(database, ledger, journal, history)
     check_checkpoints(database, ledger, journal, history)
     check_runs(database, journal, [node.disk for node in nodes], history)

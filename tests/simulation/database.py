@@ -26,7 +26,7 @@ CREATE TABLE sim_change (
     node_id INTEGER, node_state TEXT, node_lease INTEGER, due_at INTEGER, cancel_at INTEGER,
     reason TEXT, spec TEXT, next_fire_at INTEGER, revision INTEGER,
     trigger_id INTEGER, scheduled_at INTEGER, new_due_at INTEGER, old_tries INTEGER, result TEXT,
-    node_is_over INTEGER
+    node_is_over INTEGER, choice TEXT
 );
 CREATE TRIGGER sim_run_added AFTER INSERT ON run BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, attempt, tries, due_at, reason,
@@ -40,12 +40,13 @@ WHEN OLD.state IS NOT NEW.state OR OLD.attempt IS NOT NEW.attempt OR OLD.due_at 
 BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, old_state, state, old_attempt, attempt,
                             tries, node_id, node_state, node_lease, due_at, cancel_at, reason,
-                            new_due_at, old_tries, result, node_is_over)
+                            new_due_at, old_tries, result, choice, node_is_over)
     SELECT sim_seq(), tickwheel_now(), sim_time(), 'run', NEW.id, NEW.job_id, OLD.state, NEW.state,
            OLD.attempt, NEW.attempt, NEW.tries, NEW.node_id,
            (SELECT state FROM node WHERE id = NEW.node_id),
            (SELECT lease_expires_at FROM node WHERE id = NEW.node_id),
            OLD.due_at, OLD.cancel_requested_at, NEW.reason, NEW.due_at, OLD.tries, NEW.result,
+           NEW.choice,
            (SELECT in_use > slots OR draining OR cordoned FROM node WHERE id = NEW.node_id);
 END;
 CREATE TRIGGER sim_poison BEFORE UPDATE ON run WHEN NEW.result LIKE '%"poison"%' BEGIN

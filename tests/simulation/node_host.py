@@ -9,6 +9,7 @@ from tests.simulation.disk import SimDisk
 from tests.simulation.handlers import Journal, make_handlers
 from tests.simulation.history import History
 from tests.simulation.network import End, Network
+from tests.simulation.routing import labels_of, weight_of
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.troubles import Troubles
 from tickwheel_executor.errors import SpoolError
@@ -119,6 +120,8 @@ class NodeHost:
                 token=self._token,
                 name=self.name,
                 slots=self.slots,
+                labels=labels_of(self.name),
+                weight=weight_of(self.name),
             ),
             make_handlers(self._journal, process, seed=self._seed, slots=self._most_slots),
             connect=connect,

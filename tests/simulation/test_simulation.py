@@ -19,6 +19,7 @@ TESTED_MUTATIONS = (
     "blocking_is_not_decided",
     "one_bad_row_fails_its_batch",
     "results_bring_no_checkpoint",
+    "names_and_labels_are_not_looked_at",
 )
 
 

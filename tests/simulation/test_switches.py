@@ -126,6 +126,16 @@ MISSED_BY = {
         "test_shards.py",
         "test_a_broadcast_runs_once_on_every_node[sqlite]",
     ),
+    "busy_nodes_are_not_seen": (
+        ADMIN,
+        "test_routed_runs.py",
+        "test_busy_nodes_are_passed_over_by_all_admins[sqlite]",
+    ),
+    "uses_are_not_kept": (
+        ADMIN,
+        "test_routed_runs.py",
+        "test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins[sqlite]",
+    ),
 }
 
 

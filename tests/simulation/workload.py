@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
 from tests.simulation.chaos import Weather
+from tests.simulation.routing import draw_routing
 from tests.simulation.schedules import extras, wall_trigger
 from tickwheel_admin.domain.fields import instant_to_iso
 
@@ -35,7 +36,7 @@ def make_jobs(
     *,
     executors: Sequence[str],
     slots: dict[str, int],
-    nodes: dict[str, int],
+    nodes: Mapping[str, Mapping[str, int]],
     now: int,
     zone: str,
     load_seconds: int,
@@ -54,15 +55,16 @@ def make_jobs(
         first = len(jobs)
         for number in range(random.randint(4, 6)):
             handler = random.choice((*_COST, "poisonous"))
-            job = _job(random, f"{executor}-{handler}-{number}", handler)
-            shards = {"shards": job.get("shards", 1), "broadcast": nodes[executor]}
+            name = f"{executor}-{handler}-{number}"
+            job, room = _job(random, name, handler, nodes[executor])
+            shards = {"shards": job.get("shards", 1), "broadcast": len(nodes[executor])}
             # A child costs about as much as its parent.
             children = _children(random, first, len(jobs))
             cost = _COST[handler] * (shards.get(job["routing"], 1) + len(children))
             in_line = job.get("concurrency", 1_000) * 0.5  # slots its own lane has at most
             job["triggers"], used = _triggers(
                 random,
-                budget=min(budget, fires * cost, in_line),
+                budget=min(budget, fires * cost, in_line, room * _UTILISATION),
                 cost=cost,
                 now=now,
                 zone=zone,
@@ -73,20 +75,26 @@ def make_jobs(
             fires -= used / cost
             jobs.append((executor, job, children))
         # Never ends by itself and has no timeout: only a cancel that arrives ends its runs.
-        endless = _job(random, f"{executor}-{ENDLESS}", "hanging", parallel=True)
+        name = f"{executor}-{ENDLESS}"
+        endless, _ = _job(random, name, "hanging", nodes[executor], parallel=True)
         jobs.append((executor, endless | {"timeout_seconds": None}, []))
     return jobs
 
 
-def _job(random: Random, name: str, handler: str, *, parallel: bool = False) -> Job:
+def _job(
+    random: Random, name: str, handler: str, nodes: Mapping[str, int], *, parallel: bool = False
+) -> tuple[Job, int]:
+    """A job, and how many slots its runs can have at once."""
     retries = random.choice((0, 0, 1, 2, 4)) if handler != "long" else random.choice((0, 0, 1))
     blocking = {} if parallel else _blocking(random, handler)
-    routing = {} if parallel else _sharding(random, handler)
-    return {
+    routing, room = draw_routing(random, nodes)
+    sharding = {} if parallel else _sharding(random, handler)
+    if sharding:
+        routing, room = sharding, sum(nodes.values())
+    job = {
         "name": name,
         "handler": handler,
         "parameters": {"own": random.randrange(100), "run": "own"},
-        "routing": random.choice(("round_robin", "random", "least_busy", "failover")),
         "priority": random.choice((1, 5, 5, 9)),
         "timeout_seconds": random.choice((1, 2, 4))
         if handler == "hanging"
@@ -103,6 +111,7 @@ def _job(random: Random, name: str, handler: str, *, parallel: bool = False) -> 
         **blocking,
         **routing,
     }
+    return job, room
 
 
 def _blocking(random: Random, handler: str) -> Job:

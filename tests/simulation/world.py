@@ -260,7 +260,10 @@ class _World:
             self._random("jobs"),
             executors=self._executors,
             slots=slots,
-            nodes=dict(Counter(node.executor for node in self._nodes)),
+            nodes={
+                name: {node.name: node.slots for node in self._nodes if node.executor == name}
+                for name in self._executors
+            },
             now=self._database.now(),
             zone=self._zone,
             load_seconds=self._load_seconds,
