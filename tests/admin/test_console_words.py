@@ -1,0 +1,253 @@
+"""What the console says: which nodes a routing takes, what needs attention, what runs wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from multidict import MultiDict
+
+from tickwheel_admin.console import labels
+from tickwheel_admin.console.attention_words import told
+from tickwheel_admin.console.job_form import form_as_sent, job_of_form
+from tickwheel_admin.console.reader import READER, Reader
+from tickwheel_admin.console.routing_now import RoutingNow, routing_now
+from tickwheel_admin.console.routing_words import why
+from tickwheel_admin.console.run_filter import (
+    HOUR_MS,
+    fields_of,
+    instant_of,
+    local_text,
+    read_filter,
+)
+from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
+from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
+from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.services.runs import RunQuery
+
+NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
+
+
+@pytest.fixture(autouse=True)
+def in_berlin() -> Iterator[None]:
+    before = READER.set(Reader(timezone="Europe/Berlin", now_at=NOW))
+    yield
+    READER.reset(before)
+
+
+# --- routing -----------------------------------------------------------------------------------
+
+
+def node(number: int, name: str, *, cordoned: bool = False, **labels: str) -> Node:
+    return Node(
+        id=number, executor_id=1, name=name, state=NodeState.LIVE, draining=False,
+        cordoned=cordoned, drain_wanted=False, slots=4, in_use=0,
+        handlers=frozenset({"count"} if number < 3 else {"other"}), unstoppable=frozenset(),
+        labels=labels, sdk="", address="", connected_at=0, lease_expires_at=0, full_lease_at=0,
+        ended_at=None,
+    )  # fmt: skip
+
+
+LIVE = [
+    node(1, "n2", zone="eu"),
+    node(2, "n1", zone="eu", gpu="a100"),
+    node(3, "n3", cordoned=True, zone="us"),
+]
+
+
+def now_for(strategy: str = "round_robin", names: str = "", selector: str = "") -> RoutingNow:
+    return routing_now(
+        LIVE, strategy=strategy, names=names.split(), selector=selector, handler="count"
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "names", "selector", "words"),
+    [
+        ("round_robin", "", "zone=eu", "2 of 3 live nodes match now: n1, n2"),
+        ("round_robin", "n1", "", "3 of 3 live nodes match now: n1, n2, n3"),  # not its field
+        ("pinned", "n1 n3", "", "2 of 3 live nodes match now: n1, n3"),
+        ("pinned", "n*", "gpu", "1 of 3 live nodes match now: n1"),
+        ("failover", "n3 n2", "", "3 of 3 live nodes match now, in this order: n3 → n2 → n1"),
+        ("random", "", "zone=cn", "None of the 3 live nodes matches now; its runs would wait."),
+        ("sharded", "", "", ""),  # no such strategy: the form says so at its field
+    ],
+)
+def test_the_hint_names_the_nodes_that_match(
+    strategy: str, names: str, selector: str, words: str
+) -> None:
+    found = now_for(strategy, names, selector)
+
+    assert found.words == words
+    assert found.any_matches == ("match now" in words)
+    assert found.labels == ("gpu=a100", "zone=eu", "zone=us")
+
+
+def test_the_hint_tells_what_else_keeps_a_matching_node_from_runs() -> None:
+    assert now_for(selector="zone=us").notes == (
+        "Without the handler “count”: n3",
+        "Cordoned or shutting down: n3",
+    )
+
+
+def test_the_hint_tells_where_a_selector_is_wrong() -> None:
+    problem = now_for(selector="zone=eu gpu").problem
+
+    assert problem is not None
+    assert problem.params["at"] == 9
+
+
+def test_the_hint_speaks_of_a_single_node_and_of_none() -> None:
+    def words(live: list[Node], selector: str = "") -> str:
+        return routing_now(
+            live, strategy="first", names=(), selector=selector, handler=""
+        ).words  # fmt: skip
+
+    assert words(LIVE[:1]) == "The only live node matches now: n2"
+    assert words(LIVE[:1], "gpu").startswith("The only live node does not match now")
+    assert words([]).startswith("No node of this executor is live now")
+
+
+# --- the filter of runs ------------------------------------------------------------------------
+
+
+def test_a_filter_is_read_back_as_it_is_written() -> None:
+    query = RunQuery(
+        state="failed_any", job_id=3, executor_id=1, trigger_id=9, node_id=7, origin="api",
+        requested_by="ana", from_at=NOW - HOUR_MS, to_at=NOW,
+    )  # fmt: skip
+
+    assert read_filter(dict(fields_of(query))) == query
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"state": "broken", "origin": "nowhere", "node": "x", "last": "2h"},
+        {"from": "9" * 15, "to": "-1", "job": "٣", "by": " "},
+    ],
+)
+def test_what_means_nothing_is_left_aside(values: dict[str, str]) -> None:
+    assert read_filter(values) == RunQuery()
+
+
+def test_a_period_ends_now_and_gives_way_to_instants() -> None:
+    assert read_filter({"last": "6h"}) == RunQuery(from_at=NOW - 6 * HOUR_MS)
+    assert read_filter({"last": "6h", "to": "5"}) == RunQuery(to_at=5)
+
+
+def test_local_times_are_those_of_the_reader() -> None:
+    assert local_text(NOW) == "2026-11-20T13:31:26"
+    assert instant_of("2026-11-20T13:31:26") == NOW
+    assert local_text(instant_of("2026-07-01T08:30")) == "2026-07-01T08:30"
+    assert instant_of("yesterday") is None
+    assert local_text(None) == ""
+
+
+# --- reasons -----------------------------------------------------------------------------------
+
+
+def test_a_run_tells_why_its_node_was_chosen() -> None:
+    choice = Choice(
+        by="least_busy", candidates=2, used=3, slots=16, passed=(PassedOver("n2", Why.CORDONED),)
+    )
+    assert why(choice.to_json()) == ["Least busy: 3 of 16 slots used.", "n2 was cordoned."]
+    assert why(None) == []
+    assert why('{"by": "a newer version"}') == []
+
+
+@pytest.mark.parametrize(
+    ("waiting", "words"),
+    [
+        (Waiting(code="blocked", template="", runs=(812,)), "waiting for run"),
+        (Waiting(code="blocked", template="", runs=(1, 2)), "waiting for 2 earlier runs"),
+        (
+            Waiting(code="no_free_slot", template="", params={"slots": 4}, executor="billing"),
+            "waiting for a slot on billing",
+        ),
+        (
+            Waiting(code="pinned_node", template="", params={"node": "n1"}),
+            "waiting for the node n1",
+        ),
+        (Waiting(code="not_due", template="", params={"due_at": NOW}), "due at 13:31:26"),
+        (Waiting(code="new", template="For %(what)s.", params={"what": "that"}), "For that."),
+    ],
+)
+def test_a_row_says_in_a_few_words_what_its_run_waits_for(waiting: Waiting, words: str) -> None:
+    assert labels.waiting_note(waiting) == words
+
+
+def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
+    params = {
+        "count": 24, "run": 5, "seconds": 90, "usual": "20", "reason": "It broke.",
+        "slots": 8, "waiting": "12", "loop": "recorder",
+    }  # fmt: skip
+
+    def concern(kind: ConcernKind, **changes: object) -> Concern:
+        known: dict[str, object] = {
+            "kind": kind, "severity": Severity.ERROR, "template": "", "params": params,
+        }  # fmt: skip
+        return Concern(**{**known, **changes})  # type: ignore[arg-type]
+
+    job = {"job_id": 3, "job_name": "close", "executor_id": 1, "executor_name": "billing"}
+    executor = {"executor_id": 1, "executor_name": "billing"}
+    wants_slot = Waiting(code="no_free_slot", template="", params={"slots": 8})
+    rows = told(
+        [
+            concern(ConcernKind.FAILING_STREAK, run_id=9, **job),
+            concern(ConcernKind.SLOW, run_id=5, **job),
+            concern(ConcernKind.TRIGGER_ERROR, trigger_id=4, **job),
+            concern(ConcernKind.NO_NODES, **executor),
+            concern(ConcernKind.FULL, **executor),
+            concern(ConcernKind.LATE, run_id=7, why=wants_slot, **job),
+            concern(ConcernKind.LATE),
+            concern(
+                ConcernKind.ADMIN_BEHIND,
+                admin_id=2,
+                admin_name="a2",
+                params={"admin": "a2", "loop": "recorder"},
+            ),
+        ]
+    )
+
+    assert {kind.value for kind in ConcernKind} == {row.key.split("-")[0] for row in rows}
+    assert len({row.key for row in rows}) == len(rows)
+    assert [(row.subject, row.text, row.href) for row in rows] == [
+        ("close", "24+ failures in a row", "/jobs/3"),
+        ("close", "Run #5 takes 1m 30s, usual are 20 s", "/runs/5"),
+        ("close", "A trigger does not fire: It broke.", "/jobs/3"),
+        ("billing", "It has jobs, but no live node", "/executors/1"),
+        ("billing", "All 8 slots are taken; 12 runs wait", "/executors/1"),
+        (
+            "close",
+            "Due runs that wait: 12 · All 8 slots are taken; it begins when one is free.",
+            "/runs/7",
+        ),
+        ("Planning", "Triggers that are overdue: 24", "/admins"),
+        ("a2", "“Recording results” fails", "/admins#h-admin-2"),
+    ]
+    assert [row.retries for row in rows][:2] == [9, None]
+
+
+# --- the job form ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "raw"),
+    [
+        ("failover", {"nodes": ["a", "b*"]}),
+        ("consistent_hash", {"hash_by": "customer"}),
+        ("shards", {"shards": 4}),
+        ("first", {}),
+    ],
+)
+def test_fields_of_other_strategies_do_not_count(strategy: str, raw: dict[str, object]) -> None:
+    sent = MultiDict(
+        routing=strategy, nodes="a\r\n\r\n b* ", hash_by="customer", shards="4", selector=" gpu "
+    )
+    job = job_of_form(form_as_sent(sent), children=())
+
+    told = {name: job[name] for name in ("nodes", "hash_by", "shards") if name in job}
+    assert told == raw
+    assert (job["routing"], job["selector"]) == (strategy, "gpu")
