@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import run_batches
 from tickwheel_admin.services import runs as runs_service
 from tickwheel_admin.services.run_bulk import key_for
 from tickwheel_admin.services.runs import RunQuery
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Refused
 
 SHARDS = {"routing": "shards", "shards": 4}
 
@@ -198,6 +200,90 @@ async def test_many_retries_are_the_same_when_sent_again(world: World, executor_
     assert {row.parameters for row in new_runs(world, job_id)} == {'{"n":1}'}
     with pytest.raises(InvalidInput):
         await world.runs.retry_many(ADMIN, failed, request_key="k", parameters="[]")
+
+
+async def test_fifty_are_cancelled_in_a_transaction_each_with_its_own_outcome(
+    world: World, executor_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await job_with(world, executor_id)
+    mine = {"executor_id": executor_id, "job_id": job_id, "deadline_at": FAR}
+    queued = world.add_runs([mine | {"state": "queued", "attempt": 0}] * 60)
+    fire = world.run(**mine, state="running", shard_index=-1, shard_total=3)
+    shards = world.add_runs(
+        mine | {"state": "queued", "shard_index": index, "fire_id": fire, "attempt": 0}
+        for index in range(3)
+    )
+    ended = world.run(**mine)
+    wanted = [*queued[:30], fire, *shards, ended, *queued[30:]]
+    transactions: list[str] = []
+    run = world.database.run
+
+    async def counted(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        transactions.append(work.__name__)
+        return await run(work, *args, **kwargs)
+
+    monkeypatch.setattr(world.database, "run", counted)
+    bulk = await world.runs.cancel_many(ADMIN, wanted)
+
+    # Shards go by themselves when their whole fire is cancelled with them.
+    assert transactions.count("cancel_runs") == 2
+    assert transactions.count("cancel") == 3
+    assert bulk.runs == [each for each in wanted if each != ended]
+    assert bulk.skipped == {"run.ended": 1}
+    rows = {row.id: row for row in world.runs_of_job(job_id)}
+    assert {rows[each].state for each in (*queued, *shards, fire)} == {"cancelled"}
+    noted = [run_id for action, run_id in world.audit() if action == "run.cancelled"]
+    assert sorted(noted) == sorted([*queued, fire, *shards])
+
+
+@pytest.mark.parametrize("refusal", [Refused("x"), sa.exc.IntegrityError("x", {}, Exception())])
+async def test_a_batch_that_is_refused_is_done_one_by_one(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    world = World(sqlite_url)
+    executor_id = await world.executor()
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise refusal
+
+    for name in ("cancel_runs", "retry_runs"):
+        monkeypatch.setattr(run_batches, name, refused)
+    job_id = await job_with(world, executor_id)
+    mine = {"executor_id": executor_id, "job_id": job_id}
+    queued, failed = world.run(**mine, state="queued"), world.run(**mine, state="failed")
+    bulk = await world.runs.cancel_many(ADMIN, [queued, failed])
+    assert (bulk.runs, bulk.skipped) == ([queued], {"run.ended": 1})
+    bulk = await world.runs.retry_many(ADMIN, [failed, 999], request_key="k")
+    assert (bulk.done, bulk.skipped) == (1, {"not_found": 1})
+    world.close()
+
+
+async def test_many_retries_have_each_its_own_outcome(world: World, executor_id: int) -> None:
+    plain = await job_with(world, executor_id)
+    cut = await job_with(world, executor_id, name="cut", **SHARDS)
+    gone = await job_with(world, executor_id, name="gone")
+    fire = fire_with(world, executor_id, cut, "succeeded", "failed", "failed")
+    fine = fire_with(world, executor_id, cut, "succeeded", "succeeded")
+    mine = {"executor_id": executor_id, "state": "failed"}
+    failed, orphan = world.run(**mine, job_id=plain), world.run(**mine, job_id=gone)
+    live = world.run(executor_id=executor_id, job_id=plain, state="running", deadline_at=FAR)
+    taken = world.run(executor_id=executor_id, job_id=plain, request_key=f"key:{failed}")
+    await world.jobs.delete(ADMIN, gone)
+    wish: dict[str, Any] = {"request_key": "key", "failed_shards_only": True}
+    wanted = [failed, fire, fine, orphan, live, 999]
+    bulk = await world.runs.retry_many(ADMIN, wanted, **wish)
+    assert bulk.skipped == {
+        "request_key.used": 1,  # by a run that retries nothing
+        "run.no_failed_shards": 1,
+        "job.deleted": 1,
+        "run.not_ended": 1,
+        "not_found": 1,
+    }
+    (again,) = bulk.runs
+    assert [row.shard_index for row in new_runs(world, cut)] == [-1, 1, 2]
+    assert (await world.runs.get(ADMIN, again)).item.run.retry_of == fire
+    assert (await world.runs.retry_many(ADMIN, wanted, **wish)).runs == [again]
+    assert taken in {row.id for row in world.runs_of_job(plain)}
 
 
 async def test_all_that_match_are_done_in_steps(
