@@ -178,8 +178,7 @@ def shards_end_at_once(stage: Stage) -> Iterator[None]:
     stage.node(heard_by=admins)
     child = stage.job()
     job = stage.job(
-        routing=RoutingPolicy(strategy=Routing.SHARDS),
-        shards=stage.random.randint(2, 4),
+        routing=RoutingPolicy(strategy=Routing.SHARDS, shards=stage.random.randint(2, 4)),
         children=(ChildLink(job_id=child.id, on=ChildOn.ALWAYS),),
         blocking=BlockingPolicy(strategy=stage.random.choice((Blocking.PARALLEL, Blocking.SERIAL))),
     )
@@ -216,8 +215,7 @@ def a_fire_is_cut_once(stage: Stage) -> Iterator[None]:
     routing = stage.random.choice((Routing.SHARDS, Routing.BROADCAST))
     strategy = stage.random.choice((Blocking.PARALLEL, Blocking.SERIAL))
     job = stage.job(
-        routing=RoutingPolicy(strategy=routing),
-        shards=3 if routing is Routing.SHARDS else 1,
+        routing=RoutingPolicy(strategy=routing, shards=3 if routing is Routing.SHARDS else 1),
         blocking=BlockingPolicy(strategy=strategy),
     )
     fires = [stage.queued(job) for _ in range(2)]

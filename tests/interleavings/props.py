@@ -152,6 +152,7 @@ class Props:
             "drain_wanted": False,
             "slots": slots,
             "in_use": 0,
+            "weight": 1,
             "handlers": msgspec.json.encode([HANDLER]).decode(),
             "unstoppable": "[]",
             "labels": "{}",
