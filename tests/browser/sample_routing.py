@@ -20,6 +20,10 @@ async def add_routing(
     services: Services, job_ids: dict[str, int], executor_ids: dict[str, int], ids: Iterator[int]
 ) -> dict[str, int]:
     """Add jobs whose nodes are chosen in other ways, and runs that say why; returns ids by name."""
+    made = await services.executors.create(
+        ADMIN, name="archive", description="Cold storage; its nodes are started at night"
+    )
+    executor_ids["archive"] = made.id
     for executor, name, changes in _jobs():
         job_ids[name] = await services.jobs.create(
             ADMIN,
@@ -37,6 +41,7 @@ def _jobs() -> list[tuple[str, str, dict[str, Any]]]:
             {"routing": "weighted", "selector": "gpu,zone in (eu, us)", "retries": 3},
         ),
         ("crm", "customer-cache", {"routing": "consistent_hash", "hash_by": "customer"}),
+        ("archive", "move-to-tape", {}),
         ("billing", "ledger-sync", {"routing": "failover", "nodes": ["billing-b*", "billing-a1"]}),
     ]
 
@@ -64,6 +69,18 @@ def _add_runs(
                 origin="api", requested_by="ana", attempt=2, tries=2, node_id=7,
                 dispatched_at=NOW - MINUTE, started_at=NOW - MINUTE, claim_token="t" * 32,
                 deadline_at=NOW + 60 * MINUTE, progress=0.4, choice=chosen.to_json(),
+            )
+        ],
+    )  # fmt: skip
+    made["run:no-node"] = next(ids)
+    conn.execute(
+        tables.run.insert(),
+        [
+            row(
+                id=made["run:no-node"], executor_id=executor_ids["archive"],
+                job_id=job_ids["move-to-tape"], scheduled_at=NOW - 12_000, origin="manual",
+                created_at=NOW - 12_000, due_at=NOW - 12_000, state="queued", attempt=0, tries=0,
+                requested_by="ana",
             )
         ],
     )  # fmt: skip

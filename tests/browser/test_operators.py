@@ -70,6 +70,27 @@ def test_the_filter_of_runs_is_an_address_for_everybody(admin_page: Page, consol
     expect(page.get_by_role("heading", name="No run matches")).to_be_visible()
 
 
+def test_runs_that_wait_say_for_what_and_since_when(admin_page: Page, console: Console) -> None:
+    page, ids = admin_page, console.ids
+    page.goto(f"{console.url}/runs?state=queued")
+    row = page.locator(f"#run-{ids['run:no-node']}")
+    expect(row).to_contain_text("waiting for a node of archive since 12s")
+    expect(row).to_contain_text("By hand · ana")
+    parked = page.locator(f"#run-{ids['run:parked']}")
+    expect(parked).to_contain_text(f"waiting for run #{ids['run:still-running']} since 3m 00s")
+    page.goto(f"{console.url}/runs/{ids['run:parked']}")
+    notice = page.locator("#run-progress .notice")
+    expect(notice).to_contain_text(f"It waits for run #{ids['run:still-running']}.")
+    expect(notice).to_contain_text("Waiting since 13:28:26, for 3m 00s.")
+    notice.get_by_role("link").click()
+    expect(page).to_have_url(f"{console.url}/runs/{ids['run:still-running']}")
+    page.goto(f"{console.url}/executors")
+    archive = page.locator(f"#executor-{ids['executor:archive']}")
+    expect(archive).to_contain_text(re.compile(r"none.*1 for 12s", re.DOTALL))
+    archive.get_by_role("link", name="archive").click()
+    expect(page.locator(".notice")).to_contain_text("1 run waits for a node.")
+
+
 def test_runs_are_purged_after_their_number_was_told(admin_page: Page, console: Console) -> None:
     page = admin_page
     page.goto(f"{console.url}/runs?job={console.ids['job:disk-usage-probe']}")
