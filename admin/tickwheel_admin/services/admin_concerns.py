@@ -20,45 +20,58 @@ MAX_OFFSET_MS = 2_000
 
 def admins_behind(conn: sa.Connection, *, now: int) -> list[Concern]:
     """Admins that are gone without a goodbye, stand still, fail, or have another time."""
-    found = []
-    for admin in list_admins(conn, limit=MAX_ADMINS):
-        said = _said_of(admin, status_from_json(admin.status), now=now)
-        if said is not None:
-            severity, template, params, since = said
-            found.append(
-                Concern(
-                    kind=ConcernKind.ADMIN_BEHIND,
-                    severity=severity,
-                    template=template,
-                    params={"admin": admin.name} | params,
-                    since=since,
-                    admin_id=admin.id,
-                    admin_name=admin.name,
-                )
-            )
-    return found[:PER_KIND]
+    looked_at = (
+        _worst_of(admin, status_from_json(admin.status), now=now)
+        for admin in list_admins(conn, limit=MAX_ADMINS)
+    )
+    return [each for each in looked_at if each is not None][:PER_KIND]
 
 
-def _said_of(
-    admin: StoredAdmin, status: AdminStatus, *, now: int
-) -> tuple[Severity, str, dict[str, Any], int | None] | None:
+def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern | None:
     """The worst that can be said of an admin."""
     renewed_at = admin.lease_expires_at - ADMIN_LEASE_MS
     if renewed_at < now - RENEWAL_MS:
-        template = "The admin “%(admin)s” does not renew its lease."
-        return Severity.ERROR, template, {}, renewed_at
+        return _of_admin(
+            admin, template="The admin “%(admin)s” does not renew its lease.", since=renewed_at
+        )
     for name, loop in sorted(status.loops.items()):
         if loop.failing:
-            return Severity.ERROR, "The %(loop)s of “%(admin)s” fails.", {"loop": name}, None
-        allowed = SLOW_LOOPS.get(name, STANDSTILL_MS)
+            return _of_admin(admin, template="The %(loop)s of “%(admin)s” fails.", loop=name)
         passed_at = admin.started_at
         if loop.last_pass_ms_ago is not None:
             passed_at = renewed_at - loop.last_pass_ms_ago
-        if passed_at < now - allowed:
-            template = "The %(loop)s of “%(admin)s” stands still."
-            return Severity.ERROR, template, {"loop": name}, passed_at
+        if passed_at < now - SLOW_LOOPS.get(name, STANDSTILL_MS):
+            return _of_admin(
+                admin,
+                template="The %(loop)s of “%(admin)s” stands still.",
+                since=passed_at,
+                loop=name,
+            )
     offset = status.clock_offset_ms
     if offset is not None and abs(offset) > MAX_OFFSET_MS:
-        template = "The clock of “%(admin)s” differs from the database's by %(seconds)s s."
-        return Severity.WARNING, template, {"seconds": f"{abs(offset) / 1000:.1f}"}, None
+        return _of_admin(
+            admin,
+            severity=Severity.WARNING,
+            template="The clock of “%(admin)s” differs from the database’s by %(seconds)s s.",
+            seconds=f"{abs(offset) / 1000:.1f}",
+        )
     return None
+
+
+def _of_admin(
+    admin: StoredAdmin,
+    *,
+    template: str,
+    severity: Severity = Severity.ERROR,
+    since: int | None = None,
+    **params: Any,
+) -> Concern:
+    return Concern(
+        kind=ConcernKind.ADMIN_BEHIND,
+        severity=severity,
+        template=template,
+        params={"admin": admin.name} | params,
+        since=since,
+        admin_id=admin.id,
+        admin_name=admin.name,
+    )

@@ -39,16 +39,14 @@ def failing_streaks(conn: sa.Connection, scope: Scope, *, now: int) -> list[Conc
         streak = _streak(marks.get(job_id, []))
         if job_id not in named or len(streak) < STREAK:
             continue
-        at_least = len(streak) == STREAK_MARKS
         found.append(
             _of_job(
                 job_id,
                 named[job_id],
                 kind=ConcernKind.FAILING_STREAK,
                 severity=Severity.ERROR,
-                template="At least the last %(count)d runs of “%(job)s” failed."
-                if at_least
-                else "The last %(count)d runs of “%(job)s” failed.",
+                # Also when there are more of them: nobody looked further.
+                template="The last %(count)d runs of “%(job)s” failed.",
                 params={"count": len(streak), "job": named[job_id].name},
                 since=streak[-1].scheduled_at,
                 run_id=streak[0].id,
@@ -93,7 +91,7 @@ def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
                     "run": run.id,
                     "job": named[job_id].name,
                     "seconds": took // 1000,
-                    "usual": f"{usual / 1000:.3g}",
+                    "usual": _seconds(usual),
                 },
                 since=run.started_at,
                 run_id=run.id,
@@ -109,6 +107,11 @@ def _usual_ms(newest_first: Iterable[RunMark]) -> float | None:
         if mark.state is RunState.SUCCEEDED and mark.duration_ms is not None
     ][:USUAL]
     return median(took) if len(took) >= USUAL_AT_LEAST else None
+
+
+def _seconds(ms: float) -> str:
+    """To the millisecond, without needless zeros."""
+    return f"{ms / 1000:.3f}".rstrip("0").rstrip(".")
 
 
 def trigger_errors(conn: sa.Connection, scope: Scope) -> list[Concern]:

@@ -228,7 +228,7 @@ def _parameters(job: Job, request: Request) -> str | None:
         raise InvalidInput.one(
             "parameters",
             "json.too_large",
-            "Together with the job's this is larger than %(limit)d KiB.",
+            "Together with the job's parameters this is larger than %(limit)d KiB.",
             limit=MAX_PARAMETERS_BYTES // 1024,
         )
     return merged
