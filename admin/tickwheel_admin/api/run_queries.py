@@ -32,7 +32,13 @@ def run_query_of(fields: Fields) -> RunQuery:
         trigger_id=optional_id(fields, "trigger_id"),
         node_id=optional_id(fields, "node_id"),
         origin=fields.choice("origin", ORIGINS, default="") or None,
-        requested_by=fields.text("requested_by", max_chars=MAX_NAME_CHARS) or None,
+        requested_by=_name_in(fields),
         from_at=fields.instant("from_at"),
         to_at=fields.instant("to_at"),
     )
+
+
+def _name_in(fields: Fields) -> str | None:
+    if isinstance(fields.raw.get("requested_by"), int):
+        return str(fields.raw["requested_by"])  # a name that is all digits, in an address
+    return fields.text("requested_by", max_chars=MAX_NAME_CHARS) or None

@@ -162,6 +162,13 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
             }
             for each in detail.attempts
         ],
+        "checkpoint": None
+        if detail.checkpoint is None
+        else {
+            "attempt": detail.checkpoint.attempt,
+            "saved_at": instant(detail.checkpoint.saved_at),
+            "data": _json_or_text(detail.checkpoint.data),
+        },
         "shards": [run_view(shard) for shard in detail.shards],
         "children": [run_view(child) for child in detail.children],
         "job_deleted": detail.job_deleted,
