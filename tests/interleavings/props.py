@@ -214,6 +214,17 @@ class Props:
         )
         return live
 
+    def add_state(self, job_id: int, state: str, *, lent_to: Run) -> None:
+        """What the job's last run left; an attempt has it now."""
+        self._insert(
+            tables.job_state,
+            job_id=job_id,
+            state=state,
+            updated_at=self.began_at - 1_000,
+            lent_run_id=lent_to.id,
+            lent_attempt=lent_to.attempt,
+        )
+
     def unstored(self, job: StagedJob) -> Run:
         """A run that is due, and not in the ledger yet."""
         run_id, at = self.new_id("run"), self.began_at

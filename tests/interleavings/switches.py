@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine import claim, losing, planner
-from tickwheel_admin.store import route_cursors, tables
+from tickwheel_admin.store import job_states, route_cursors, tables
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers as store_triggers
 from tickwheel_admin.store.batch import insert_rows, update_rows
@@ -50,6 +50,15 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
         return True
 
     return patch.object(claim, "take_slots", take_slots)
+
+
+def state_loan(cluster: Cluster) -> AbstractContextManager[object]:
+    """G6: whoever ends well writes the job's state, also when another attempt has it by now."""
+
+    def write_anyway(conn: Any, table: Any, rows: Any, *, match: Any, **rest: Any) -> int:
+        return update_rows(conn, table, rows, match=("job_id",), **rest)
+
+    return patch.object(job_states, "update_rows", write_anyway)
 
 
 def plan_check(cluster: Cluster) -> AbstractContextManager[object]:
@@ -99,6 +108,11 @@ def _plan_anyway(conn: sa.Connection, *, planned: Any, **rest: Any) -> Any:
 def job_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
     """G8 on Galera: a claim locks the row of a job that is not parallel, and does not write it."""
     return patch.object(route_cursors, "update_rows", lambda *args, **rest: 0)
+
+
+def job_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G8, routing: a claim reads the rows of jobs whose uses it counts, and does not lock them."""
+    return cluster.rewriting(_unlocked("job"))
 
 
 def unique_request(cluster: Cluster) -> AbstractContextManager[object]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interleavings import blocking, claiming, membership, planning, recording, requests
+from tests.interleavings import (
+    blocking,
+    claiming,
+    handing_on,
+    membership,
+    planning,
+    recording,
+    requests,
+)
 from tests.interleavings.clusters import Cluster
 from tests.interleavings.explore import Scenario, explore, seeds
 
@@ -16,6 +24,7 @@ SCENARIOS = (
     *membership.SCENARIOS,
     *requests.SCENARIOS,
     *blocking.SCENARIOS,
+    *handing_on.SCENARIOS,
 )
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interleavings import blocking, claiming, membership, planning, recording, requests
+from tests.interleavings import (
+    blocking,
+    claiming,
+    handing_on,
+    membership,
+    planning,
+    recording,
+    requests,
+)
 from tests.interleavings import switches as off
 from tests.interleavings.clusters import Cluster, cluster_kinds
 from tests.interleavings.explore import Scenario, explore
@@ -17,12 +25,14 @@ GALERA = ("galera",)
 NOTICED = (
     (off.compare_and_set, recording.timed_out_twice, ALL, 1),
     (off.slot_condition, claiming.the_last_slot, ALL, 10),
+    (off.state_loan, handing_on.a_late_result_meets_the_next_claim, ALL, 1),
     (off.plan_check, planning.pauses_meet_planners, ALL, 10),
     (off.unique_fire, planning.planners_share_a_bucket, ALL, 1),
     (off.unique_request, requests.one_key_twice, ALL, 1),
     (off.request_lock_write, requests.a_request_meets_a_deletion, GALERA, 1),
     (off.unique_node, membership.hellos_meet_expiry, ALL, 5),
     (off.job_lock_write, blocking.lines_at_two_servers, GALERA, 1),
+    (off.job_lock, claiming.routing_remembers, ("mariadb", "postgresql"), 1),
     # MariaDB's DELETE waits for the other one's row in the same range of the primary key.
     (off.session_lock, membership.sockets_close_at_once, ("postgresql", "galera"), 1),
     (off.second_look_at_deaths, membership.a_return_meets_its_loss, ALL, 50),

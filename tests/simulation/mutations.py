@@ -32,7 +32,6 @@ from tickwheel_admin.engine import (
 from tickwheel_admin.store import follow_ups, triggers
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.database import Refused
-from tickwheel_admin.store.tables import job_state as job_state_table
 from tickwheel_admin.store.tables import node as node_table
 from tickwheel_admin.store.tables import run as run_table
 from tickwheel_executor import (
@@ -369,21 +368,6 @@ def nodes_ignore_their_lease() -> None:
     links.Links.lease_is_over = lambda self, now: False  # type: ignore[method-assign]
 
 
-def states_are_not_taken_back() -> None:
-    """G6: whoever ends well writes its job's state, also when another attempt has it by now."""
-
-    def write_states(conn: Any, written: Any, *, now: int) -> Any:
-        for loan, state in written:
-            conn.execute(
-                sa.update(job_state_table)
-                .where(job_state_table.c.job_id == loan.job_id)
-                .values(state=state, run_id=loan.run_id, updated_at=now)
-            )
-        return ()
-
-    handing_over.write_states = write_states
-
-
 def states_are_written_by_failures() -> None:
     """A run that fails leaves its state as if it had succeeded."""
     attempt._GOOD_ENDS = tuple(handing_over.Outcome)
@@ -462,7 +446,6 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         nothing_is_unparked,
         fixed_delays_are_not_armed,
         fires_do_not_end,
-        states_are_not_taken_back,
         states_are_written_by_failures,
         any_checkpoint_counts,
         results_bring_no_checkpoint,
