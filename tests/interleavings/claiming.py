@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import sqlalchemy as sa
+
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict
@@ -99,4 +101,32 @@ def claims_meet_edits(stage: Stage) -> Iterator[None]:
         stage.expect(states <= FINAL, f"what nobody had claimed is {states} after the deletion")
 
 
-SCENARIOS = (the_last_slot, one_queue, claims_meet_cancels, claims_meet_edits)
+def routing_remembers(stage: Stage) -> Iterator[None]:
+    """Jobs whose routing counts uses, or avoids busy nodes, are asked for while all claim them."""
+    admins = [stage.admin(), stage.admin()]
+    nodes = [stage.node(heard_by=admins) for _ in range(3)]
+    counting = stage.job(routing=RoutingPolicy(strategy=Routing.LEAST_FREQUENTLY_USED))
+    avoiding = stage.job(routing=RoutingPolicy(strategy=Routing.BUSY_OVER))
+    asking = stage.admin()
+
+    async def ask() -> None:
+        for job in (counting, avoiding, counting):
+            await asking.jobs.run_now(PERSON, job.id)
+
+    for job in (counting, avoiding):
+        stage.queued(job)
+    stage.acts(asking, "asks", ask)
+    for admin in admins:
+        stage.acts(admin, "claims", admin.claims)
+        stage.acts(admin, "claims again", stage.twin(admin).claims)
+    yield
+    stage.afterwards(admins[0].claims)
+    claimed = len([run for run in stage.runs(tables.run.c.job_id == counting.id) if run.attempt])
+    uses = [row.uses for row in stage.rows(sa.select(tables.job_node))]
+    stage.expect(sum(uses) == claimed, f"{claimed} runs were claimed, {uses} counted")
+    stage.expect(max(uses) - min(uses) <= 1, f"uses are {uses}")
+    busy = [run.node_id for run in stage.runs(tables.run.c.job_id == avoiding.id) if is_live(run)]
+    stage.expect(len(set(busy)) == len(busy) <= len(nodes), f"the job runs on the nodes {busy}")
+
+
+SCENARIOS = (the_last_slot, one_queue, claims_meet_cancels, claims_meet_edits, routing_remembers)

@@ -111,8 +111,11 @@ def job_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
 
 
 def job_lock(cluster: Cluster) -> AbstractContextManager[object]:
-    """G8, routing: a claim reads the rows of jobs whose uses it counts, and does not lock them."""
-    return cluster.rewriting(_unlocked("job"))
+    """Routing: a claim neither locks nor writes the rows of jobs whose uses it counts."""
+    both = ExitStack()
+    both.enter_context(job_lock_write(cluster))
+    both.enter_context(cluster.rewriting(_unlocked("job")))
+    return both
 
 
 def unique_request(cluster: Cluster) -> AbstractContextManager[object]:
