@@ -1,0 +1,91 @@
+"""What nodes hand on is bounded and readable, and never keeps the end of a run from being told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tickwheel_admin.links.cleaning import clean
+from tickwheel_shared.protocol import (
+    MAX_CHECKPOINT_BYTES,
+    MAX_MESSAGE_CHARS,
+    MAX_STATE_BYTES,
+    Checkpoint,
+    Outcome,
+    Result,
+)
+
+KEY: dict[str, Any] = {"run": 7, "attempt": 2, "token": "t"}
+NULL = b"null"
+HUGE = b'{"a":"' + b"x" * MAX_STATE_BYTES + b'"}'
+NUL = b'{"a":"\\u0000"}'  # as JSON writes it: text that every database keeps
+UNREADABLE = (b'{"a":1e999}', b'{"a":"\xff"}', b"1" * 5_000)
+
+
+def ended(outcome: Outcome, **changes: Any) -> Result:
+    raw = {name: msgspec.Raw(each) for name, each in changes.items() if isinstance(each, bytes)}
+    return Result(**KEY, outcome=outcome, duration_ms=1, **(changes | raw))
+
+
+def cleaned(result: Result) -> Result:
+    left = clean(result)
+    assert isinstance(left, Result)  # whatever came with it
+    return left
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.SKIPPED])
+def test_a_state_that_can_be_kept_is_left_as_it_is(outcome: Outcome) -> None:
+    for state in (NULL, b"{}", NUL, '{"客户":[1,2.5]}'.encode()):
+        result = ended(outcome, state=state, result=b"1")
+        assert cleaned(result) == result
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.SKIPPED])
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (HUGE, "larger than 65536 bytes"),
+        (b"[1]", "no JSON object"),
+        (b'"text"', "no JSON object"),
+        *((each, "no JSON that can be read") for each in UNREADABLE),
+    ],
+)
+def test_a_state_that_cannot_be_kept_fails_the_run_and_says_why(
+    outcome: Outcome, state: bytes, why: str
+) -> None:
+    left = cleaned(ended(outcome, state=state, result=b"1", message="fine"))
+    assert left.outcome is Outcome.FAILED
+    assert (bytes(left.state), bytes(left.result)) == (NULL, NULL)
+    assert left.message.startswith(f"The state for the next run is {why}")
+
+
+def test_what_is_too_large_twice_is_said_once() -> None:
+    left = cleaned(ended(Outcome.SUCCEEDED, state=HUGE, result=HUGE))
+    assert (left.outcome, left.message) == (
+        Outcome.FAILED,
+        "The result is larger than 65536 bytes.",
+    )
+
+
+@pytest.mark.parametrize("checkpoint", [b"7", b"[1,2]", NUL, b'"text"', NULL])
+def test_a_checkpoint_that_can_be_kept_is_left_as_it_is(checkpoint: bytes) -> None:
+    result = ended(Outcome.FAILED, checkpoint=checkpoint, message="why")
+    assert cleaned(result) == result
+    if checkpoint != NULL:
+        message = Checkpoint(**KEY, seq=1, data=msgspec.Raw(checkpoint))
+        assert clean(message) is message
+
+
+@pytest.mark.parametrize("checkpoint", [HUGE, *UNREADABLE])
+def test_a_checkpoint_that_cannot_be_kept_is_left_out_and_that_is_said(checkpoint: bytes) -> None:
+    assert len(HUGE) > MAX_CHECKPOINT_BYTES
+    for message in ("disk full", "", "x" * MAX_MESSAGE_CHARS):
+        left = cleaned(ended(Outcome.TIMED_OUT, checkpoint=checkpoint, message=message))
+        assert left.outcome is Outcome.TIMED_OUT
+        assert bytes(left.checkpoint) == NULL
+        assert "(Its checkpoint was not kept: it is " in left.message
+        assert left.message.startswith(message[:100])
+        assert len(left.message) <= MAX_MESSAGE_CHARS
+    assert clean(Checkpoint(**KEY, seq=1, data=msgspec.Raw(checkpoint))) is None
