@@ -39,6 +39,6 @@ def run_query_of(fields: Fields) -> RunQuery:
 
 
 def _name_in(fields: Fields) -> str | None:
-    if isinstance(fields.raw.get("requested_by"), int):
+    if type(fields.raw.get("requested_by")) is int:
         return str(fields.raw["requested_by"])  # a name that is all digits, in an address
     return fields.text("requested_by", max_chars=MAX_NAME_CHARS) or None
