@@ -193,6 +193,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     job = {"job_id": 3, "job_name": "close", "executor_id": 1, "executor_name": "billing"}
     executor = {"executor_id": 1, "executor_name": "billing"}
     wants_slot = Waiting(code="no_free_slot", template="", params={"slots": 8})
+    starts = Waiting(code="starting", template="")
     rows = told(
         [
             concern(ConcernKind.FAILING_STREAK, run_id=9, **job),
@@ -201,6 +202,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             concern(ConcernKind.NO_NODES, **executor),
             concern(ConcernKind.FULL, **executor),
             concern(ConcernKind.LATE, run_id=7, why=wants_slot, **job),
+            concern(ConcernKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
             concern(ConcernKind.LATE),
             concern(
                 ConcernKind.ADMIN_BEHIND,
@@ -224,6 +226,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             "Due runs that wait: 12 · All 8 slots are taken; it begins when one is free.",
             "/runs/7",
         ),
+        ("crm", "Due runs that wait although slots are free: 12", "/runs/8"),
         ("Planning", "Triggers that are overdue: 24", "/admins"),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
     ]

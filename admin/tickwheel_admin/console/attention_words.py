@@ -84,6 +84,8 @@ def _text(concern: Concern) -> str:
             return _("A trigger does not fire: %(reason)s") % {"reason": _(str(params["reason"]))}
         case ConcernKind.NO_NODES:
             return _("It has jobs, but no live node")
+        case ConcernKind.LATE if concern.why is not None and concern.why.code == "starting":
+            return _("Due runs that wait although slots are free: %(waiting)s") % params
         case ConcernKind.FULL | ConcernKind.LATE if concern.why is not None:
             return f"{_('Due runs that wait:')} {params['waiting']} · {waiting_text(concern.why)}"
         case ConcernKind.FULL:
