@@ -14,7 +14,8 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, No
 from tickwheel_admin.domain.node import LEASE_MS
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival, admit_node, executor_of_token, valid_tokens
+from tickwheel_admin.store.executor_tokens import executor_of_token, valid_tokens
+from tickwheel_admin.store.nodes import Arrival, admit_node
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import executor_of_token
+from tickwheel_admin.store.executor_tokens import executor_of_token
 
 
 @pytest.fixture

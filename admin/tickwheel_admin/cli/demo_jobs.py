@@ -9,7 +9,7 @@ from typing import Any
 
 from tickwheel_admin.app import Services
 from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.nodes import executor_of_token
+from tickwheel_admin.store.executor_tokens import executor_of_token
 
 EXECUTOR = "demo"
 

@@ -16,7 +16,9 @@ from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.store.admins import renew_admin
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.nodes import renew_leases, valid_tokens, wishes_for_nodes
+from tickwheel_admin.store.executor_tokens import valid_tokens
+from tickwheel_admin.store.node_wishes import wishes_for_nodes
+from tickwheel_admin.store.nodes import renew_leases
 
 log = structlog.get_logger(__name__)
 

@@ -11,12 +11,12 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.executor_tokens import executor_of_token
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.nodes import (
     Arrival,
     admit_node,
     end_session,
-    executor_of_token,
     say_goodbye,
     set_draining,
 )

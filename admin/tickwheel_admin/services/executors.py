@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,8 +11,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
+from tickwheel_admin.domain.executor import check_executor
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.events import (
     CANCEL,
@@ -40,6 +39,7 @@ from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.executor_tokens import replace_token, revoke_old_token
 from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -47,10 +47,8 @@ from tickwheel_admin.store.pauses import pause_executor
 
 T = TypeVar("T")
 
-MAX_DESCRIPTION_CHARS = 1_000
 MAX_OVERLAP_SECONDS = 30 * 86_400
 TOKEN_PREFIX = "twx_"  # noqa: S105 - recognised by people and secret scanners
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ class Executors:
         """
         actor.require(Permission.ADMINISTER)
         name, description = name.strip(), description.replace("\r\n", "\n").strip()
-        _check(name, description)
+        check_executor(name, description)
         token, token_hash = _new_token()
         executor_id = await self._ids.take("executor")
         audit_id = await self._ids.take("audit")
@@ -134,7 +132,7 @@ class Executors:
 
         def rotate(conn: sa.Connection) -> dict[str, object]:
             until = now_ms(conn) + overlap_seconds * 1000 if overlap_seconds else None
-            store_executors.replace_token(conn, executor_id, token_hash=token_hash, old_until=until)
+            replace_token(conn, executor_id, token_hash=token_hash, old_until=until)
             return {"overlap_seconds": overlap_seconds}
 
         name = await self._change(actor, executor_id, "executor.token_rotated", rotate)
@@ -145,7 +143,7 @@ class Executors:
         actor.require(Permission.ADMINISTER, executor_id)
 
         def revoke(conn: sa.Connection) -> dict[str, object]:
-            store_executors.revoke_old_token(conn, executor_id)
+            revoke_old_token(conn, executor_id)
             return {}
 
         await self._change(actor, executor_id, "executor.old_token_revoked", revoke)
@@ -253,38 +251,6 @@ def _get(conn: sa.Connection, executor_id: int, *, lock: bool = False) -> Stored
     if found is None:
         raise NotFound("not_found", "There is nothing here, or you may not see it.")
     return found
-
-
-def _check(name: str, description: str) -> None:
-    problems = []
-    if not _NAME.fullmatch(name):
-        problems.append(
-            Problem(
-                field="name",
-                code="executor.name_invalid",
-                template="1 to 100 of a-z, 0-9, dot, underscore and hyphen,"
-                " beginning with a letter or digit.",
-            )
-        )
-    if len(description) > MAX_DESCRIPTION_CHARS:
-        problems.append(
-            Problem(
-                field="description",
-                code="too_long",
-                template="At most %(limit)d characters, please.",
-                params={"limit": MAX_DESCRIPTION_CHARS},
-            )
-        )
-    elif not is_clean(description, lines=True):
-        problems.append(
-            Problem(
-                field="description",
-                code="control_characters",
-                template="Control characters are not allowed here.",
-            )
-        )
-    if problems:
-        raise InvalidInput(problems)
 
 
 def _new_token() -> tuple[str, str]:

@@ -13,7 +13,7 @@ from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.services.executor_lists import NodeDetail as NodeDetail
 from tickwheel_admin.services.executor_lists import read_node
 from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import nodes as store_nodes
+from tickwheel_admin.store import node_wishes
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.executors import StoredNode, get_node
@@ -45,7 +45,7 @@ class Nodes:
         def cordon(conn: sa.Connection, found: StoredNode) -> bool:
             if found.node.cordoned and not found.node.drain_wanted:
                 return False
-            store_nodes.set_cordon(conn, node_id, cordoned=True, drain=False)
+            node_wishes.set_cordon(conn, node_id, cordoned=True, drain=False)
             return True
 
         await self._change(actor, node_id, "node.cordoned", cordon)
@@ -59,7 +59,7 @@ class Nodes:
         def drain(conn: sa.Connection, found: StoredNode) -> bool:
             if found.node.drain_wanted:
                 return False
-            store_nodes.set_cordon(conn, node_id, cordoned=True, drain=True)
+            node_wishes.set_cordon(conn, node_id, cordoned=True, drain=True)
             return True
 
         await self._change(actor, node_id, "node.drained", drain)
@@ -70,7 +70,7 @@ class Nodes:
         def resume(conn: sa.Connection, found: StoredNode) -> bool:
             if not (found.node.cordoned or found.node.drain_wanted):
                 return False
-            store_nodes.set_cordon(conn, node_id, cordoned=False, drain=False)
+            node_wishes.set_cordon(conn, node_id, cordoned=False, drain=False)
             return True
 
         await self._change(actor, node_id, "node.resumed", resume)
@@ -97,7 +97,7 @@ class Nodes:
         def set_slots(conn: sa.Connection, found: StoredNode) -> bool:
             if found.slots_wanted == slots:
                 return False
-            store_nodes.set_slots(conn, node_id, slots=slots)
+            node_wishes.set_slots(conn, node_id, slots=slots)
             return True
 
         await self._change(actor, node_id, "node.slots_set", set_slots, slots=slots)
@@ -124,7 +124,7 @@ class Nodes:
         def set_weight(conn: sa.Connection, found: StoredNode) -> bool:
             if found.weight_wanted == weight:
                 return False
-            store_nodes.set_weight(conn, node_id, weight=weight)
+            node_wishes.set_weight(conn, node_id, weight=weight)
             return True
 
         await self._change(actor, node_id, "node.weight_set", set_weight, weight=weight)

@@ -15,9 +15,10 @@ from tickwheel_admin.domain.routing.narrowing import admits
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import PUT_OFF, Run, RunState
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.executors import executor_names
 from tickwheel_admin.store.job_nodes import busy_nodes
 from tickwheel_admin.store.lanes import live_before
-from tickwheel_admin.store.nodes import executor_names, live_nodes_of
+from tickwheel_admin.store.nodes import live_nodes_of
 from tickwheel_admin.store.pauses import Pauses, read_pauses
 
 

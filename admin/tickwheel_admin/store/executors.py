@@ -92,6 +92,13 @@ def get_executor(
     return None if row is None else _stored(row)
 
 
+def executor_names(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int, str]:
+    """Names of executors, deleted ones too, by id."""
+    wanted = executor.c.id.in_(sorted(executor_ids))
+    rows = conn.execute(sa.select(executor.c.id, executor.c.name).where(wanted))
+    return {row.id: row.name for row in rows}
+
+
 def executor_name_is_taken(conn: sa.Connection, name: str) -> bool:
     """Whether an executor that is not deleted has the name."""
     found = sa.select(executor.c.id).where(executor.c.name == name, executor.c.deleted_at == ALIVE)
@@ -117,33 +124,6 @@ def add_executor(
             created_at=now,
             deleted_at=ALIVE,
         )
-    )
-
-
-def replace_token(
-    conn: sa.Connection, executor_id: int, *, token_hash: str, old_until: int | None
-) -> None:
-    """Let the executor have another token.
-
-    Args:
-        old_until: until when the one that is replaced works as well; None: from the commit on it
-            opens nothing. One that was replaced before opens nothing in any case.
-    """
-    of_it = executor.c.id == executor_id
-    # Two statements, for MySQL would read the new value where the old one is meant.
-    old = None if old_until is None else executor.c.token_hash
-    conn.execute(
-        sa.update(executor).where(of_it).values(old_token_hash=old, old_token_until=old_until)
-    )
-    conn.execute(sa.update(executor).where(of_it).values(token_hash=token_hash))
-
-
-def revoke_old_token(conn: sa.Connection, executor_id: int) -> None:
-    """From the commit on only the current token works."""
-    conn.execute(
-        sa.update(executor)
-        .where(executor.c.id == executor_id)
-        .values(old_token_hash=None, old_token_until=None)
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState, NodeWish
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.run import LIVE
-from tickwheel_admin.store.clock import database_now, now_ms
-from tickwheel_admin.store.tables import ALIVE, admin, executor, node, node_session, run
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.tables import admin, node, node_session, run
 
 _LIVE_RUNS = sorted(state.value for state in LIVE)
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
@@ -40,45 +40,6 @@ def node_from_row(row: Any) -> Node:
         lease_expires_at=row.lease_expires_at,
         full_lease_at=row.full_lease_at,
         ended_at=row.ended_at,
-    )
-
-
-def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:
-    """(id, name) of the executor that the token belongs to."""
-    for opens in _opens([token_hash]):
-        row = conn.execute(sa.select(executor.c.id, executor.c.name).where(opens)).first()
-        if row is not None:
-            return (row.id, row.name)
-    return None
-
-
-def executor_names(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int, str]:
-    """Names of executors, deleted ones too, by id."""
-    wanted = executor.c.id.in_(sorted(executor_ids))
-    rows = conn.execute(sa.select(executor.c.id, executor.c.name).where(wanted))
-    return {row.id: row.name for row in rows}
-
-
-def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
-    """Those of the token hashes that still open the door."""
-    hashes = sorted(set(token_hashes))
-    current, old = _opens(hashes)
-    valid = set(conn.execute(sa.select(executor.c.token_hash).where(current)).scalars())
-    if len(valid) < len(hashes):
-        valid |= set(conn.execute(sa.select(executor.c.old_token_hash).where(old)).scalars())
-    return valid
-
-
-def _opens(token_hashes: list[str]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
-    """Whose current token is among these; and whose token before it, while that still works."""
-    alive = executor.c.deleted_at == ALIVE
-    return (
-        sa.and_(executor.c.token_hash.in_(token_hashes), alive),
-        sa.and_(
-            executor.c.old_token_hash.in_(token_hashes),
-            executor.c.old_token_until > database_now(),
-            alive,
-        ),
     )
 
 
@@ -236,44 +197,6 @@ def renew_leases(conn: sa.Connection, node_ids: Iterable[int], *, admin_id: int)
             .values(lease_expires_at=now_ms(conn) + LEASE_MS, full_lease_at=now_ms(conn) + LEASE_MS)
         )
     return live
-
-
-def wishes_for_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, NodeWish]:
-    """What operators want of these nodes."""
-    rows = conn.execute(
-        sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted).where(
-            node.c.id.in_(sorted(node_ids))
-        )
-    )
-    return {row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted)) for row in rows}
-
-
-def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:
-    """Let the router pass the node over, and have it told to drain, or end both."""
-    conn.execute(
-        sa.update(node)
-        .where(node.c.id == node_id)
-        .values(cordoned=cordoned or drain, drain_wanted=drain)
-    )
-
-
-def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
-    """Change how many attempts a node runs at once; None: what it said stays until it says more.
-
-    What it runs beyond that goes on.
-    """
-    values: dict[str, Any] = {"slots_wanted": slots}
-    if slots is not None:
-        values["slots"] = slots
-    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
-
-
-def set_weight(conn: sa.Connection, node_id: int, *, weight: int | None) -> None:
-    """Change a node's share of weighted runs; None: what it said stays until it says more."""
-    values: dict[str, Any] = {"weight_wanted": weight}
-    if weight is not None:
-        values["weight"] = weight
-    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
 
 
 def expire_nodes(conn: sa.Connection) -> list[int]:

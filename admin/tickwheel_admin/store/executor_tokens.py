@@ -1,0 +1,69 @@
+"""Tokens of executors: the current one, and the one before it while their overlap lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from tickwheel_admin.store.clock import database_now
+from tickwheel_admin.store.tables import ALIVE, executor
+
+
+def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:
+    """(id, name) of the executor that the token belongs to."""
+    for opens in _opens([token_hash]):
+        row = conn.execute(sa.select(executor.c.id, executor.c.name).where(opens)).first()
+        if row is not None:
+            return (row.id, row.name)
+    return None
+
+
+def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
+    """Those of the token hashes that still open the door."""
+    hashes = sorted(set(token_hashes))
+    current, old = _opens(hashes)
+    valid = set(conn.execute(sa.select(executor.c.token_hash).where(current)).scalars())
+    if len(valid) < len(hashes):
+        valid |= set(conn.execute(sa.select(executor.c.old_token_hash).where(old)).scalars())
+    return valid
+
+
+def _opens(token_hashes: list[str]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """Whose current token is among these; and whose token before it, while that still works."""
+    alive = executor.c.deleted_at == ALIVE
+    return (
+        sa.and_(executor.c.token_hash.in_(token_hashes), alive),
+        sa.and_(
+            executor.c.old_token_hash.in_(token_hashes),
+            executor.c.old_token_until > database_now(),
+            alive,
+        ),
+    )
+
+
+def replace_token(
+    conn: sa.Connection, executor_id: int, *, token_hash: str, old_until: int | None
+) -> None:
+    """Let the executor have another token.
+
+    Args:
+        old_until: until when the one that is replaced works as well; None: from the commit on it
+            opens nothing. One that was replaced before opens nothing in any case.
+    """
+    of_it = executor.c.id == executor_id
+    # Two statements, for MySQL would read the new value where the old one is meant.
+    old = None if old_until is None else executor.c.token_hash
+    conn.execute(
+        sa.update(executor).where(of_it).values(old_token_hash=old, old_token_until=old_until)
+    )
+    conn.execute(sa.update(executor).where(of_it).values(token_hash=token_hash))
+
+
+def revoke_old_token(conn: sa.Connection, executor_id: int) -> None:
+    """From the commit on only the current token works."""
+    conn.execute(
+        sa.update(executor)
+        .where(executor.c.id == executor_id)
+        .values(old_token_hash=None, old_token_until=None)
+    )

@@ -1,0 +1,49 @@
+"""What operators want of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.store.tables import node
+
+
+def wishes_for_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, NodeWish]:
+    """What operators want of these nodes."""
+    rows = conn.execute(
+        sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted).where(
+            node.c.id.in_(sorted(node_ids))
+        )
+    )
+    return {row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted)) for row in rows}
+
+
+def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:
+    """Let the router pass the node over, and have it told to drain, or end both."""
+    conn.execute(
+        sa.update(node)
+        .where(node.c.id == node_id)
+        .values(cordoned=cordoned or drain, drain_wanted=drain)
+    )
+
+
+def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
+    """Change how many attempts a node runs at once; None: what it said stays until it says more.
+
+    What it runs beyond that goes on.
+    """
+    values: dict[str, Any] = {"slots_wanted": slots}
+    if slots is not None:
+        values["slots"] = slots
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
+
+
+def set_weight(conn: sa.Connection, node_id: int, *, weight: int | None) -> None:
+    """Change a node's share of weighted runs; None: what it said stays until it says more."""
+    values: dict[str, Any] = {"weight_wanted": weight}
+    if weight is not None:
+        values["weight"] = weight
+    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
