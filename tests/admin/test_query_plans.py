@@ -16,8 +16,11 @@ from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, Origin, RunSta
 from tickwheel_admin.store import (
     attention,
     calendars,
+    checkpoints,
     executors,
     job_deletion,
+    job_nodes,
+    job_states,
     job_triggers,
     jobs,
     lanes,
@@ -35,6 +38,8 @@ from tickwheel_admin.store import (
 )
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.checkpoints import Checkpoint
+from tickwheel_admin.store.job_states import Loan
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
 from tickwheel_admin.store.pauses import read_pauses
@@ -122,6 +127,52 @@ QUERIES = [
             values=("deadline_at",),
             where="t.state = :source",
             params={"source": RunState.QUEUED.value},
+        ),
+        ("primary",),
+    ),
+    Query(
+        "what nodes had of some jobs", lambda c, now: job_nodes.read_uses(c, [3, 40]), ("primary",)
+    ),
+    Query(
+        "nodes that run some jobs",
+        lambda c, now: job_nodes.busy_nodes(c, [3, 40], executor_id=2),
+        ("ix_run_to_claim|ix_run_due|ix_run_by_state",),
+    ),
+    Query(
+        "uses of nodes that ended",
+        lambda c, now: job_nodes.forget_ended_nodes(c, limit=3),
+        ("ix_job_node_of_node",),
+    ),
+    Query(
+        "lend states",
+        lambda c, now: job_states.lend_states(
+            c, [Loan(job_id=job_id, run_id=1_000_001, attempt=1) for job_id in range(1, 100)]
+        ),
+        ("primary",),
+    ),
+    Query(
+        "take states back",
+        lambda c, now: job_states.write_states(
+            c,
+            [(Loan(job_id=job_id, run_id=1_000_001, attempt=2), "{}") for job_id in range(1, 100)],
+            now=now,
+        ),
+        ("primary",),
+    ),
+    Query(
+        "read checkpoints",
+        lambda c, now: checkpoints.read_checkpoints(c, range(1_000_000, 1_000_100)),
+        ("primary",),
+    ),
+    Query(
+        "save checkpoints",
+        lambda c, now: checkpoints.save_checkpoints(
+            c,
+            [
+                Checkpoint(run_id=run_id, attempt=1, seq=2, data="1")
+                for run_id in range(1_000_000, 1_000_100)
+            ],
+            now=now,
         ),
         ("primary",),
     ),
@@ -653,6 +704,9 @@ def populate(world: World) -> None:
     fill(tables.trigger, [_trigger(n, start) for n in range(1, TRIGGERS + 1)])
     fill(tables.node, [_node(n) for n in range(1, NODES + 1)])
     fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
+    fill(tables.job_node, [_use(n) for n in range(2_000)])
+    fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
+    fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
@@ -677,6 +731,18 @@ def _executor(n: int) -> dict[str, Any]:
 
 def _session(n: int) -> dict[str, Any]:
     return {"node_id": n // 2, "admin_id": n % 2, "session_id": n, "connected_at": 1}
+
+
+def _use(n: int) -> dict[str, Any]:
+    return {"job_id": n // NODES + 1, "node_id": n % NODES + 1, "uses": n, "last_turn": n}
+
+
+def _state(n: int) -> dict[str, Any]:
+    return {"job_id": n, "state": "{}", "lent_run_id": 1_000_000, "lent_attempt": 1}
+
+
+def _checkpoint(n: int) -> dict[str, Any]:
+    return {"run_id": 1_000_000 + n, "attempt": 1, "seq": 1, "data": "1", "saved_at": 1}
 
 
 def _log_chunk(n: int) -> dict[str, Any]:

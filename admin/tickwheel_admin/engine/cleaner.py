@@ -17,6 +17,7 @@ log = structlog.get_logger(__name__)
 
 DAY_MS = 86_400_000
 RUNS_PER_BATCH = 500  # small, so that no lock is held for long
+NODES_PER_BATCH = 20  # each has a row for every job that counted its uses
 NODE_DAYS = 7  # how long the console shows a node that ended
 
 
@@ -40,6 +41,6 @@ class Cleaner(Loop):
         await self._store.run(
             remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=RUNS_PER_BATCH
         )
-        await self._store.run(forget_ended_nodes, limit=RUNS_PER_BATCH)
+        forgotten = await self._store.run(forget_ended_nodes, limit=NODES_PER_BATCH)
         await self._store.run(remove_stale_sessions, limit=RUNS_PER_BATCH)
-        return False
+        return forgotten == NODES_PER_BATCH

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.routing.uses import Use
 from tickwheel_admin.store.batch import insert_rows
+from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import LIVE_VALUES
 from tickwheel_admin.store.tables import job_node, node, run
 
@@ -21,14 +22,17 @@ _USES = sa.select(*(job_node.c[name] for name in _COLUMNS)).where(
     job_node.c.job_id.in_(sa.bindparam("jobs", expanding=True))
 )
 # By `ix_run_to_claim`: no more than the executor has slots.
-_LIVE_RUNS = (
+_LIVE_RUNS = reading(
     sa.select(run.c.job_id, run.c.node_id)
     .where(
         run.c.executor_id == sa.bindparam("executor"),
         run.c.state.in_(LIVE_VALUES),
-        run.c.job_id.in_(sa.bindparam("jobs", expanding=True)),
+        # Not by the index of the job, which holds every run that it ever had.
+        unindexed(run.c.job_id).in_(sa.bindparam("jobs", expanding=True)),
     )
-    .distinct()
+    .distinct(),
+    run,
+    "ix_run_to_claim",
 )
 
 
@@ -72,8 +76,12 @@ def forget_ended_nodes(conn: sa.Connection, *, limit: int) -> int:
 
     One that comes back with the same key begins anew, as a node that is new to the job.
     """
-    counted = sa.select(job_node.c.node_id).where(job_node.c.node_id == node.c.id).exists()
-    ended = sa.select(node.c.id).where(node.c.state != NodeState.LIVE.value, counted).limit(limit)
+    of_node = sa.select(sa.func.min(job_node.c.node_id)).where(job_node.c.node_id == node.c.id)
+    ended = (
+        sa.select(node.c.id)
+        .where(node.c.state != NodeState.LIVE.value, of_node.scalar_subquery().is_not(None))
+        .limit(limit)
+    )
     node_ids = list(conn.execute(ended).scalars())
     if node_ids:
         conn.execute(sa.delete(job_node).where(job_node.c.node_id.in_(node_ids)))
