@@ -149,6 +149,48 @@ async def test_runs(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
     ]
 
 
+async def test_many_runs_at_once(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
+    runs = Runs(losing, Ids(world.database), world.events)
+    executor_id = await world.executor()
+    job_id = await jobs.create(ADMIN, executor_id, JOB)
+    mine = {"executor_id": executor_id, "job_id": job_id}
+    waiting = world.add_runs([mine | {"state": "queued", "attempt": 0}] * 3)
+    ended = world.run(**mine)
+    bulk = await runs.cancel_many(ADMIN, [*waiting, ended])
+    assert (bulk.runs, bulk.skipped) == (waiting, {"run.ended": 1})
+    losing.between = lambda: world.change(sa.update(tables.job).values(deleted_at=1))
+    bulk = await runs.retry_many(ADMIN, waiting, request_key="k")  # and not: its job is deleted
+    new = [row.id for row in world.runs_of_job(job_id) if row.origin == "retry"]
+    assert (bulk.runs, bulk.skipped) == (new, {})
+    actions = [action for action, _ in world.audit()]
+    assert (actions.count("run.cancelled"), actions.count("run.retried")) == (3, 3)
+
+
+async def test_an_executor_with_its_jobs(world: World, losing: LosingAnswers) -> None:
+    ids = Ids(world.database)
+    executor_id, node_id = await world.executor(), world.node(1)
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
+    executors = Executors(losing, ids, world.events)
+    token = await executors.rotate_token(ADMIN, executor_id, overlap_seconds=60)
+    assert token.name == "billing"
+    await executors.revoke_old_token(ADMIN, executor_id)
+    losing.between = lambda: world.change(sa.update(tables.node).values(weight_wanted=3))
+    await Nodes(losing, ids, world.events).set_weight(ADMIN, node_id, 9)
+    assert [row.weight_wanted for row in world.rows(sa.select(tables.node))] == [3]
+    await executors.delete(ADMIN, executor_id, with_jobs=True)
+    assert world.audit()[2:] == [
+        ("executor.token_rotated", executor_id),
+        ("executor.old_token_revoked", executor_id),
+        ("node.weight_set", node_id),
+        ("job.deleted", job_id),
+        ("executor.deleted", executor_id),
+    ]
+    (detail,) = world.rows(
+        sa.select(tables.audit.c.detail).where(tables.audit.c.action == "executor.deleted")
+    )
+    assert detail == ('{"name":"billing","jobs":1}',)
+
+
 async def test_shards_that_are_retried(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
     runs = Runs(losing, Ids(world.database), world.events)
     executor_id = await world.executor()

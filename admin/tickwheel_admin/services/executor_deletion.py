@@ -18,11 +18,12 @@ from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store import job_deletion as store_jobs
-from tickwheel_admin.store.audit import NewAudit, find_audit, write_audits
+from tickwheel_admin.store.audit import NewAudit, find_audit, find_audits, write_audits
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.job_states import forget_states
 from tickwheel_admin.store.runs import lock_runs, move_runs
 
 JOBS_PER_STEP = 50
@@ -61,8 +62,8 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
     Raises:
         MoreIds: a fire that has children ends.
     """
-    if find_audit(conn, step.audit_ids[0]) is not None:
-        return 0  # an earlier try of this transaction was committed
+    if done := find_audits(conn, step.audit_ids):
+        return len(done)  # an earlier try of this transaction was committed
     jobs = store_jobs.lock_some_jobs(conn, step.executor_id, limit=JOBS_PER_STEP)
     if not jobs:
         return None
@@ -81,6 +82,7 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
         store_jobs.pause_jobs(conn, list(jobs), now=now)
         return 0
     store_jobs.delete_jobs(conn, list(jobs), now=now)
+    forget_states(conn, jobs)
     write_audits(
         conn,
         step.actor,
