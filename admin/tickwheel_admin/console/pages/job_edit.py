@@ -21,8 +21,9 @@ from tickwheel_admin.console.reader import local_date, set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
 from tickwheel_admin.console.routing_form import node_names
 from tickwheel_admin.console.routing_now import RoutingNow, routing_now
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import problems_at_fields
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem
@@ -202,13 +203,13 @@ async def _own_executors(request: web.Request) -> list[ExecutorItem]:
 
 async def _executor(request: web.Request, form: JobForm) -> ExecutorDetail | None:
     """The chosen executor with its nodes; None while none is chosen that this person sees."""
-    if not form["executor_id"].isdecimal():
+    executor_id = whole_number(form["executor_id"])
+    if executor_id is None:
         return None
-    actor = actor_of(request)
-    visible = await request.app[EXECUTORS].list(actor)
-    if not any(str(executor.id) == form["executor_id"] for executor in visible):
+    try:
+        return await request.app[EXECUTORS].get(actor_of(request), executor_id)
+    except NotFound:
         return None
-    return await request.app[EXECUTORS].get(actor, int(form["executor_id"]))
 
 
 def _nodes_now(form: JobForm, executor: ExecutorDetail) -> RoutingNow:

@@ -67,7 +67,6 @@ async def list_runs(request: web.Request) -> web.Response:
             address = f"/runs?{urlencode(fields)}" if fields else "/runs"
             return web.Response(status=303, headers={hdrs.LOCATION: address})
     query = read_filter(request.query)
-    executors = await request.app[EXECUTORS].list(actor)
     page = (
         await request.app[RUNS].page(actor, query, cursor=request.query.get("cursor"))
         if problem is None
@@ -89,7 +88,7 @@ async def list_runs(request: web.Request) -> web.Response:
             "kept": [(name, value) for name, value in fields_of(query) if name in _KEPT],
             "last": request.query.get("last", ""),
             "periods": LAST,
-            "executors": executors,
+            "executors": await request.app[EXECUTORS].list(actor) if is_whole else [],
             "nodes": await _nodes(request, query) if is_whole else [],
             "origins": [(origin.value, origin_name(origin)) for origin in Origin],
             "suggested": await suggestions(request, "") if is_whole else [],

@@ -40,10 +40,7 @@ routes = Routes()
 @routes.get(JOB_RUN, permission=Permission.OPERATE)
 async def ask_how(request: web.Request) -> web.Response:
     detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
-    node = request.query.get("node", "")
-    return await _form(
-        request, values={"parameters": detail.item.job.config.parameters, "node": node}
-    )
+    return await _form(request, values={"parameters": detail.item.job.config.parameters})
 
 
 @routes.post(JOB_RUN, permission=Permission.OPERATE)
