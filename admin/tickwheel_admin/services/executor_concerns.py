@@ -20,6 +20,7 @@ LATE_MS = 30_000
 FULL_MS = 10_000
 MAX_LATE_EXECUTORS = 10
 LATE_SAMPLE = 3  # of the runs that wait longest at an executor
+_MAY_GO_ON = frozenset({"no_free_slot", "pinned_node"})  # when what runs there now ends
 # What people wait for on purpose.
 _NOT_LATE = frozenset({"paused", "blocked", "not_due", "retry", "job_busy_everywhere"})
 
@@ -124,10 +125,11 @@ def _late(
 
 def _late_run(load: Load, queue: Queue, run: Run, why: Waiting, job: NamedJob | None) -> Concern:
     is_full = why.code == "no_free_slot"  # of the nodes that it may run on
+    may_go_on = why.code in _MAY_GO_ON
     return _of_executor(
         load,
         kind=ConcernKind.FULL if is_full else ConcernKind.LATE,
-        severity=Severity.WARNING if is_full else Severity.ERROR,
+        severity=Severity.WARNING if may_go_on else Severity.ERROR,
         template="%(waiting)s due runs of “%(executor)s” wait, among them run %(run)d.",
         params={
             "waiting": told(queue.waiting, COUNT_LIMIT),
