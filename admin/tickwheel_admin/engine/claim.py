@@ -285,7 +285,7 @@ class _Claim:
     def _start(self, run: Run, config: JobConfig) -> None:
         if not self._router.offers(config.handler):
             self._put_off(run, NO_HANDLER, NO_NODE_DELAY_MS)
-        elif run.pinned_node_id is None and not self._router.matching(run, config):
+        elif run.pinned_node_id is None and not self._router.matches(run, config):
             self._put_off(run, NO_MATCHING_NODE, NO_NODE_DELAY_MS)
         elif run.is_fire:
             self._expand(run, config)

@@ -86,6 +86,10 @@ class Router:
         """Whether any node takes runs for the handler."""
         return any(each.aside is None for each in self._live(handler))
 
+    def matches(self, run: Run | DueRun, config: JobConfig) -> bool:
+        """Whether any node takes runs of the job, be it full."""
+        return bool(self._pool(run, config).taking)
+
     def matching(self, run: Run | DueRun, config: JobConfig) -> list[int]:
         """Nodes that take runs of the job, full or not: by name, if it is a broadcast."""
         return [each.node_id for each in self._pool(run, config).taking]
