@@ -19,6 +19,7 @@ from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.job_states import JobStates
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.runs import Runs
@@ -122,6 +123,7 @@ class AdminHost:
         self.hub = LinkHub()
         self.calendars = Calendars(self.store, self.ids, self.events)
         self.jobs = Jobs(self.store, self.ids, self.events)
+        self.job_states = JobStates(self.store, self.ids, self.events)
         self.runs = Runs(self.store, self.ids, self.events)
         self.executors = Executors(self.store, self.ids, self.events)
         self.nodes = Nodes(self.store, self.ids, self.events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -72,6 +73,7 @@ class Operators:
             self._actions += [self._change_calendar]
             self._actions += [self._retry, self._pause, self._resume, self._resume, self._edit]
             self._actions += [self._edit, self._delete] if random.random() < 0.3 else [self._edit]
+            self._actions += [self._write_state] if random.random() < 0.3 else []
 
     async def work(self) -> None:
         """Do something every now and then, until cancelled."""
@@ -204,6 +206,18 @@ class Operators:
             key = f"many-{self._random.randrange(10**9)}"
             only = self._random.random() < 0.3
             await admin.runs.retry_many(OPERATOR, chosen, request_key=key, failed_shards_only=only)
+
+    async def _write_state(self, admin: AdminHost) -> None:
+        """Set what a job keeps, or clear it."""
+        rows = self._database.rows("SELECT job_id FROM job_state ORDER BY job_id")
+        if not rows:
+            return
+        job_id = self._random.choice(rows).job_id
+        if self._random.random() < 0.3:
+            await admin.job_states.clear(OPERATOR, job_id)
+        else:
+            counted = {"n": self._random.randrange(100, 1_000), "by": "operator"}
+            await admin.job_states.set(OPERATOR, job_id, json.dumps(counted))
 
     async def _release(self, admin: AdminHost) -> None:
         rows = self._database.rows(

@@ -95,7 +95,7 @@ class JobStates:
             job = lock_job_for(conn, actor, job_id, Permission.DEVELOP)
             stored = job_states.get_state(conn, job_id, lock=True)
             if state is None:
-                job_states.forget_state(conn, job_id)
+                job_states.forget_states(conn, [job_id])
             else:
                 _check(job, stored, seen_at)
                 job_states.set_state(conn, job_id, state, now=_later(conn, stored))

@@ -140,6 +140,6 @@ def set_state(conn: sa.Connection, job_id: int, state: str, *, now: int) -> None
     )
 
 
-def forget_state(conn: sa.Connection, job_id: int) -> None:
-    """Remove it with its job; a run that goes on leaves none."""
-    conn.execute(sa.delete(job_state).where(job_state.c.job_id == job_id))
+def forget_states(conn: sa.Connection, job_ids: Collection[int]) -> None:
+    """Remove them, as if they had never been; runs that go on leave none."""
+    conn.execute(sa.delete(job_state).where(job_state.c.job_id.in_(sorted(job_ids))))
