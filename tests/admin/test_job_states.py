@@ -142,6 +142,16 @@ async def test_a_deleted_job_leaves_no_state(world: World, states: JobStates) ->
         await states.get(ADMIN, job_id)
 
 
+async def test_jobs_that_go_with_their_executor_leave_no_state(
+    world: World, states: JobStates
+) -> None:
+    job_id = await serial_job(world)
+    await states.set(ADMIN, job_id, '{"n": 1}')
+    executor_id = (await world.jobs.get(ADMIN, job_id)).item.job.executor_id
+    await world.executors.delete(ADMIN, executor_id, with_jobs=True)
+    assert world.rows(sa.select(tables.job_state)) == []
+
+
 async def test_lost_answers_do_no_harm(world: World) -> None:
     losing = LosingAnswers(world.database)
     states = JobStates(losing, Ids(world.database), world.events)

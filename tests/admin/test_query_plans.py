@@ -738,7 +738,8 @@ def _use(n: int) -> dict[str, Any]:
 
 
 def _state(n: int) -> dict[str, Any]:
-    return {"job_id": n, "state": "{}", "lent_run_id": 1_000_000, "lent_attempt": 1}
+    state = json.dumps({"seen": "x" * 500})
+    return {"job_id": n, "state": state, "lent_run_id": 1_000_000, "lent_attempt": 1}
 
 
 def _checkpoint(n: int) -> dict[str, Any]:
