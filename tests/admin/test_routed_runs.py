@@ -216,6 +216,16 @@ async def test_only_what_was_claimed_counts_as_used(database: Database, admin: A
     assert set(await states(database, *run_ids)) == {"dispatched"}
 
 
+async def test_a_chosen_node_counts_as_used(database: Database, admin: Admin) -> None:
+    a, b = await nodes_of(admin, 1, "ab")
+    job_id = await add_job(database, routing=by(Routing.LEAST_FREQUENTLY_USED))
+    for _ in range(2):
+        await ask(database, job_id, pinned_node_id=b.node_id)
+        await admin.engine.dispatcher.run_once()
+    assert await counts(database, job_id) == {a.node_id: 0, b.node_id: 2}
+    assert await routed(database, admin, job_id, 3, nodes=[a, b]) == "aab"
+
+
 async def test_uses_of_ended_nodes_are_forgotten(database: Database, admin: Admin) -> None:
     nodes = await nodes_of(admin, 1, "ab")
     job_id = await add_job(database, routing=by(Routing.LEAST_RECENTLY_USED))
@@ -341,6 +351,43 @@ async def test_a_chosen_node_has_the_run_whatever_the_job_says(
     ids = await database.read(lambda conn: list(conn.execute(earlier).scalars()))
     reasons = await why(database, *(shard.id for shard in shards))
     assert sorted(each.runs for each in reasons.values()) == sorted((each,) for each in ids)
+
+
+async def test_a_page_of_waiting_runs_takes_few_queries(database: Database, admin: Admin) -> None:
+    executors = [new_executor_id() for _ in range(4)]
+    run_ids = []
+    for executor_id in executors:
+        node = await admin.add_node(executor_id, name="a", slots=1)
+        await change(database, tables.node, node.node_id, in_use=1)
+        serial = BlockingPolicy(strategy=Blocking.SERIAL)
+        for config in (
+            {"routing": by(Routing.FIRST)},
+            {"routing": by(Routing.BUSY_OVER)},
+            {"blocking": serial},
+            {"handler": "other"},
+            {"routing": by(Routing.PINNED, selector="gpu")},
+        ):
+            job_id = await add_job(database, executor_id=executor_id, **config)
+            run_ids += [await ask(database, job_id) for _ in range(4)]
+    await admin.engine.dispatcher.run_once()
+    statements: list[str] = []
+
+    def note(conn: Any, cursor: Any, statement: str, *more: Any) -> None:
+        statements.append(statement)
+
+    sa.event.listen(database.engine, "before_cursor_execute", note)
+    reasons = await why(database, *run_ids)
+    sa.event.remove(database.engine, "before_cursor_execute", note)
+
+    assert {each.code for each in reasons.values()} == {
+        "blocked",
+        "no_free_slot",
+        "no_handler",
+        "no_matching_node",
+    }
+    assert len(reasons) == 80
+    # One of each kind, and one for each executor with jobs that pass over busy nodes.
+    assert len(statements) - len(run_ids) <= 8 + len(executors)
 
 
 # --- the reason ----------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tickwheel_admin.api.choice_views import choice_view
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
+from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of, sentences
 from tickwheel_admin.domain.routing.hash_ring import HashRing, ring_of, value_to_hash
 from tickwheel_admin.domain.routing.narrowing import admits
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
@@ -480,6 +481,26 @@ def test_a_reason_comes_back_from_its_text_and_a_newer_one_is_nothing() -> None:
     newer = choice_of('["by_moon",5,3,16]')
     assert newer is not None
     assert [s.template % s.params for s in sentences(newer)] == ["3 of 16 slots used."]
+
+
+def test_the_api_tells_the_reason_in_the_language_of_the_reader() -> None:
+    choice = Choice("least_busy", 5, 3, 16, (PassedOver("n2", Why.CORDONED),), 4)
+    told = choice_view(choice.to_json(), "en")
+    assert told["why_node"] == (
+        "Least busy: 3 of 16 slots used. n2 was cordoned. Others passed over: 4."
+    )
+    assert told["choice"] == {
+        "by": "least_busy",
+        "candidates": 5,
+        "used": 3,
+        "slots": 16,
+        "passed_over": [{"node": "n2", "why": "cordoned"}],
+        "more_passed_over": 4,
+        "detail": [],
+    }
+    assert "n2" in choice_view(choice.to_json(), "zh_CN")["why_node"]
+    assert choice_view(choice.to_json(), "zh_CN")["why_node"] != told["why_node"]
+    assert choice_view(None, "en") == {"why_node": None, "choice": None}
 
 
 def test_long_names_and_values_are_cut_in_reasons() -> None:

@@ -101,18 +101,14 @@ class Router:
         pool = self._pool(run, config)
         if not pool.settle():
             return None
-        turn = self.turns.get(run.job_id, 0)
-        ask = self._ask(run, config, pool, turn)
+        ask = self._ask(run, config, pool)
         pick = STRATEGIES[config.routing.strategy](pool, ask)
         if pick is None:
             return None
         choice = _choice(pick, pool, config.routing.strategy)
         if run.job_id in self.turns:
-            self.turns[run.job_id] = turn + 1
-        if ask.uses is not UNUSED:
-            ask.uses.used(pick.node.node_id, turn=turn)
-        self._take(run, pick.node)
-        return Placed(node_id=pick.node.node_id, turn=turn, choice=choice.to_json())
+            self.turns[run.job_id] = ask.turn + 1
+        return self._take(run, pick.node, choice, uses=ask.uses, turn=ask.turn)
 
     def uses_of(self, job_id: int, claimed: Iterable[Placed]) -> dict[int, Use]:
         """What is to be kept of a job: nodes new to it, and uses by what was claimed in the end."""
@@ -162,30 +158,34 @@ class Router:
             self._pool_of_job[run.job_id, run.job_revision] = pool
         return pool
 
-    def _ask(self, run: Run, config: JobConfig, pool: Pool, turn: int) -> Ask:
+    def _ask(self, run: Run, config: JobConfig, pool: Pool) -> Ask:
         policy, job_id = config.routing, run.job_id
-        key, hash_by, uses = "", policy.hash_by, UNUSED
+        key, hash_by = "", policy.hash_by
         if policy.strategy is Routing.CONSISTENT_HASH:
             parameters = config.parameters if run.parameters is None else run.parameters
             value = None if hash_by is None else value_to_hash(parameters, hash_by)
             if value is None:
                 hash_by = None
             key = f"job {job_id}" if value is None else value
-        elif job_id in self.stored_uses:
-            known = self._uses.get(job_id)
-            if known is None:
-                known = self._uses[job_id] = Uses(self.stored_uses[job_id], pool.taking)
-            uses = known
         return Ask(
             random=self._random,
             job_id=job_id,
-            turn=turn,
+            turn=self.turns.get(job_id, 0),
             nodes=policy.nodes,
             key=key,
             hash_by=hash_by,
-            uses=uses,
+            uses=self._uses_of(job_id, pool),
             busy=self.busy.get(job_id, ()),
         )
+
+    def _uses_of(self, job_id: int, pool: Pool) -> Uses:
+        """The uses by a job whose routing counts them, as they are by now."""
+        if job_id not in self.stored_uses:
+            return UNUSED
+        uses = self._uses.get(job_id)
+        if uses is None:
+            uses = self._uses[job_id] = Uses(self.stored_uses[job_id], pool.taking)
+        return uses
 
     def _place_there(self, run: Run, config: JobConfig, node_id: int) -> Placed | None:
         """The one node that the run may go to."""
@@ -202,10 +202,12 @@ class Router:
         choice = Choice(
             Routing.BROADCAST.value if broadcast else CHOSEN, 1, node.slots - node.free, node.slots
         )
-        self._take(run, node)
-        return Placed(node_id=node_id, turn=0, choice=choice.to_json())
+        # It is not its turn, but it was used.
+        uses = self._uses_of(run.job_id, self._pool(run, config))
+        return self._take(run, node, choice, uses=uses, turn=self.turns.get(run.job_id, 0))
 
-    def _take(self, run: Run, node: Candidate) -> None:
+    def _take(self, run: Run, node: Candidate, choice: Choice, *, uses: Uses, turn: int) -> Placed:
+        """Take a slot, and remember that the job has used the node."""
         node.free -= 1
         self.free_slots -= 1
         if node.free == 0:
@@ -213,6 +215,9 @@ class Router:
         busy = self.busy.get(run.job_id)
         if busy is not None:
             busy.add(node.node_id)
+        if uses is not UNUSED:
+            uses.used(node.node_id, turn=turn)
+        return Placed(node_id=node.node_id, turn=turn, choice=choice.to_json())
 
 
 def _candidate(node: Node) -> Candidate:
