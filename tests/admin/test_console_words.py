@@ -42,7 +42,7 @@ def in_berlin() -> Iterator[None]:
 def node(number: int, name: str, *, cordoned: bool = False, **labels: str) -> Node:
     return Node(
         id=number, executor_id=1, name=name, state=NodeState.LIVE, draining=False,
-        cordoned=cordoned, drain_wanted=False, slots=4, in_use=0,
+        cordoned=cordoned, drain_wanted=False, slots=4, in_use=0, weight=5,
         handlers=frozenset({"count"} if number < 3 else {"other"}), unstoppable=frozenset(),
         labels=labels, sdk="", address="", connected_at=0, lease_expires_at=0, full_lease_at=0,
         ended_at=None,
@@ -70,6 +70,7 @@ def now_for(strategy: str = "round_robin", names: str = "", selector: str = "") 
         ("pinned", "n1 n3", "", "2 of 3 live nodes match now: n1, n3"),
         ("pinned", "n*", "gpu", "1 of 3 live nodes match now: n1"),
         ("failover", "n3 n2", "", "3 of 3 live nodes match now, in this order: n3 → n2 → n1"),
+        ("weighted", "", "gpu", "1 of 3 live nodes match now: n1 ×5"),
         ("random", "", "zone=cn", "None of the 3 live nodes matches now; its runs would wait."),
         ("sharded", "", "", ""),  # no such strategy: the form says so at its field
     ],

@@ -298,12 +298,16 @@ def test_a_viewer_sees_no_action_and_can_force_none(
     runs = [f"/runs/{console.ids[f'run:{name}']}" for name in ("failed", "fire-failed")]
     runs.append(f"/runs/{console.ids['run:still-running']}")
     executor = f"/executors/{console.ids['executor:ml']}"
-    for path in ("/", "/jobs", f"/jobs/{job}", "/runs", *runs, "/executors", executor, "/admins"):
+    jobs = ("/jobs", f"/jobs/{job}", f"/jobs/{console.ids['job:stock-sync']}")
+    for path in ("/", *jobs, "/runs", *runs, "/executors", executor, "/nodes/7", "/admins"):
         page.goto(console.url + path)
         main = page.get_by_role("main")
         assert (
             main.get_by_role(
-                "link", name=re.compile("New|Edit|Delete|Run now|Release|Pause everything|Change")
+                "link",
+                name=re.compile(
+                    "New|Edit|Delete|Run now|Release|Pause everything|Change|Clear|Purge|Rotate"
+                ),
             ).count()
             == 0
         )
@@ -314,15 +318,23 @@ def test_a_viewer_sees_no_action_and_can_force_none(
     assert answer is not None
     assert answer.status == 403
     expect(page.get_by_role("heading", level=1)).to_have_text("You may not do this")
-    status = page.evaluate(
-        """async (path) => {
+    statuses = page.evaluate(
+        """async (paths) => {
           const token = JSON.parse(document.body.getAttribute('hx-headers'))['X-CSRF-Token'];
-          const answer = await fetch(path, {method: 'POST', headers: {'X-CSRF-Token': token}});
-          return answer.status;
+          const post = {method: 'POST', headers: {'X-CSRF-Token': token}};
+          return Promise.all(paths.map(async (path) => (await fetch(path, post)).status));
         }""",
-        f"/jobs/{job}/pause",
+        [
+            f"/jobs/{job}/pause",
+            f"/jobs/{job}/run",
+            f"/jobs/{job}/state/clear",
+            "/runs/purge",
+            f"{executor}/delete",
+            f"{executor}/token/revoke",
+            f"{executor}/nodes/7/weight",
+        ],
     )
-    assert status == 403
+    assert set(statuses) == {403}
 
 
 @pytest.fixture

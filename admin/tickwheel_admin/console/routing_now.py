@@ -55,20 +55,25 @@ def routing_now(
     matching = [node for node in live if admits(policy, name=node.name, labels=node.labels)]
     matching.sort(key=lambda node: (_place(policy, node), node.name, node.id))
     return RoutingNow(
-        words=_words(matching, len(live), in_order=strategy == Routing.FAILOVER),
+        words=_words(matching, len(live), policy.strategy),
         any_matches=bool(matching),
         notes=tuple(_notes(matching, handler)),
         labels=labels,
     )
 
 
-def _words(matching: Sequence[Node], live: int, *, in_order: bool) -> str:
+def _words(matching: Sequence[Node], live: int, strategy: Routing) -> str:
     if not matching and live == 1:
         return _("The only live node does not match now; its runs would wait.")
     if not matching:
         return _("None of the %(all)s live nodes matches now; its runs would wait.") % {"all": live}
     if live == 1:
         return _("The only live node matches now: %(nodes)s") % {"nodes": matching[0].name}
+    in_order = strategy is Routing.FAILOVER
+    names = [
+        f"{node.name} ×{node.weight}" if strategy is Routing.WEIGHTED else node.name
+        for node in matching
+    ]
     template = (
         _("%(n)s of %(all)s live nodes match now, in this order: %(nodes)s")
         if in_order
@@ -77,7 +82,7 @@ def _words(matching: Sequence[Node], live: int, *, in_order: bool) -> str:
     return template % {
         "n": len(matching),
         "all": live,
-        "nodes": _named([node.name for node in matching], " → " if in_order else ", "),
+        "nodes": _named(names, " → " if in_order else ", "),
     }
 
 
