@@ -26,9 +26,10 @@ from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.engine.claim import Claims, claim_queued_runs
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.pauses import Pauses, pause_everything, pause_executor, read_pauses
+from tickwheel_admin.store.pauses import pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.runs import run_from_row
 from tickwheel_admin.store.triggers import ensure_buckets
 
@@ -354,16 +355,30 @@ async def test_missed_fires_run_behind_what_is_on_time(
     assert [request.scheduled_at for request in started[1:]] == [NOW, NOW + MINUTE]
 
 
-async def test_a_pause_that_has_ended_since_the_dispatcher_looked_skips_nothing(
-    database: Database, admin: Admin, node: FakeSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at_the_look", [True, False])
+async def test_a_claim_goes_by_the_pause_as_it_is_then(
+    database: Database,
+    admin: Admin,
+    node: FakeSession,
+    monkeypatch: pytest.MonkeyPatch,
+    at_the_look: bool,
 ) -> None:
-    """A claim may come seconds after the look, when its transaction had to be repeated."""
+    """It may come seconds after the dispatcher looked: with a slow database, or repeated."""
     job_id = await add_job(database, triggers=[(every(MINUTE), NOW)])
     await plan(admin)
-    seen = Pauses(everything=NOW - 1, executors={})
-    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.read_pauses", lambda *_: seen)
+    if at_the_look:
+        await database.run(lambda conn: pause_everything(conn, at=NOW - 1))
 
-    assert [request.job_id for request in await admin.dispatch(node)] == [job_id]
+    def change_first(conn: sa.Connection, *rest: Any) -> Claims:
+        pause_everything(conn, at=None if at_the_look else NOW - 1)
+        return claim_queued_runs(conn, *rest)
+
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.claim_queued_runs", change_first)
+    started = [request.job_id for request in await admin.dispatch(node)]
+
+    assert started == ([job_id] if at_the_look else [])
+    (fire,) = await fires(database, job_id)
+    assert fire[1] == ("dispatched" if at_the_look else "skipped paused")
 
 
 async def test_what_is_on_time_is_planned_before_what_is_overdue(

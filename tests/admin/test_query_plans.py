@@ -42,7 +42,7 @@ from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.job_states import Loan
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
-from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.store.pauses import paused_since, read_pauses
 from tickwheel_admin.store.run_logs import log_chunks_after
 from tickwheel_admin.store.run_pages import Position, RunFilter
 from tickwheel_admin.store.triggers import due_buckets, due_triggers
@@ -292,6 +292,7 @@ QUERIES = [
         ("primary",),
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
+    Query("pause of a claim", lambda c, now: paused_since(c, 1), ()),
     Query(
         "live nodes",
         lambda c, now: live_nodes(c, 1, now=now),

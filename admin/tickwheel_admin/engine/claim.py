@@ -30,7 +30,7 @@ from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import lock_parked_runs
 from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
-from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.store.pauses import paused_since
 from tickwheel_admin.store.runs import (
     DueRun,
     claimable_runs,
@@ -73,7 +73,6 @@ class ClaimContext:
     random: RandomSource
     new_token: Callable[[], str]
     configs: JobConfigs
-    paused_at: int | None = None  # fires after this instant do not run
     run_ids: Sequence[int] = ()  # for shards
 
 
@@ -141,9 +140,8 @@ class _Claim:
             random=context.random,
         )
         self._claims = Claims()
-        # Read once more: a pause that has ended since must not skip what is due after it.
-        is_paused = context.paused_at is not None
-        self._paused_at = read_pauses(conn, [executor_id]).of(executor_id) if is_paused else None
+        # Read here: one that began or ended since the dispatcher looked counts as it is now.
+        self._paused_at = paused_since(conn, executor_id)
         self._limit = min(context.limit, self._router.free_slots + LOOK_PAST)
         due = claimable_runs(
             conn,

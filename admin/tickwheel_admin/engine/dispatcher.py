@@ -19,7 +19,6 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.pauses import Pauses, read_pauses
 from tickwheel_admin.store.runs import due_executors
 
 log = structlog.get_logger(__name__)
@@ -76,7 +75,7 @@ class Dispatcher(Loop):
         self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
         for executor_id in self._turn([each for each, is_due, _ in found.due if is_due]):
             if executor_id not in self._paced:
-                more = await self._claim(executor_id, found.pauses.of(executor_id)) or more
+                more = await self._claim(executor_id) or more
         later = [asked_at + (at - found.now) / 1000 for _, _, at in found.due if at is not None]
         self.aim_at(min([*later, *self._paced.values()], default=None))
         return more
@@ -91,7 +90,7 @@ class Dispatcher(Loop):
         until = asyncio.get_running_loop().time() + AVOID_SECONDS
         self._avoided[node_id, handler] = until
 
-    async def _claim(self, executor_id: int, paused_at: int | None) -> bool:
+    async def _claim(self, executor_id: int) -> bool:
         connected = self._links.connected()
         self._claims += 1
         is_behind = self._planning_is_behind()
@@ -103,7 +102,6 @@ class Dispatcher(Loop):
             random=self._random,
             new_token=self._new_token,
             configs=self._configs,
-            paused_at=paused_at,
         )
 
         async def claim(run_ids: Sequence[int]) -> Claims:
@@ -153,13 +151,8 @@ class _Due:
 
     now: int
     due: list[tuple[int, bool, int | None]]  # as `due_executors` says it
-    pauses: Pauses
 
 
 def _due(conn: sa.Connection, executor_ids: Collection[int]) -> _Due:
     now = now_ms(conn)
-    return _Due(
-        now=now,
-        due=due_executors(conn, executor_ids, now=now),
-        pauses=read_pauses(conn, executor_ids),
-    )
+    return _Due(now=now, due=due_executors(conn, executor_ids, now=now))

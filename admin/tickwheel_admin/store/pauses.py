@@ -22,7 +22,7 @@ class Pauses:
     """Which fires do not run at present."""
 
     everything: int | None  # instant of the pause of everything; None: not paused
-    executors: Mapping[int, int]  # instants of paused executors
+    executors: Mapping[int, int | None]  # instants of paused executors
 
     def of(self, executor_id: int) -> int | None:
         """Fires of the executor after this instant do not run; None: all run."""
@@ -51,6 +51,21 @@ def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) 
         everything=None if everything is None else int(everything),
         executors={row.id: row.paused_at for row in rows},
     )
+
+
+_PAUSED_SINCE = sa.select(
+    executor.c.paused_at,
+    sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED).scalar_subquery().label("all"),
+).where(executor.c.id == sa.bindparam("executor"))
+
+
+def paused_since(conn: sa.Connection, executor_id: int) -> int | None:
+    """Fires of the executor after this instant do not run; None: all run. One look-up."""
+    row = conn.execute(_PAUSED_SINCE, {"executor": executor_id}).one_or_none()
+    if row is None:
+        return None
+    everything = None if row.all is None else int(row.all)
+    return Pauses(everything=everything, executors={executor_id: row.paused_at}).of(executor_id)
 
 
 def pause_executor(conn: sa.Connection, executor_id: int, *, at: int | None) -> None:
