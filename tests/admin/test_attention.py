@@ -242,54 +242,47 @@ async def test_triggers_that_are_not_planned_in_time_are_told_together(
 # --- admins ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("status", "silent_seconds", "told"),
-    [
-        (AdminStatus(), 0, None),
-        (AdminStatus(), 10, "does not renew its lease"),
-        (AdminStatus(clock_offset_ms=2_000), 0, None),
-        (AdminStatus(clock_offset_ms=-2_100), 0, "by 2.1 s"),
-        (
-            AdminStatus(loops={"planner": LoopStatus(last_pass_ms_ago=31_000, failing=False)}),
-            0,
-            "The planner of “one” stands still",
-        ),
-        (
-            AdminStatus(loops={"cleaner": LoopStatus(last_pass_ms_ago=61_000, failing=False)}),
-            0,
-            None,
-        ),
-        (
-            AdminStatus(loops={"recorder": LoopStatus(last_pass_ms_ago=1, failing=True)}),
-            0,
-            "The recorder of “one” fails",
-        ),
-        (
-            AdminStatus(loops={"sweeper": LoopStatus(last_pass_ms_ago=None, failing=False)}),
-            0,
-            "The sweeper of “one” stands still",
-        ),
-    ],
-)
-async def test_an_admin_that_does_not_keep_up_is_told(
-    world: World, clock: Clock, status: AdminStatus, silent_seconds: int, told: str | None
-) -> None:
-    world.change(
-        sa.insert(tables.admin).values(
-            id=7,
-            name="one",
-            url="http://one",
-            version="1",
-            started_at=clock.now - HOUR,
-            lease_expires_at=clock.now + 15_000 - silent_seconds * SECOND,
-            status=status_to_json(status),
+STATUSES: list[tuple[AdminStatus, int, str | None]] = [
+    (AdminStatus(), 0, None),
+    (AdminStatus(), 10, "does not renew its lease"),
+    (AdminStatus(clock_offset_ms=2_000), 0, None),
+    (AdminStatus(clock_offset_ms=-2_100), 0, "by 2.1 s"),
+    (
+        AdminStatus(loops={"planner": LoopStatus(last_pass_ms_ago=31_000, failing=False)}),
+        0,
+        "The planner of “one” stands still",
+    ),
+    (
+        AdminStatus(loops={"cleaner": LoopStatus(last_pass_ms_ago=61_000, failing=False)}),
+        0,
+        None,
+    ),
+    (
+        AdminStatus(loops={"recorder": LoopStatus(last_pass_ms_ago=1, failing=True)}),
+        0,
+        "The recorder of “one” fails",
+    ),
+    (
+        AdminStatus(loops={"sweeper": LoopStatus(last_pass_ms_ago=None, failing=False)}),
+        0,
+        "The sweeper of “one” stands still",
+    ),
+]
+
+
+async def test_an_admin_that_does_not_keep_up_is_told(world: World, clock: Clock) -> None:
+    admin = {"name": "one", "url": "http://one", "version": "1", "started_at": clock.now - HOUR}
+    for status, silent_seconds, told in STATUSES:
+        renewed_at = clock.now - silent_seconds * SECOND
+        states = {"lease_expires_at": renewed_at + 15_000, "status": status_to_json(status)}
+        world.change(
+            sa.delete(tables.admin), sa.insert(tables.admin).values(id=7, **admin, **states)
         )
-    )
-    found = await concerns(world)
-    assert [(each.kind, each.admin_id) for each in found] == (
-        [] if told is None else [("admin_behind", 7)]
-    )
-    assert told is None or told in found[0].template % found[0].params
+        found = await concerns(world)
+        assert [(each.kind, each.admin_id) for each in found] == (
+            [] if told is None else [("admin_behind", 7)]
+        )
+        assert told is None or told in found[0].template % found[0].params
 
 
 # --- all of it -------------------------------------------------------------------------------
