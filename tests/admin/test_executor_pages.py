@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.engine_kit import Admin
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
@@ -67,6 +68,22 @@ async def test_an_overlap_ends_with_the_next_rotation_or_when_it_is_revoked(worl
     await world.executors.delete(ADMIN, first.id)
     assert opens(world, fourth.token) == [False]
     assert [action for action, _ in world.audit()].count("executor.old_token_revoked") == 1
+
+
+async def test_a_node_that_came_with_the_old_token_is_sent_away_at_the_end_of_the_overlap(
+    world: World, clock: Clock
+) -> None:
+    executor_id = await world.executor()
+    world.change(sa.update(tables.executor).values(token_hash=f"hash-{executor_id}"))
+    admin = Admin(world.database)
+    await admin.engine.membership.enter()
+    node = await admin.add_node(executor_id)
+    await world.executors.rotate_token(ADMIN, executor_id, overlap_seconds=10)
+    await admin.engine.leases.run_once()
+    assert admin.links.disconnected == []
+    clock.advance(10)
+    await admin.engine.leases.run_once()
+    assert admin.links.disconnected == [node.node_id]
 
 
 async def test_tokens_are_for_administrators(world: World) -> None:
