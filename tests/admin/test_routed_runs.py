@@ -24,14 +24,18 @@ from tests.admin.engine_kit import (
     result,
     states,
 )
+from tests.admin.world import ADMIN
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import NO_MATCHING_NODE, RunState
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.run_waiting import Waiting, why_they_wait
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import read_configs
 from tickwheel_admin.store.job_nodes import forget_ended_nodes
 from tickwheel_shared.protocol import Outcome, Refusal, Refused, RunRequest
@@ -234,6 +238,8 @@ async def test_uses_of_ended_nodes_are_forgotten(database: Database, admin: Admi
     await admin.engine.cleaner.run_once()
     assert await counts(database, job_id) == {nodes[1].node_id: 1}
     assert await database.run(forget_ended_nodes, limit=10) == 0
+    await Jobs(database, Ids(database), Events()).delete(ADMIN, job_id)
+    assert await counts(database, job_id) == {}
 
 
 async def test_many_jobs_that_count_uses_are_taken_in_parts(

@@ -23,6 +23,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.job_nodes import forget_uses
 from tickwheel_admin.store.job_states import forget_states
 from tickwheel_admin.store.runs import lock_runs, move_runs
 
@@ -83,6 +84,7 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
         return 0
     store_jobs.delete_jobs(conn, list(jobs), now=now)
     forget_states(conn, jobs)
+    forget_uses(conn, jobs)
     write_audits(
         conn,
         step.actor,

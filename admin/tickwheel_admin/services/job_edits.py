@@ -29,6 +29,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.job_nodes import forget_uses
 from tickwheel_admin.store.job_states import forget_states
 from tickwheel_admin.store.runs import lock_runs
 
@@ -186,6 +187,7 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
         return False
     jobs.delete_job(conn, job.id, now=now)
     forget_states(conn, [job.id])
+    forget_uses(conn, [job.id])
     _note(conn, edit, "job.deleted", job, {"name": job.config.name})
     return True
 

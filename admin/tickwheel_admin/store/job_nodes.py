@@ -6,7 +6,7 @@ Rows are written by claims that hold the row of their job, so two admins never c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -69,6 +69,11 @@ def busy_nodes(
     for job_id, node_id in conn.execute(_LIVE_RUNS, {"executor": executor_id, "jobs": jobs}):
         found[job_id].add(node_id)
     return dict(found)
+
+
+def forget_uses(conn: sa.Connection, job_ids: Collection[int]) -> None:
+    """Remove what nodes had of jobs that are deleted."""
+    conn.execute(sa.delete(job_node).where(job_node.c.job_id.in_(sorted(job_ids))))
 
 
 def forget_ended_nodes(conn: sa.Connection, *, limit: int) -> int:
