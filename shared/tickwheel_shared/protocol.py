@@ -203,7 +203,7 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     # failed: the handler asks for its next try so long after this one; MAX_RETRY_AFTER_MS at most
     retry_after_ms: Milliseconds | None = None
     final: bool = False  # failed: the handler says that another try would not help
-    # succeeded, skipped: a JSON object that the job keeps for its next run, MAX_STATE_BYTES at most;
+    # succeeded, skipped: an object that the job keeps for its next run, MAX_STATE_BYTES at most;
     # null: it stays as it was
     state: msgspec.Raw = msgspec.Raw(b"null")
     # all other outcomes: the attempt's newest checkpoint; null: it left none

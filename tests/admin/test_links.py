@@ -236,6 +236,17 @@ async def test_a_node_that_cannot_be_served_is_told_why_for_good(
     assert await stored_nodes(database) == 0
 
 
+@pytest.mark.parametrize(("said", "stored"), [({}, 1), ({"weight": 5}, 5)])
+async def test_a_node_says_its_weight(
+    connect: Connect, database: Database, said: dict[str, int], stored: int
+) -> None:
+    node = connect()
+    node.pipe.say(HELLO | said)
+    await node.heard(Welcome)
+    weight = sa.select(tables.node.c.weight)
+    assert await database.read(lambda conn: conn.execute(weight).scalar_one()) == stored
+
+
 async def test_hello_twice_is_refused(admin: Admin, connect: Connect) -> None:
     node = await open_node(admin, connect)
     node.pipe.say(HELLO)
