@@ -1,6 +1,6 @@
 """The claim transaction: due runs are given to nodes, and slots are taken for them.
 
-Locks in the order job, run, node, each by ascending id; job and run rows that others hold are left
+Locks in the order job, run, node, state, each by ascending id; job and run rows that others hold are left
 to them.
 """
 
