@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
+from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.attention_words import SHOWN, Told, told
+from tickwheel_admin.console.attention_words import SHOWN, told
 from tickwheel_admin.console.charts import column_chart, trend
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
@@ -45,6 +46,8 @@ class Lane:
 @routes.get("/", permission=Permission.VIEW)
 async def show_overview(request: web.Request) -> web.Response:
     actor = actor_of(request)
+    if request.headers.get(BLOCK_HEADER) == "attention":
+        return await render(request, "overview.html", await _attention(request))
     data = await request.app[OVERVIEW].get(actor)
     if data.first_steps:
         executors = await request.app[EXECUTORS].list(actor)
@@ -71,17 +74,18 @@ async def show_overview(request: web.Request) -> web.Response:
             "trends": _trends(data),
             "lanes": await _lanes(request, data.next_fires),
             "ticks": _ticks(),
-            "concerns": await _concerns(request),
+            "concerns": [],
             "shown_concerns": SHOWN,
+            **(await _attention(request) if BLOCK_HEADER not in request.headers else {}),
         },
     )
 
 
-async def _concerns(request: web.Request) -> list[Told]:
-    """What needs attention, for the whole page and for its own block."""
-    if request.headers.get(BLOCK_HEADER, "attention") != "attention":
-        return []
-    return told(await request.app[ATTENTION].get(actor_of(request)))
+async def _attention(request: web.Request) -> dict[str, Any]:
+    """What needs attention; nothing else of the overview has to be read for it."""
+    concerns = await request.app[ATTENTION].get(actor_of(request))
+    set_reader(request)
+    return {"concerns": told(concerns), "shown_concerns": SHOWN}
 
 
 def _trends(data: OverviewData) -> dict[str, tuple[str, str]]:

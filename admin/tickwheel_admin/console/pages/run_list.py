@@ -72,7 +72,7 @@ async def list_runs(request: web.Request) -> web.Response:
         if problem is None
         else Page(items=[], next=None)
     )
-    is_whole = BLOCK_HEADER not in request.headers
+    is_whole = request.headers.get(BLOCK_HEADER) != "rows"
     return await render(
         request,
         "runs.html",
