@@ -15,10 +15,14 @@ from tests.browser.sample_rules import HANDLERS, add_rules
 from tests.browser.sample_schedules import add_schedules
 from tickwheel_admin.app import Services
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
+from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.store import tables
 from tickwheel_shared.protocol import Level, LogLine
 
 HOUR = 3_600_000
+_LEAST_BUSY = Choice(
+    by="least_busy", candidates=2, used=3, slots=10, passed=(PassedOver("warehouse-b1", Why.FULL),)
+).to_json()
 
 EXECUTORS = {
     "billing": "Invoices, dunning, payment reconciliation",
@@ -255,6 +259,7 @@ def _add_live_runs(
                 started_at=at + 14, deadline_at=NOW + HOUR, claim_token="t" * 32,
                 progress=progress,
                 progress_text="partition hour=14 of 24" if name == "events-compact" else None,
+                choice=_LEAST_BUSY if name == "events-compact" else None,
             )
         )  # fmt: skip
     waits = made["run:waiting"] = next(ids)  # type: ignore[call-overload]
