@@ -1,4 +1,4 @@
-"""Which runs people ask for, and what they are told of one."""
+"""Which runs people ask for."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, RunState
 from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.executors import get_node
-from tickwheel_admin.store.run_lists import AttemptView, RunItem
 from tickwheel_admin.store.run_pages import RunFilter
 
 MAX_COUNTED = 10_000
@@ -60,22 +56,6 @@ class Matching(NamedTuple):
 
     runs: int
     capped: bool  # there may be more: nobody looked further
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDetail:
-    """One run and everything about it but its log."""
-
-    item: RunItem
-    config: JobConfig  # of the revision it was made with
-    parameters: str  # JSON text that its handler gets
-    attempts: list[AttemptView]  # ended ones that another try followed, oldest first
-    waiting: Waiting | None  # why a queued run does not start
-    checkpoint: Checkpoint | None  # what its next try begins from
-    job_deleted: bool
-    retried_by: list[int]  # runs that retry it by hand
-    shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
-    children: list[RunItem]  # runs that its end asked for, as far as the caller may see them
 
 
 def states_of(state: str | None) -> frozenset[RunState] | None:

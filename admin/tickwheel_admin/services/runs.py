@@ -8,11 +8,9 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.children import request_key_of
-from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.run import FINAL, Run, RunState
-from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
@@ -20,21 +18,18 @@ from tickwheel_admin.services.requests import check_request_key
 from tickwheel_admin.services.run_batches import BatchEdit, Outcomes
 from tickwheel_admin.services.run_bulk import STEP, BulkEdits, check_ids, key_for
 from tickwheel_admin.services.run_bulk import Bulk as Bulk
+from tickwheel_admin.services.run_details import RunDetail as RunDetail
+from tickwheel_admin.services.run_details import read_detail, visible_item
 from tickwheel_admin.services.run_edits import Retry, RunEdit
 from tickwheel_admin.services.run_log import LogEntry as LogEntry
 from tickwheel_admin.services.run_log import LogPage as LogPage
 from tickwheel_admin.services.run_log import check_log_query, read_log
 from tickwheel_admin.services.run_queries import MAX_COUNTED, filter_of, narrow
 from tickwheel_admin.services.run_queries import Matching as Matching
-from tickwheel_admin.services.run_queries import RunDetail as RunDetail
 from tickwheel_admin.services.run_queries import RunGroup as RunGroup
 from tickwheel_admin.services.run_queries import RunQuery as RunQuery
 from tickwheel_admin.services.run_waiting import Waiting as Waiting
-from tickwheel_admin.services.run_waiting import why_it_waits, why_they_wait
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.checkpoints import get_checkpoint
+from tickwheel_admin.services.run_waiting import why_they_wait
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -44,8 +39,6 @@ from tickwheel_admin.store.run_marks import RunMark as RunMark
 from tickwheel_admin.store.run_pages import Position, count_runs, page_runs
 
 T = TypeVar("T")
-
-MAX_ATTEMPTS_SHOWN = 200
 
 
 class Runs:
@@ -109,27 +102,7 @@ class Runs:
     async def get(self, actor: Actor, run_id: int) -> RunDetail:
         """One run."""
 
-        def read(conn: sa.Connection) -> RunDetail:
-            item = run_lists.get_run(conn, run_id)
-            if item is None:
-                raise not_found()
-            run = item.run
-            actor.require(Permission.VIEW, run.executor_id)
-            config = store_jobs.get_config(conn, run.job_id, run.job_revision)
-            return RunDetail(
-                item=item,
-                config=config,
-                parameters=config.parameters if run.parameters is None else run.parameters,
-                attempts=run_lists.attempts_of_run(conn, run_id, limit=MAX_ATTEMPTS_SHOWN),
-                waiting=why_it_waits(conn, run, config),
-                checkpoint=get_checkpoint(conn, run_id),
-                job_deleted=store_jobs.get_job(conn, run.job_id) is None,
-                retried_by=run_lists.retries_of_run(conn, run),
-                shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
-                children=_children(conn, actor, run, config),
-            )
-
-        return await self._store.read(read)
+        return await self._store.read(read_detail, actor, run_id)
 
     async def log(
         self,
@@ -152,7 +125,7 @@ class Runs:
         check_log_query(after=after, limit=limit)
 
         def read(conn: sa.Connection) -> LogPage:
-            run = _visible(conn, actor, run_id, Permission.VIEW)
+            run = visible_item(conn, actor, run_id).run
             return read_log(conn, run, attempt=attempt, after=after, limit=limit)
 
         return await self._store.read(read)
@@ -337,19 +310,3 @@ def _retry(parameters: str | None, request_key: str | None, *, failed_shards_onl
         request_key=request_key,
         failed_shards_only=failed_shards_only,
     )
-
-
-def _visible(conn: sa.Connection, actor: Actor, run_id: int, permission: Permission) -> Run:
-    item = run_lists.get_run(conn, run_id)
-    if item is None:
-        raise not_found()
-    actor.require(permission, item.run.executor_id)
-    return item.run
-
-
-def _children(conn: sa.Connection, actor: Actor, run: Run, config: JobConfig) -> list[RunItem]:
-    if not config.children or run.state not in FINAL:
-        return []
-    job_ids = [link.job_id for link in config.children]
-    found = run_lists.requested_runs(conn, job_ids, request_key_of(run.id))
-    return [each for each in found if actor.may(Permission.VIEW, each.run.executor_id)]

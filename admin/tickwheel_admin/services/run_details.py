@@ -1,0 +1,72 @@
+"""One run and everything about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.children import request_key_of
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.run import FINAL, Run
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.run_waiting import Waiting, why_it_waits
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import jobs as store_jobs
+from tickwheel_admin.store import run_lists
+from tickwheel_admin.store.checkpoints import Checkpoint, get_checkpoint
+from tickwheel_admin.store.run_lists import AttemptView, RunItem
+
+MAX_ATTEMPTS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetail:
+    """One run and everything about it but its log."""
+
+    item: RunItem
+    config: JobConfig  # of the revision it was made with
+    parameters: str  # JSON text that its handler gets
+    attempts: list[AttemptView]  # ended ones that another try followed, oldest first
+    waiting: Waiting | None  # why a queued run does not start
+    checkpoint: Checkpoint | None  # what its next try begins from
+    job_deleted: bool
+    retried_by: list[int]  # runs that retry it by hand
+    shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
+    children: list[RunItem]  # runs that its end asked for, as far as the caller may see them
+
+
+def read_detail(conn: sa.Connection, actor: Actor, run_id: int) -> RunDetail:
+    """Raises NotFound for a run that is gone, or that the caller may not see."""
+    item = visible_item(conn, actor, run_id)
+    run = item.run
+    config = store_jobs.get_config(conn, run.job_id, run.job_revision)
+    return RunDetail(
+        item=item,
+        config=config,
+        parameters=config.parameters if run.parameters is None else run.parameters,
+        attempts=run_lists.attempts_of_run(conn, run_id, limit=MAX_ATTEMPTS_SHOWN),
+        waiting=why_it_waits(conn, run, config),
+        checkpoint=get_checkpoint(conn, run_id),
+        job_deleted=store_jobs.get_job(conn, run.job_id) is None,
+        retried_by=run_lists.retries_of_run(conn, run),
+        shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
+        children=_children(conn, actor, run, config),
+    )
+
+
+def visible_item(conn: sa.Connection, actor: Actor, run_id: int) -> RunItem:
+    """Raises likewise."""
+    item = run_lists.get_run(conn, run_id)
+    if item is None:
+        raise not_found()
+    actor.require(Permission.VIEW, item.run.executor_id)
+    return item
+
+
+def _children(conn: sa.Connection, actor: Actor, run: Run, config: JobConfig) -> list[RunItem]:
+    if not config.children or run.state not in FINAL:
+        return []
+    job_ids = [link.job_id for link in config.children]
+    found = run_lists.requested_runs(conn, job_ids, request_key_of(run.id))
+    return [each for each in found if actor.may(Permission.VIEW, each.run.executor_id)]
