@@ -198,7 +198,7 @@ async def test_a_late_result_asks_for_no_second_child(
     job_id = await add_job(database, children=links)
     run_id = await ask(database, job_id)
     [request] = await admin.dispatch_all(node)
-    await change(database, tables.node, node.node_id, state="gone")
+    await change(database, tables.node, node.node_id, state="dead")
     await admin.engine.sweeper.run_once()
     assert await states(database, run_id) == ["lost node_lost"]
 
@@ -280,7 +280,7 @@ async def test_what_the_sweeper_ends_has_children_too(
     assert await states(database, timed_out) == ["timed_out timeout_not_enforced"]
     assert [run.parent_run_id for run in await runs_of(database, child)] == [timed_out]
 
-    await change(database, tables.node, node.node_id, state="gone")
+    await change(database, tables.node, node.node_id, state="dead")
     await admin.engine.sweeper.run_once()
     assert await states(database, lost) == ["lost node_lost"]
     assert {run.parent_run_id for run in await runs_of(database, child)} == {timed_out, lost}

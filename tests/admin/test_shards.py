@@ -301,7 +301,7 @@ async def test_a_late_result_of_a_shard_changes_no_fire_that_has_ended(
     job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=1))
     fire_id = await ask(database, job_id)
     [request] = (await claim(admin, node)).values()
-    await change(database, tables.node, node.node_id, state="gone")
+    await change(database, tables.node, node.node_id, state="dead")
     await admin.engine.sweeper.run_once()
     assert await states(database, fire_id) == ["failed shards"]
 
