@@ -11,23 +11,16 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.job_form import ChildRow
-from tickwheel_admin.console.job_names import ids_of, text_of, unclear
+from tickwheel_admin.console.job_names import ids_of, text_of_id, unclear
 from tickwheel_admin.domain.children import ChildLink
-from tickwheel_admin.domain.errors import NotFound, Problem
-from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOBS
+from tickwheel_admin.domain.errors import Problem
 
 
 async def rows_of(request: web.Request, links: Sequence[ChildLink]) -> list[ChildRow]:
     """A stored job's children as the form shows them."""
-    rows = []
-    for link in links:
-        try:
-            text = text_of((await request.app[JOBS].get(actor_of(request), link.job_id)).item)
-        except NotFound:  # deleted, or not visible to this person
-            text = f"#{link.job_id}"
-        rows.append(ChildRow(job=text, on=link.on.value))
-    return rows
+    return [
+        ChildRow(job=await text_of_id(request, link.job_id), on=link.on.value) for link in links
+    ]
 
 
 async def find_children(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.errors import NotFound, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobItem, JobQuery
 from tickwheel_admin.web.identity import actor_of
@@ -22,6 +22,14 @@ _PAGE, _PAGES = 200, 20  # bounds of the search for a job of exactly this name
 def text_of(item: JobItem) -> str:
     """How a job is written in a field."""
     return f"{item.executor_name}{_SEPARATOR}{item.job.config.name}"
+
+
+async def text_of_id(request: web.Request, job_id: int) -> str:
+    """How a job is written of which only the id is known."""
+    try:
+        return text_of((await request.app[JOBS].get(actor_of(request), job_id)).item)
+    except NotFound:  # deleted, or not visible to this person
+        return f"#{job_id}"
 
 
 async def suggestions(

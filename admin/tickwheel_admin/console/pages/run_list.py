@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.job_names import ids_of, suggestions, text_of, unclear
+from tickwheel_admin.console.job_names import ids_of, suggestions, text_of_id, unclear
 from tickwheel_admin.console.labels import origin_name
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
@@ -21,13 +21,13 @@ from tickwheel_admin.console.run_filter import (
     nodes_of,
     read_filter,
 )
-from tickwheel_admin.domain.errors import NotFound, Problem
+from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.paging import Page
 from tickwheel_admin.services.runs import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, RUNS
+from tickwheel_admin.web.keys import EXECUTORS, RUNS
 from tickwheel_admin.web.routes import Routes
 
 TABS = (
@@ -49,11 +49,6 @@ class Filled:
     from_local: str
     to_local: str
     problem: Problem | None  # with the job's name
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether one of the fields that are seldom needed is filled in."""
-        return bool(self.from_local or self.to_local)
 
 
 @routes.get("/runs", permission=Permission.VIEW)
@@ -137,18 +132,11 @@ async def _filled(request: web.Request, query: RunQuery, problem: Problem | None
         )
     by_last = "last" in request.query and query.to_at is None and "from" not in request.query
     return Filled(
-        job_name="" if query.job_id is None else await _job_text(request, query.job_id),
+        job_name="" if query.job_id is None else await text_of_id(request, query.job_id),
         from_local="" if by_last else local_text(query.from_at),
         to_local=local_text(query.to_at),
         problem=None,
     )
-
-
-async def _job_text(request: web.Request, job_id: int) -> str:
-    try:
-        return text_of((await request.app[JOBS].get(actor_of(request), job_id)).item)
-    except NotFound:  # deleted, or not visible to this person
-        return f"#{job_id}"
 
 
 async def _nodes(request: web.Request, query: RunQuery) -> list[tuple[int, str]]:

@@ -10,16 +10,16 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.job_names import ids_of, suggestions, text_of, unclear
+from tickwheel_admin.console.job_names import ids_of, suggestions, text_of_id, unclear
 from tickwheel_admin.console.reader import length_in_words, number, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import Typed
-from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, PURGE
+from tickwheel_admin.web.keys import EXECUTORS, PURGE
 from tickwheel_admin.web.routes import Routes
 
 FIELDS = {
@@ -65,7 +65,7 @@ class Asked:
 async def ask_purge(request: web.Request) -> web.Response:
     values = dict(FIELDS)
     if (job_id := whole_number(request.query.get("job"))) is not None:
-        values["job_name"] = await _job_text(request, job_id)
+        values["job_name"] = await text_of_id(request, job_id)
     values |= {name: request.query[name] for name in FIELDS if name in request.query}
     actor = actor_of(request)
     if not values["executor"] and not actor.may(Permission.ADMINISTER):
@@ -168,10 +168,3 @@ def _in_words(wish: Mapping[str, int]) -> str:
 
 def _required(name: str) -> Problem:
     return Problem(field=name, code="required", template="This is required.")
-
-
-async def _job_text(request: web.Request, job_id: int) -> str:
-    try:
-        return text_of((await request.app[JOBS].get(actor_of(request), job_id)).item)
-    except NotFound:  # deleted: its runs can be purged all the same
-        return f"#{job_id}"
