@@ -1,7 +1,7 @@
 """The claim transaction: due runs are given to nodes, and slots are taken for them.
 
-Locks in the order job, run, node, state, each by ascending id; job and run rows that others hold are left
-to them.
+Locks in the order job, run, node, state, each by ascending id; job and run rows that others hold
+are left to them.
 """
 
 from __future__ import annotations
