@@ -55,10 +55,10 @@ def groups() -> list[tuple[str, Choices]]:
                 ),
                 (
                     Routing.BUSY_OVER.value,
-                    _("Pass over busy ones"),
+                    _("Busy over"),
                     _(
-                        "The first node by name that runs nothing of this job."
-                        " When all do, the run waits."
+                        "Passes over nodes that run this job already, to the first by name that"
+                        " does not. When all do, the run waits."
                     ),
                 ),
             ],
