@@ -232,7 +232,8 @@ async def fail_and_wait_for_a_retry(admin: Admin, node: FakeSession, request: Ru
 
 async def lose(admin: Admin, node: FakeSession, request: RunRequest) -> None:
     node_id = node.node_id
-    await change(admin.database, tables.node, node_id, state="dead")
+    await admin.say(node, accepted(request))
+    await change(admin.database, tables.node, node_id, state="gone")
     await admin.engine.sweeper.run_once()
     await change(admin.database, tables.node, node_id, state="live")
 
