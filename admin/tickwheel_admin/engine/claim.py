@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves as run_moves
@@ -23,6 +22,7 @@ from tickwheel_admin.domain.run import NO_HANDLER, NO_MATCHING_NODE, NO_SLOT, Mo
 from tickwheel_admin.engine.handing_over import hand_over
 from tickwheel_admin.engine.route_memory import RouteMemory
 from tickwheel_admin.engine.router import Placed, Router
+from tickwheel_admin.engine.run_requests import request_of
 from tickwheel_admin.engine.turns import Turns, blocks
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
@@ -85,46 +85,6 @@ def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimConte
     claim = _Claim(conn, executor_id, context)
     claim.decide()
     return claim.write()
-
-
-def request_of(
-    run: Run,
-    config: JobConfig,
-    *,
-    stop_when_cut_off: bool = False,
-    state: str | None = None,
-    checkpoint: str | None = None,
-) -> RunRequest:
-    """The message that starts a dispatched run on its node.
-
-    Args:
-        state: what the job's runs hand on; None: it keeps nothing.
-        checkpoint: what an earlier attempt of the run left.
-    """
-    parameters = config.parameters if run.parameters is None else run.parameters
-    return RunRequest(
-        run=run.id,
-        attempt=run.attempt,
-        token=run.claim_token or "",
-        job_id=run.job_id,
-        job=config.name,
-        handler=config.handler,
-        parameters=msgspec.Raw(parameters.encode()),
-        scheduled_at=run.scheduled_at,
-        timeout_ms=config.timeout_ms,
-        try_number=run.tries + 1,
-        max_tries=config.retry.retries + 1,
-        origin=run.origin.value,
-        shard_index=run.shard_index,
-        shard_total=run.shard_total,
-        state=_raw(state),
-        checkpoint=_raw(checkpoint),
-        stop_when_cut_off=stop_when_cut_off,
-    )
-
-
-def _raw(text: str | None) -> msgspec.Raw:
-    return msgspec.Raw(b"null" if text is None else text.encode())
 
 
 class _Claim:

@@ -1,0 +1,49 @@
+"""What a node is sent of a run that it shall start."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.run import Run
+from tickwheel_shared.protocol import RunRequest
+
+
+def request_of(
+    run: Run,
+    config: JobConfig,
+    *,
+    stop_when_cut_off: bool = False,
+    state: str | None = None,
+    checkpoint: str | None = None,
+) -> RunRequest:
+    """The message that starts a dispatched run on its node.
+
+    Args:
+        state: what the job's runs hand on; None: it keeps nothing.
+        checkpoint: what an earlier attempt of the run left.
+    """
+    parameters = config.parameters if run.parameters is None else run.parameters
+    return RunRequest(
+        run=run.id,
+        attempt=run.attempt,
+        token=run.claim_token or "",
+        job_id=run.job_id,
+        job=config.name,
+        handler=config.handler,
+        parameters=msgspec.Raw(parameters.encode()),
+        scheduled_at=run.scheduled_at,
+        timeout_ms=config.timeout_ms,
+        try_number=run.tries + 1,
+        max_tries=config.retry.retries + 1,
+        origin=run.origin.value,
+        shard_index=run.shard_index,
+        shard_total=run.shard_total,
+        state=_raw(state),
+        checkpoint=_raw(checkpoint),
+        stop_when_cut_off=stop_when_cut_off,
+    )
+
+
+def _raw(text: str | None) -> msgspec.Raw:
+    return msgspec.Raw(b"null" if text is None else text.encode())
