@@ -259,6 +259,22 @@ async def test_many_jobs_that_count_uses_are_taken_in_parts(
         assert await counts(database, job_id) == {a.node_id: 1, b.node_id: 1}
 
 
+async def test_jobs_that_cannot_start_do_not_keep_others_out_of_their_part(
+    database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickwheel_admin.engine.route_memory.MAX_USES", 2)
+    (a, b) = await nodes_of(admin, 1, "ab", slots=1)
+    await change(database, tables.node, a.node_id, in_use=1, labels='{"zone":"eu"}')
+    stuck = by(Routing.LEAST_FREQUENTLY_USED, selector="zone=eu")
+    stuck_id = await ask(database, await add_job(database, routing=stuck), priority=1)
+    other = by(Routing.LEAST_FREQUENTLY_USED)
+    run_id = await ask(database, await add_job(database, routing=other))
+    await admin.engine.dispatcher.run_once()
+    await admin.engine.dispatcher.run_once()
+    assert await states(database, stuck_id, run_id) == ["queued no_free_slot", "dispatched"]
+    assert len(b.take(RunRequest)) == 1
+
+
 # --- where runs may go ---------------------------------------------------------------------------
 
 

@@ -125,6 +125,7 @@ class _Claim:
             in_line=in_line,
             executor_id=executor_id,
         )
+        self._window_is_full = self._window_is_full or self._memory.is_full
         due = [run for run in due if run.job_id not in self._memory.left]
         ids = [run.id for run in due]
         rows = lock_queued_runs(conn, ids, now=self._now) if ids else []

@@ -19,9 +19,7 @@ from tickwheel_admin.store.job_nodes import busy_nodes, read_uses, save_uses
 from tickwheel_admin.store.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.runs import DueRun
 
-MAX_USES = (
-    50_000  # rows of job_node that one batch reads; runs of further jobs are left to the next
-)
+MAX_USES = 50_000  # of nodes by jobs, that one batch reads; further jobs are left to the next one
 
 
 class RouteMemory:
@@ -39,7 +37,7 @@ class RouteMemory:
     ) -> None:
         """Lock the jobs and tell the router what it must know of them.
 
-        `left` are those whose runs are left to somebody else.
+        `left` are those whose runs are left to somebody else, or, if `is_full`, to the next batch.
 
         Args:
             in_line: jobs that are locked in any case, for their runs stand in line.
@@ -51,6 +49,7 @@ class RouteMemory:
         counting: set[int] = set()
         avoiding: set[int] = set()
         self.left: set[int] = set()
+        self.is_full = False
         for run in due:
             job_id = run.job_id
             strategy = configs[job_id, run.job_revision].routing.strategy
@@ -60,6 +59,7 @@ class RouteMemory:
                 avoiding.add(job_id)
             elif strategy in COUNTING:
                 if len(counting - {job_id}) * router.size >= MAX_USES:
+                    self.is_full = True
                     self.left.add(job_id)
                     continue
                 counting.add(job_id)
