@@ -9,6 +9,7 @@ from tests.interleavings import (
     claiming,
     handing_on,
     membership,
+    operating,
     planning,
     recording,
     requests,
@@ -25,6 +26,7 @@ SCENARIOS = (
     *requests.SCENARIOS,
     *blocking.SCENARIOS,
     *handing_on.SCENARIOS,
+    *operating.SCENARIOS,
 )
 
 
