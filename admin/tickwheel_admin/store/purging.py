@@ -23,7 +23,7 @@ from tickwheel_admin.store.tables import job, run
 ROWS_PER_STEP = 1_000  # runs, with their shards
 LINES_PER_ROW = 100  # so many lines of log count as one more row
 SCANNED_PER_STEP = 5_000  # entries looked at for one step
-JOBS_PER_STEP = 500
+JOBS_PER_STEP = 200
 KEPT_MS = 60_000  # the span of which nothing goes
 
 _FINAL_VALUES = sorted(state.value for state in FINAL)
