@@ -16,7 +16,7 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput, UserError
 from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import FINAL, TIMEOUT, Move, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.run_edits import Retry, RunEdit, ended_run, retry_ended
+from tickwheel_admin.services.run_edits import Retry, RunEdit, check_ended, retry_ended
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
@@ -123,12 +123,13 @@ def retry_runs(
         MoreIds: it needs ids for the new runs.
     """
     outcomes = _done_before(conn, batch)
+    found = run_lists.get_runs(conn, batch.runs)
     ended: dict[int, Run] = {}
     for run_id in batch.runs:
         if run_id in outcomes:
             continue
         try:
-            ended[run_id] = ended_run(conn, batch.actor, run_id)
+            ended[run_id] = check_ended(batch.actor, found.get(run_id))
         except UserError as error:
             outcomes[run_id] = code_of(error)
     # In order of their ids, as everybody locks them.

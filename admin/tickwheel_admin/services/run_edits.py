@@ -23,6 +23,7 @@ from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.run_lists import RunItem
 from tickwheel_admin.store.runs import lock_runs, move_runs
 
 
@@ -112,16 +113,15 @@ def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> 
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
         return int(done.object_id or 0)
-    ended = ended_run(conn, edit.actor, run_id)
+    ended = check_ended(edit.actor, run_lists.get_run(conn, run_id))
     job = store_jobs.lock_job(conn, ended.job_id)
     if job is None:
         raise Conflict("job.deleted", "The job of this run has been deleted.")
     return retry_ended(conn, edit, ended, job=job, retry=retry)
 
 
-def ended_run(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
+def check_ended(actor: Actor, found: RunItem | None) -> Run:
     """The run, when it has ended and the caller may do it again; raises as `retry_run`."""
-    found = run_lists.get_run(conn, run_id)
     if found is None:
         raise not_found()
     actor.require(Permission.OPERATE, found.run.executor_id)
@@ -133,7 +133,7 @@ def ended_run(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
 
 
 def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, retry: Retry) -> int:
-    """Do a run again that `ended_run` gave, under its job's lock; raises as `retry_run`."""
+    """Do a run again that `check_ended` gave, under its job's lock; raises as `retry_run`."""
     request = Request(
         actor=edit.actor,
         origin=Origin.RETRY,

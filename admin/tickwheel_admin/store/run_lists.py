@@ -57,10 +57,13 @@ def read_items(conn: sa.Connection, run_ids: Sequence[int]) -> list[RunItem]:
 
 def get_run(conn: sa.Connection, run_id: int) -> RunItem | None:
     """One run, whole but for its claim token."""
-    row = conn.execute(
-        _select_items(without=("claim_token",)).where(run.c.id == run_id)
-    ).one_or_none()
-    return None if row is None else _item_from_row(row)
+    return get_runs(conn, [run_id]).get(run_id)
+
+
+def get_runs(conn: sa.Connection, run_ids: Sequence[int]) -> dict[int, RunItem]:
+    """Those of the runs that are there, by id, whole but for their claim tokens."""
+    rows = conn.execute(_select_items(without=("claim_token",)).where(run.c.id.in_(run_ids)))
+    return {row.id: _item_from_row(row) for row in rows}
 
 
 def shards_of_fire(conn: sa.Connection, fire_id: int) -> list[RunItem]:
