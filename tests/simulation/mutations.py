@@ -382,6 +382,23 @@ def states_are_written_by_failures() -> None:
     handing_over.Left.result = result  # type: ignore[method-assign]
 
 
+def names_and_labels_are_not_looked_at() -> None:
+    """Routing: a job may run on any node of its executor, whatever it names and selects."""
+    router.admits = lambda policy, *, name, labels: True
+
+
+def busy_nodes_are_not_seen() -> None:
+    """Routing: what a job runs already is only known of the batch at hand."""
+    route_memory.busy_nodes = lambda conn, job_ids, *, executor_id: {
+        each: set() for each in job_ids
+    }
+
+
+def uses_are_not_kept() -> None:
+    """Routing: how often a node was used is forgotten with the batch."""
+    route_memory.save_uses = lambda conn, uses: None
+
+
 def results_bring_no_checkpoint() -> None:
     """A failed attempt's last checkpoint is kept only if there was time to send it before."""
     checkpoints.Checkpoints.end = (  # type: ignore[method-assign]
