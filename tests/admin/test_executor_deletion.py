@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
 from tickwheel_admin.domain.user import Role
+from tickwheel_admin.engine.stalls import cancel_orphans
 from tickwheel_admin.services import executor_deletion
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.job_configs import JobConfigs
 
 RATE = {"kind": "fixed_rate", "every_seconds": 60}
 
@@ -120,3 +122,19 @@ async def test_deleting_again_goes_on_where_it_stopped(
     assert left.jobs == 1
     await lite.executors.delete(ADMIN, executor_id, with_jobs=True)
     assert await lite.executors.list(ADMIN) == []
+
+
+async def test_what_came_while_it_was_deleted_does_not_wait_for_ever(world: World) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    mine = await world.jobs.create(ADMIN, billing, JOB)
+    spared = await world.jobs.create(ADMIN, other, JOB)
+    await world.executors.delete(ADMIN, billing, with_jobs=True)
+    late = world.run(executor_id=billing, job_id=mine, state="queued", due_at=FAR)
+    theirs = world.run(executor_id=other, job_id=spared, state="queued", due_at=FAR)
+
+    found = [await world.database.run(cancel_orphans, JobConfigs()) for _ in range(2)]
+
+    assert [cancelled for cancelled, _ in found] == [1, 0]
+    rows = {row.id: row for row in world.rows(sa.select(tables.run))}
+    assert (rows[late].state, rows[late].reason) == ("cancelled", "job_deleted")
+    assert rows[theirs].state == "queued"

@@ -451,6 +451,11 @@ QUERIES = [
         ("ix_run_due|ix_run_to_claim|ix_run_by_state",),
     ),
     Query(
+        "what waits for deleted executors",
+        lambda c, now: job_deletion.runs_of_deleted_executors(c, limit=500),
+        ("ix_run_due|ix_run_to_claim",),
+    ),
+    Query(
         "live runs of an executor",
         lambda c, now: job_deletion.unstopped_runs(c, 2, limit=500),
         ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),

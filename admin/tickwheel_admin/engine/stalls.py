@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FINAL
+from tickwheel_admin.domain.moves import cancelled_while_queued
+from tickwheel_admin.domain.run import FINAL, RunState
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import Followed, arm_fixed_delays, unpark
+from tickwheel_admin.store.follow_ups import (
+    Followed,
+    arm_fixed_delays,
+    move_with_follow_ups,
+    unpark,
+)
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.job_deletion import runs_of_deleted_executors
 from tickwheel_admin.store.lanes import Lane, idle_lines
+from tickwheel_admin.store.runs import lock_runs
 from tickwheel_admin.store.triggers import states_of_fires, unarmed_fixed_delays
 
 TRIGGERS_PER_LOOK = 1_000
+RUNS_PER_LOOK = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +55,26 @@ def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
     }
     armed = arm_fixed_delays(conn, stalled, now=now) if stalled else 0
     return Mended(looked_to=looked_to, followed=Followed(queued=queued, armed=armed))
+
+
+def cancel_orphans(
+    conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()
+) -> tuple[int, Followed]:
+    """Cancel what waits for nodes of deleted executors; returns how many runs these were.
+
+    A parent that ends, or a node that refuses, while its executor is being deleted may leave them.
+
+    Raises:
+        MoreIds: as `move_with_follow_ups`.
+    """
+    waiting = runs_of_deleted_executors(conn, limit=RUNS_PER_LOOK)
+    if not waiting:
+        return 0, Followed()
+    now = now_ms(conn)
+    moves = [
+        cancelled_while_queued(each, now=now, reason="job_deleted")
+        for each in lock_runs(conn, waiting).values()
+        if each.state is RunState.QUEUED
+    ]
+    followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
+    return len(moves), followed

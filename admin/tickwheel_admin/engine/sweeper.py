@@ -14,7 +14,7 @@ from tickwheel_admin.engine.leases import Leases, clock_is_steady
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.losing import Lost, lose_runs
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.engine.stalls import mend_stalls
+from tickwheel_admin.engine.stalls import cancel_orphans, mend_stalls
 from tickwheel_admin.engine.sweeping import (
     RUNS_PER_BATCH,
     Swept,
@@ -169,6 +169,12 @@ class Sweeper(Loop):
         mended = await self._store.run(mend_stalls, after=self._mended_to)
         self._mended_to = mended.looked_to
         self._announce(mended.followed)
+        cancelled, followed = await self._with_ids(
+            lambda ids: self._store.run(cancel_orphans, self._configs, ids)
+        )
+        if cancelled:
+            log.info("run.orphans_cancelled", runs=cancelled)
+            self._announce(followed)
 
     async def _recount(self) -> None:
         now = asyncio.get_running_loop().time()

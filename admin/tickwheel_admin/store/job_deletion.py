@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.run import TIMEOUT, RunState
 from tickwheel_admin.store.jobs import ROUND
 from tickwheel_admin.store.runs import LIVE_VALUES
-from tickwheel_admin.store.tables import ALIVE, job, run, trigger
+from tickwheel_admin.store.tables import ALIVE, executor, job, run, trigger
 
 
 def lock_some_jobs(conn: sa.Connection, executor_id: int, *, limit: int) -> dict[int, str]:
@@ -76,6 +76,23 @@ def waiting_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[i
     """Ids of queued runs of the executor, also of those that wait for another try."""
     waits = sa.and_(run.c.executor_id == executor_id, run.c.state == RunState.QUEUED.value)
     return list(conn.execute(sa.select(run.c.id).where(waits).limit(limit)).scalars())
+
+
+def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
+    """Ids of queued runs for which no node can come; one look-up for each deleted executor."""
+    # Not EXISTS, which may be turned round: then all queued runs there are would be read.
+    first_at = sa.select(sa.func.min(run.c.due_at)).where(
+        run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value
+    )
+    deleted = sa.select(executor.c.id).where(
+        executor.c.deleted_at != ALIVE, first_at.scalar_subquery().is_not(None)
+    )
+    found: list[int] = []
+    for executor_id in conn.execute(deleted.limit(limit)).scalars().all():
+        found += waiting_runs(conn, executor_id, limit=limit - len(found))
+        if len(found) == limit:
+            break
+    return found
 
 
 def unstopped_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
