@@ -1,7 +1,7 @@
 """Run Tickwheel jobs inside your own service, and trigger them from any program."""
 
 from .call import Call
-from .client import Client, LogLine, RunStatus
+from .client import Client, LogLine
 from .context import Run, current_run
 from .errors import (
     CheckpointError,
@@ -24,6 +24,7 @@ from .errors import (
 )
 from .executor import Executor
 from .run_log import RunLog
+from .run_status import RunStatus
 
 __all__ = [
     "Call",

@@ -19,6 +19,7 @@ from .errors import (
     RunNotSucceededError,
     WaitTimeoutError,
 )
+from .run_status import RunStatus
 from .settings import check_client
 
 _FIRST_POLL_SECONDS = 0.2
@@ -28,33 +29,6 @@ _SLOWER = 1.5  # each pause is so much longer than the one before
 _OUTAGE_SECONDS = 60.0  # `wait` bears that no admin answers for so long
 _PAGE = 500
 _LINES = 5_000
-_ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost", "skipped"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStatus:
-    """How a run stands; everything that the API says of it is in `data`."""
-
-    id: int
-    job_id: int
-    job: str  # name of the job
-    state: (
-        str  # queued, dispatched, running; succeeded, failed, timed_out, cancelled, lost, skipped
-    )
-    reason: str | None  # stable code: why it waits, or ended so
-    message: str | None  # text for people
-    result: Any  # what the handler returned
-    data: Mapping[str, Any]
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has come to an end, good or bad."""
-        return self.state in _ENDED
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it has ended well."""
-        return self.state == "succeeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,12 +26,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tickwheel_shared.protocol import MAX_RETRY_AFTER_MS
 
-if TYPE_CHECKING:
-    from .client import RunStatus
+from .run_status import RunStatus
 
 
 class TickwheelExecutorError(Exception):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tickwheel_shared.protocol import MAX_SLOTS, MAX_WEIGHT
 
 from .errors import ConfigurationError
-from .links import normal_url
+from .urls import normal_url
 
 MIN_TOKEN_CHARS = 32
 _MAX_NAME_CHARS = 128

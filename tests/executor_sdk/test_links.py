@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.links import normal_url
+from tickwheel_executor.urls import normal_url
 from tickwheel_shared.protocol import (
     Accepted,
     Draining,

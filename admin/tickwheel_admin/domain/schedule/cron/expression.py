@@ -143,7 +143,7 @@ def _joined(dialect: Dialect, text: str, fields: tuple[Field, ...]) -> CronExpre
         covers_all_years=year.mask == _ALL_YEARS,
     )
     if not _fires(expression):
-        raise refusals.never(expression)
+        raise refusals.never(expression.text, expression.fields)
     return expression
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
@@ -12,9 +11,6 @@ from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
 from tickwheel_admin.domain.schedule.cron.tokens import Field
 from tickwheel_admin.domain.trigger import Dialect
-
-if TYPE_CHECKING:
-    from tickwheel_admin.domain.schedule.cron.expression import CronExpression
 
 _MOST_SHOWN = 80  # characters of an expression
 
@@ -125,10 +121,10 @@ def no_day(position: int) -> ScheduleError:
     )
 
 
-def never(expression: CronExpression) -> ScheduleError:
-    """Why no month from 1970 to 2199 has a matching day."""
-    _, _, _, in_month, month, in_week, year = expression.fields
-    shown = _shown(expression.text)
+def never(text: str, fields: Sequence[Field]) -> ScheduleError:
+    """Why no month from 1970 to 2199 has a day that matches all seven fields."""
+    _, _, _, in_month, month, in_week, year = fields
+    shown = _shown(text)
     if not any(days_of_month(in_month, SHAPES[shape]) for shape in _shapes(month)):
         return _no_such_day(shown, in_month, month)
     shapes = {
