@@ -250,7 +250,7 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
     (
         AdminStatus(loops={"planner": LoopStatus(last_pass_ms_ago=31_000, failing=False)}),
         0,
-        "The planner of “one” stands still",
+        "“Planning fires” stands still on the admin “one”.",
     ),
     (
         AdminStatus(loops={"cleaner": LoopStatus(last_pass_ms_ago=61_000, failing=False)}),
@@ -260,12 +260,12 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
     (
         AdminStatus(loops={"recorder": LoopStatus(last_pass_ms_ago=1, failing=True)}),
         0,
-        "The recorder of “one” fails",
+        "“Recording results” fails on the admin “one”.",
     ),
     (
         AdminStatus(loops={"sweeper": LoopStatus(last_pass_ms_ago=None, failing=False)}),
         0,
-        "The sweeper of “one” stands still",
+        "“Sweeping up” stands still on the admin “one”.",
     ),
 ]
 

@@ -20,11 +20,16 @@ from tickwheel_admin.console.run_filter import (
     local_text,
     read_filter,
 )
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
+from tickwheel_admin.engine import engine  # noqa: F401 - defines all loops
+from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
+from tickwheel_admin.services.loop_names import loop_words
 from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.web.i18n import CHINESE, translate
 
 NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
 
@@ -182,7 +187,7 @@ def test_a_row_says_in_a_few_words_what_its_run_waits_for(waiting: Waiting, word
 def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     params = {
         "count": 24, "run": 5, "seconds": 90, "usual": "20", "reason": "It broke.",
-        "slots": 8, "waiting": "12", "loop": "recorder",
+        "slots": 8, "waiting": "12",
     }  # fmt: skip
 
     def concern(kind: ConcernKind, **changes: object) -> Concern:
@@ -209,7 +214,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
                 ConcernKind.ADMIN_BEHIND,
                 admin_id=2,
                 admin_name="a2",
-                params={"admin": "a2", "loop": "recorder"},
+                params={"admin": "a2", "loop": Word("Recording results")},
             ),
         ]
     )
@@ -218,7 +223,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     assert len({row.key for row in rows}) == len(rows)
     assert [(row.subject, row.text, row.href) for row in rows] == [
         ("close", "24+ failures in a row", "/jobs/3"),
-        ("close", "Run #5 takes 1m 30s, usual are 20 s", "/runs/5"),
+        ("close", "Run #5 has been running for 1m 30s; usual is 20 s", "/runs/5"),
         ("close", "A trigger does not fire: It broke.", "/jobs/3"),
         ("billing", "It has jobs, but no live node", "/executors/1"),
         ("billing", "All 8 slots are taken; 12 runs wait", "/executors/1"),
@@ -232,6 +237,18 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
     ]
     assert [row.retries for row in rows][:2] == [9, None]
+
+
+def test_every_loop_of_an_admin_has_words_in_every_language() -> None:
+    loops = {
+        each.__name__.lower()
+        for each in Loop.__subclasses__()
+        if each.__module__.startswith("tickwheel_admin.engine.")
+    }
+    assert {"planner", "recorder", "cleaner"} <= loops
+    for name in loops:
+        assert loop_words(name) != name
+        assert translate("%(loop)s", {"loop": loop_words(name)}, CHINESE) != loop_words(name)
 
 
 # --- the job form ------------------------------------------------------------------------------

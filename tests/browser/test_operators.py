@@ -98,7 +98,7 @@ def test_runs_are_purged_after_their_number_was_told(admin_page: Page, console: 
     expect(page.get_by_label("Only of this job")).to_have_value("infra / disk-usage-probe")
     found = page.locator("#purge-found")
     expect(found).to_contain_text("No run would be deleted.")
-    page.get_by_label("So many newest runs stay").fill("5")
+    page.get_by_label("Newest runs of each job that stay").fill("5")
     expect(page.get_by_label("All but the newest of each job")).to_be_checked()
     expect(found).to_contain_text(re.compile(r"\d\d\d runs would be deleted"))
     found.get_by_role("button", name=re.compile("^Delete")).click()

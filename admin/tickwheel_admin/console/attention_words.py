@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import loop_name, waiting_text
+from tickwheel_admin.console.labels import waiting_text
 from tickwheel_admin.console.reader import duration
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
 from tickwheel_admin.services.job_concerns import STREAK_MARKS
@@ -75,7 +75,7 @@ def _text(concern: Concern) -> str:
             shown = f"{count}+" if count >= STREAK_MARKS else str(count)
             return _("%(n)s failures in a row") % {"n": shown}
         case ConcernKind.SLOW:
-            return _("Run #%(run)s takes %(time)s, usual are %(usual)s") % {
+            return _("Run #%(run)s has been running for %(time)s; usual is %(usual)s") % {
                 "run": params["run"],
                 "time": duration(float(params["seconds"]) * 1000),
                 "usual": duration(float(params["usual"]) * 1000),
@@ -102,7 +102,7 @@ def _admin_text(concern: Concern) -> str:
         return _("Its clock differs from the database’s by %(seconds)s s") % params
     if "loop" not in params:
         return _("It does not renew its lease")
-    told = {"loop": loop_name(str(params["loop"]))}
+    told = {"loop": _(str(params["loop"]))}
     if concern.since is None:  # it runs, and fails each time
         return _("“%(loop)s” fails") % told
     return _("“%(loop)s” stands still") % told

@@ -9,6 +9,7 @@ import msgspec
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import duration, instant, number
 from tickwheel_admin.domain.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
+from tickwheel_admin.services.loop_names import loop_words
 from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.services.runs import AttemptView
 
@@ -189,15 +190,7 @@ def offset_text(offset_ms: int) -> str:
 
 def loop_name(name: str) -> str:
     """What one of an admin's background loops is for."""
-    return {
-        "planner": _("Planning fires"),
-        "dispatcher": _("Sending runs"),
-        "recorder": _("Recording results"),
-        "sweeper": _("Sweeping up"),
-        "leases": _("Renewing leases"),
-        "refresher": _("Following calendars"),
-        "cleaner": _("Cleaning"),
-    }.get(name, name)
+    return _(loop_words(name))
 
 
 def waiting_text(waiting: Waiting) -> str:

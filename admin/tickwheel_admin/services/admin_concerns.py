@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
 from tickwheel_admin.domain.node import ADMIN_LEASE_MS
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
+from tickwheel_admin.services.loop_names import loop_words
 from tickwheel_admin.store.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
@@ -36,16 +37,20 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
         )
     for name, loop in sorted(status.loops.items()):
         if loop.failing:
-            return _of_admin(admin, template="The %(loop)s of “%(admin)s” fails.", loop=name)
+            return _of_admin(
+                admin,
+                template="“%(loop)s” fails on the admin “%(admin)s”.",
+                loop=loop_words(name),
+            )
         passed_at = admin.started_at
         if loop.last_pass_ms_ago is not None:
             passed_at = renewed_at - loop.last_pass_ms_ago
         if passed_at < now - SLOW_LOOPS.get(name, STANDSTILL_MS):
             return _of_admin(
                 admin,
-                template="The %(loop)s of “%(admin)s” stands still.",
+                template="“%(loop)s” stands still on the admin “%(admin)s”.",
                 since=passed_at,
-                loop=name,
+                loop=loop_words(name),
             )
     offset = status.clock_offset_ms
     if offset is not None and abs(offset) > MAX_OFFSET_MS:

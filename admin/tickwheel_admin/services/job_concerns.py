@@ -85,7 +85,7 @@ def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
                 named[job_id],
                 kind=ConcernKind.SLOW,
                 severity=Severity.WARNING,
-                template="Run %(run)d of “%(job)s” has been running for %(seconds)d s; usual are"
+                template="Run %(run)d of “%(job)s” has been running for %(seconds)d s; usual is"
                 " %(usual)s s.",
                 params={
                     "run": run.id,

@@ -15,11 +15,11 @@ from tickwheel_admin.console.reader import length_in_words, number, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import Typed
-from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, PURGE
+from tickwheel_admin.web.keys import EXECUTORS, JOBS, PURGE
 from tickwheel_admin.web.routes import Routes
 
 FIELDS = {
@@ -66,6 +66,7 @@ async def ask_purge(request: web.Request) -> web.Response:
     values = dict(FIELDS)
     if (job_id := whole_number(request.query.get("job"))) is not None:
         values["job_name"] = await text_of_id(request, job_id)
+        values["executor"] = str(await _executor_of(request, job_id) or "")
     values |= {name: request.query[name] for name in FIELDS if name in request.query}
     actor = actor_of(request)
     if not values["executor"] and not actor.may(Permission.ADMINISTER):
@@ -117,13 +118,24 @@ async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
     executor_id = whole_number(typed.text("executor"))
     if name := typed.text("job_name"):
         found = await ids_of(request, name)
-        if len(found) == 1:
-            wish["job_id"] = found[0]
-        else:
+        owner = await _executor_of(request, found[0]) if len(found) == 1 else None
+        if len(found) != 1:
             problems.append(unclear("job_name", found))
+        elif executor_id is not None and owner is not None and owner != executor_id:
+            problems.append(_of_another_executor("job_name"))
+        else:
+            wish["job_id"] = found[0]
     elif executor_id is not None:
         wish["executor_id"] = executor_id
     return Asked(values=values, wish=wish, problems=tuple(problems))
+
+
+async def _executor_of(request: web.Request, job_id: int) -> int | None:
+    """The executor of a job; None for one that is deleted, or not visible to this person."""
+    try:
+        return (await request.app[JOBS].get(actor_of(request), job_id)).item.job.executor_id
+    except NotFound:
+        return None
 
 
 async def _page(
@@ -164,6 +176,14 @@ def _in_words(wish: Mapping[str, int]) -> str:
         return _("All but the newest %(n)s of each job.") % {"n": number(wish["keep_newest"])}
     length = length_in_words(wish.get("older_than_seconds", 0) * 1000)
     return _("Those that were due more than %(time)s ago.") % {"time": length}
+
+
+def _of_another_executor(name: str) -> Problem:
+    return Problem(
+        field=name,
+        code="job.other_executor",
+        template="This is a job of another executor than the chosen one.",
+    )
 
 
 def _required(name: str) -> Problem:

@@ -88,7 +88,10 @@ def _overlaps() -> list[tuple[int, str, str]]:
         (
             0,
             _("Not at all"),
-            _("For a token that got into wrong hands: nodes with the old one are sent away now."),
+            _(
+                "For a token that got into the wrong hands: nodes with the old one are sent away"
+                " now."
+            ),
         ),
     ]
 
