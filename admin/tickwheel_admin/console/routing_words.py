@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.domain.routing.choice import Choice, sentences
+from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
@@ -151,10 +149,7 @@ def named_nodes(policy: RoutingPolicy) -> str:
 
 def why(choice: str | None) -> list[str]:
     """Why a node was chosen, in sentences; none for a run that no node was chosen for yet."""
-    if choice is None:
+    told = choice_of(choice)
+    if told is None:
         return []
-    try:
-        told = sentences(Choice.from_json(choice))
-    except msgspec.DecodeError:  # written by a newer version
-        return []
-    return [_(sentence.template) % sentence.params for sentence in told]
+    return [_(sentence.template) % sentence.params for sentence in sentences(told)]
