@@ -142,6 +142,7 @@ def test_booleans(database: Database) -> None:
         "drain_wanted": True,
         "slots": 1,
         "in_use": 0,
+        "weight": 1,
         "handlers": "[]",
         "unstoppable": "[]",
         "labels": "{}",

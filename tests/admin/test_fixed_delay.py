@@ -164,7 +164,7 @@ async def skip(admin: Admin, node: FakeSession, request: RunRequest) -> None:
 
 
 async def lose(admin: Admin, node: FakeSession, request: RunRequest) -> None:
-    await change(admin.database, tables.node, node.node_id, state="gone")
+    await change(admin.database, tables.node, node.node_id, state="dead")
     await admin.engine.sweeper.run_once()
 
 
