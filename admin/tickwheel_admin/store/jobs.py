@@ -14,7 +14,8 @@ from tickwheel_admin.domain.run import LIVE, RunState
 from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
-ROUND = 720_720
+# One more is a prime: a job whose runs are all asked for, and so locked once each, skips no node.
+ROUND = 4_324_320
 _JOB_COLUMNS = (
     job.c.id,
     job.c.executor_id,
