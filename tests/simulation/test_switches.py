@@ -126,6 +126,11 @@ MISSED_BY = {
         "test_shards.py",
         "test_a_broadcast_runs_once_on_every_node[sqlite]",
     ),
+    "states_are_written_by_failures": (
+        ADMIN,
+        "test_handing_over.py",
+        "test_a_covered_run_leaves_no_state",
+    ),
     "busy_nodes_are_not_seen": (
         ADMIN,
         "test_routed_runs.py",
