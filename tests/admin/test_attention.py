@@ -208,6 +208,24 @@ async def test_due_runs_that_wait_beside_free_slots_are_late(
     assert found.why.code == why
 
 
+async def test_runs_that_are_put_off_again_and_again_are_late(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    narrow = JOB | {"name": "narrow", "selector": "zone=moon"}
+    job_id = await world.jobs.create(ADMIN, mine["executor_id"], narrow)
+    due_at = clock.now
+    clock.advance(30)
+    times = {"scheduled_at": due_at, "created_at": due_at, "due_at": clock.now + 5 * SECOND}
+    own = {"executor_id": mine["executor_id"], "job_id": job_id, "reason": "no_matching_node"}
+    run_id = world.run(**own, **times, state="queued", attempt=0, tries=0)
+    assert await concerns(world) == []
+    clock.advance(1)
+    (found,) = await concerns(world)
+    assert (found.kind, found.run_id, found.since) == ("late", run_id, due_at)
+    assert found.why is not None
+    assert found.why.code == "no_matching_node"
+
+
 async def test_what_waits_on_purpose_is_not_late(
     world: World, mine: dict[str, Any], clock: Clock
 ) -> None:

@@ -113,6 +113,25 @@ async def test_waiting_runs_are_counted_when_they_are_due(world: World, clock: C
     assert (await world.executors.get(ADMIN, billing)).item.waiting == 1_000
 
 
+async def test_runs_that_are_put_off_wait_as_well(world: World, clock: Clock) -> None:
+    billing = await world.executor()
+    queued = {"executor_id": billing, "state": "queued", "attempt": 0, "tries": 0}
+    soon = queued | {"due_at": clock.now + 5_000}
+    since = {"scheduled_at": clock.now - 60_000, "created_at": clock.now - 62_000}
+    world.add_runs(
+        [
+            soon | since | {"reason": "no_matching_node", "jitter_ms": 200},
+            soon | since | {"reason": "no_node_offers_handler"},
+            soon | {"due_at": clock.now},
+            soon,  # planned ahead
+            soon | since | {"reason": "no_matching_node", "due_at": clock.now + 5_001},
+            soon | since | {"reason": "no_matching_node", "tries": 1},
+        ]
+    )
+    (item,) = await world.executors.list(ADMIN)
+    assert (item.waiting, item.waiting_since) == (3, clock.now - 60_000)
+
+
 # --- nodes -----------------------------------------------------------------------------------
 
 

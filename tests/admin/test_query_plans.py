@@ -518,7 +518,7 @@ QUERIES = [
     ),
     Query(
         "due runs that wait longest",
-        lambda c, now: attention.oldest_due(c, 2, now=now, limit=3),
+        lambda c, now: attention.waiting_longest(c, 2, before=now - 30_000, now=now, limit=3),
         ("ix_run_due",),
     ),
     # The overview.

@@ -18,7 +18,15 @@ from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.run import NO_HANDLER, NO_MATCHING_NODE, NO_SLOT, Move, Origin, Run
+from tickwheel_admin.domain.run import (
+    NO_HANDLER,
+    NO_MATCHING_NODE,
+    NO_SLOT,
+    PUT_OFF_MS,
+    Move,
+    Origin,
+    Run,
+)
 from tickwheel_admin.engine.handing_over import hand_over
 from tickwheel_admin.engine.route_memory import RouteMemory
 from tickwheel_admin.engine.router import Placed, Router
@@ -42,7 +50,7 @@ from tickwheel_admin.store.runs import (
 from tickwheel_shared.protocol import RunRequest
 
 # A run for which there is no node steps aside for this long, so that it hides no others.
-NO_NODE_DELAY_MS = 5_000
+NO_NODE_DELAY_MS = PUT_OFF_MS
 # The same for one that waits for a node of its own, when the others fill the whole batch.
 NO_SLOT_DELAY_MS = 500
 LOOK_PAST = 50  # runs a batch looks at beyond the free slots: some may wait for something else

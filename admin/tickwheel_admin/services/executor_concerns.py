@@ -106,7 +106,9 @@ def _late(
 ) -> list[Concern]:
     """Of each executor, the run that waits longest for something that nobody meant it to."""
     oldest = {
-        load.id: store.oldest_due(conn, load.id, now=now - LATE_MS, limit=LATE_SAMPLE)
+        load.id: store.waiting_longest(
+            conn, load.id, before=now - LATE_MS, now=now, limit=LATE_SAMPLE
+        )
         for load, _ in suspects
     }
     runs = [run for of_executor in oldest.values() for run in of_executor]
@@ -136,7 +138,7 @@ def _late_run(load: Load, queue: Queue, run: Run, why: Waiting, job: NamedJob | 
             "executor": load.name,
             "run": run.id,
         },
-        since=run.due_at,
+        since=why.since,
         run_id=run.id,
         job_id=run.job_id,
         job_name=None if job is None else job.name,

@@ -14,6 +14,7 @@ from tickwheel_admin.domain.trigger import TriggerState
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigger
+from tickwheel_admin.store.waiting import COUNT_LIMIT, first_try_put_off
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500
@@ -242,20 +243,32 @@ def last_node_ended(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[in
     return {row.executor_id: row.at for row in rows if row.at is not None}
 
 
-def oldest_due(conn: sa.Connection, executor_id: int, *, now: int, limit: int) -> list[Run]:
-    """The due runs of an executor that wait longest."""
-    rows = conn.execute(
-        reading(
-            sa.select(*SELECTED_RUN)
-            .where(
-                run.c.executor_id == executor_id,
-                run.c.state == RunState.QUEUED.value,
-                run.c.due_at <= now,
-            )
-            .order_by(run.c.due_at, run.c.id)
-            .limit(limit),
-            run,
-            "ix_run_due",
+def waiting_longest(
+    conn: sa.Connection, executor_id: int, *, before: int, now: int, limit: int
+) -> list[Run]:
+    """Runs of an executor that have been due since before then: at most `limit` of those that are
+    due now, then as many that were put off for a moment.
+    """
+    due = reading(
+        sa.select(*SELECTED_RUN)
+        .where(
+            run.c.executor_id == executor_id,
+            run.c.state == RunState.QUEUED.value,
+            run.c.due_at <= before,
         )
+        .order_by(run.c.due_at, run.c.id)
+        .limit(limit),
+        run,
+        "ix_run_due",
     )
-    return [run_from_selected(row) for row in rows]
+    put_off = (
+        sa.select(*SELECTED_RUN)
+        .where(
+            run.c.id.in_(first_try_put_off(executor_id, now=now, most=COUNT_LIMIT)),
+            run.c.scheduled_at + sa.func.coalesce(run.c.jitter_ms, 0) <= before,
+            run.c.created_at <= before,
+        )
+        .order_by(run.c.scheduled_at, run.c.id)
+        .limit(limit)
+    )
+    return [run_from_selected(row) for part in (due, put_off) for row in conn.execute(part)]
