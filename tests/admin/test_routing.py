@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from math import gcd
 from typing import Any
 
 import pytest
@@ -24,8 +25,11 @@ from tickwheel_admin.domain.routing.strategies import STRATEGIES, Ask
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.engine.router import Placed, Router
+from tickwheel_admin.store.jobs import ROUND
 
 CHANCE = random.Random(0)
+HUGE = "1" * 5_000  # a number of more digits than Python reads
+DEEP = "[" * 900 + "1" + "]" * 900
 
 
 def a_node(node_id: int, **changes: Any) -> Node:
@@ -175,6 +179,13 @@ def test_a_round_robin_gives_each_its_turn_from_wherever_it_stands() -> None:
             assert set(chosen[at : at + 7]) == set(range(1, 8))
 
 
+def test_a_lock_between_two_turns_takes_nobody_his_turn() -> None:
+    for nodes in range(1, 17):
+        assert ROUND % nodes == 0
+    for nodes in range(2, 3_000):  # a job of which each run is asked for is locked once for each
+        assert gcd(ROUND + 1, nodes) == 1
+
+
 def test_weights_are_kept_exactly_in_any_round_and_well_mixed() -> None:
     chance = random.Random(3)
     for _ in range(40):
@@ -270,7 +281,11 @@ def test_keys_stay_with_a_name_through_restarts_and_come_back_after_a_cordon() -
         ('{"customer": null}', "null"),
         ('{"customer": 123456789012345678901234567890}', "123456789012345678901234567890"),
         ('{"customers": 1}', None),
+        # As a parent's result may hand them on.
+        ('{"customer": ' + HUGE + "}", HUGE),
+        ('{"customer": ' + DEEP + "}", DEEP),
     ],
+    ids=range(8),
 )
 def test_the_value_of_a_parameter_is_hashed(parameters: str, value: str | None) -> None:
     assert value_to_hash(parameters, "customer") == value

@@ -82,6 +82,11 @@ def value_to_hash(parameters: str, name: str) -> str | None:
     if raw is None:
         return None
     # The value alone is read in full: what a person wrote in another order is the same value.
-    return json.dumps(
-        json.loads(bytes(raw)), ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    )
+    try:
+        return json.dumps(
+            json.loads(bytes(raw)), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+        )
+    except (ValueError, RecursionError):
+        # A parent's result may hold what Python does not read, such as a number of 5,000 digits. A
+        # claim that fails would hold up all others.
+        return bytes(raw).decode()
