@@ -129,7 +129,8 @@ class Ledger:
 async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"ROWS_PER_STEP": 9, "SCANNED_PER_STEP": 25, "JOBS_PER_STEP": 2}.items():
+    steps = {"ROWS_PER_STEP": 9, "SCANNED_PER_STEP": 25, "COUNTED_PER_STEP": 7, "JOBS_PER_STEP": 2}
+    for name, value in steps.items():
         monkeypatch.setattr(purging, name, value)
     monkeypatch.setattr(purge, "PREVIEW_STEPS", 1_000)
     billing, other = await world.executor(), await world.executor("other")

@@ -23,11 +23,13 @@ from tickwheel_admin.store.tables import job, run
 ROWS_PER_STEP = 1_000  # runs, with their shards
 LINES_PER_ROW = 100  # so many lines of log count as one more row
 SCANNED_PER_STEP = 5_000  # entries looked at for one step
+COUNTED_PER_STEP = 20_000  # entries, shards among them, counted for the newest runs that stay
 JOBS_PER_STEP = 200
 KEPT_MS = 60_000  # the span of which nothing goes
 
 _FINAL_VALUES = sorted(state.value for state in FINAL)
 _START = Position(scheduled_at=0, id=0)
+_END = Position(scheduled_at=2**53, id=2**53)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,14 @@ class Place:
 
     job_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0  # 0: it does not go job by job
     after: Position = _START
-    bound: Position | None = None  # the first run of the job that stays; None: not looked for yet
+    bound: Position | None = None  # the first run of the job that stays; None: not known
+    counted_to: Position | None = None  # how far back was looked for that; None: not begun, or over
+    stay: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0  # runs that were counted on the way
+
+    @property
+    def is_within_job(self) -> bool:
+        """Whether the step before left the job unfinished."""
+        return self.bound is not None or self.counted_to is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,7 @@ class _Step:
         self._found: list[int] = []
         self._rows_left = ROWS_PER_STEP
         self._entries_left = SCANNED_PER_STEP
+        self._counts_left = COUNTED_PER_STEP
         self._last_job: int | None = None  # that was listed; None: there are no more
 
     def through_all(self) -> Found:
@@ -105,11 +115,13 @@ class _Step:
     def job_by_job(self) -> Found:
         """By the history of each job, from the oldest of its runs."""
         for job_id in self._jobs():
-            if job_id != self._place.job_id or self._place.bound is None:
-                self._place = Place(job_id=job_id, bound=self._bound_of(job_id))
+            if job_id != self._place.job_id or not self._place.is_within_job:
+                self._place = Place(job_id=job_id, counted_to=_END)
+            if self._place.bound is None and not self._find_bound(job_id):
+                return Found(runs=self._found, next=self._place)
             bound = self._place.bound
             if bound is None:
-                continue
+                continue  # all of its runs stay
             if not self._collect(min(bound, self._until), job_id=job_id):
                 return Found(runs=self._found, next=self._place)
         return Found(runs=self._found, next=self._following())
@@ -124,7 +136,7 @@ class _Step:
             .scalar_subquery()
         )
         # The one that the step before did not finish is the first.
-        first = self._place.job_id if self._place.bound is not None else self._place.job_id + 1
+        first = self._place.job_id if self._place.is_within_job else self._place.job_id + 1
         statement = (
             sa.select(job.c.id, oldest.label("oldest_at"))
             .where(job.c.id >= first)
@@ -147,19 +159,31 @@ class _Step:
             return None
         return Place(job_id=self._last_job)
 
-    def _bound_of(self, job_id: int) -> Position | None:
-        """The first run of the job that stays; None: nothing goes."""
+    def _find_bound(self, job_id: int) -> bool:
+        """Note the first run of the job that stays, if any goes; False when the step ends before.
+
+        Looked for in steps too: between two runs may lie a thousand shards.
+        """
         keep = self._wanted.keep_newest
         if not keep:
-            return self._until
-        kept = _newest_ended(job_id).limit(keep)
-        count = self._conn.execute(sa.select(sa.func.count()).select_from(kept.subquery()))
-        there = int(count.scalar_one())
-        self._entries_left -= there
-        if there < keep:
-            return None
-        row = self._conn.execute(_newest_ended(job_id).offset(keep - 1).limit(1)).one()
-        return Position(scheduled_at=row.scheduled_at, id=row.id)
+            self._place = Place(job_id=job_id, bound=self._until)
+            return True
+        before, stay = self._place.counted_to or _END, self._place.stay
+        while self._counts_left > 0:
+            size = min(self._counts_left, ROWS_PER_STEP)
+            rows = self._conn.execute(_newest_first(job_id, before).limit(size)).all()
+            self._counts_left -= len(rows) + 1
+            for row in rows:
+                before = Position(scheduled_at=row.scheduled_at, id=row.id)
+                stay += row.fire_id is None and row.state in _FINAL_VALUES
+                if stay == keep:
+                    self._place = Place(job_id=job_id, bound=before)
+                    return True
+            if len(rows) < size:
+                self._place = Place(job_id=job_id)
+                return True
+        self._place = Place(job_id=job_id, counted_to=before, stay=stay)
+        return False
 
     def _collect(self, bound: Position, *, job_id: int | None) -> bool:
         """Add ended runs from the place on; False when the step ends before the bound is met."""
@@ -190,12 +214,17 @@ def _cost(row: Any) -> int:
     return 1 + int(shards) + int(row.log_lines) // LINES_PER_ROW
 
 
-def _newest_ended(job_id: int) -> sa.Select[int, int]:
-    """The job's ended runs, newest first."""
+def _newest_first(job_id: int, before: Position) -> sa.Select[Any]:
+    """The job's runs and shards before a place."""
+    at, number = run.c.scheduled_at, run.c.id
     return reading(
-        sa.select(run.c.scheduled_at, run.c.id)
-        .where(run.c.job_id == job_id, run.c.fire_id.is_(None), run.c.state.in_(_FINAL_VALUES))
-        .order_by(run.c.scheduled_at.desc(), run.c.id.desc()),
+        sa.select(at, number, run.c.fire_id, run.c.state)
+        .where(
+            run.c.job_id == job_id,
+            at <= before.scheduled_at,  # this alone bounds the index range
+            sa.or_(at < before.scheduled_at, number < before.id),
+        )
+        .order_by(at.desc(), number.desc()),
         run,
         "ix_run_of_job",
     )
