@@ -61,6 +61,12 @@ def test_a_state_that_cannot_be_kept_fails_the_run_and_says_why(
     assert left.message.startswith(f"The state for the next run is {why}")
 
 
+def test_what_came_with_a_state_that_cannot_be_kept_is_no_checkpoint_either() -> None:
+    left = cleaned(ended(Outcome.SUCCEEDED, state=b"[1]", checkpoint=HUGE))
+    assert left.outcome is Outcome.FAILED
+    assert bytes(left.checkpoint) == NULL
+
+
 def test_what_is_too_large_twice_is_said_once() -> None:
     left = cleaned(ended(Outcome.SUCCEEDED, state=HUGE, result=HUGE))
     assert (left.outcome, left.message) == (

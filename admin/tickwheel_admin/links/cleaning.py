@@ -69,7 +69,7 @@ def _clean_result(message: Result) -> Result:
         problem = _problem(message.state, MAX_STATE_BYTES, needs_object=True)
         if problem is not None:
             message = _failed(message, f"The state for the next run is {problem}.")
-    else:
+    if message.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED):  # perhaps only by now
         problem = _problem(message.checkpoint, MAX_CHECKPOINT_BYTES)
         if problem is not None:
             remark = f"(Its checkpoint was not kept: it is {problem}.)"
