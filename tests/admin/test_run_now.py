@@ -126,6 +126,7 @@ async def test_a_node_that_cannot_run_it_is_refused(
     gone = world.node(executor_id, name="gone", state="gone", ended_at=1)
     lacking = world.node(executor_id, name="lacking", handlers=["another"])
     theirs = world.node(other, name="theirs")
+    theirs_gone = world.node(other, name="theirs-gone", state="gone", ended_at=1)
     for chosen, refusal in (
         ({"node_id": gone}, ("node_id", "node.ended")),
         ({"node": "gone"}, ("node", "node.unknown")),
@@ -133,6 +134,7 @@ async def test_a_node_that_cannot_run_it_is_refused(
         ({"node": "lacking"}, ("node", "node.lacks_handler")),
         ({"node_id": theirs}, ("node_id", "node.unknown")),
         ({"node": "theirs"}, ("node", "node.unknown")),
+        ({"node_id": theirs_gone}, ("node_id", "node.unknown")),
         ({"node_id": 999}, ("node_id", "node.unknown")),
     ):
         assert await refusal_of(world.jobs.run_now(ADMIN, job_id, **chosen)) == refusal

@@ -178,13 +178,13 @@ def _chosen_node(conn: sa.Connection, job: Job, request: Request, *, now: int) -
     if request.node_id is not None:
         found = get_node(conn, request.node_id)
         node = None if found is None else found.node
-        if node is not None and node.state is not NodeState.LIVE:
-            raise InvalidInput.one(field, "node.ended", "This node has ended.")
     else:
         named = [n for n in live_nodes(conn, job.executor_id, now=now) if n.name == request.node]
         node = max(named, key=lambda n: (n.connected_at, n.id), default=None)
     if node is None or node.executor_id != job.executor_id:
         raise InvalidInput.one(field, "node.unknown", "The job's executor has no such live node.")
+    if node.state is not NodeState.LIVE:
+        raise InvalidInput.one(field, "node.ended", "This node has ended.")
     if job.config.handler not in node.handlers:
         raise InvalidInput.one(
             field,
