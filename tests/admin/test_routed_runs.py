@@ -38,6 +38,7 @@ from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import read_configs
 from tickwheel_admin.store.job_nodes import forget_ended_nodes
+from tickwheel_admin.store.retention import remove_ended_nodes
 from tickwheel_shared.protocol import Outcome, Refusal, Refused, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -240,6 +241,18 @@ async def test_uses_of_ended_nodes_are_forgotten(database: Database, admin: Admi
     assert await database.run(forget_ended_nodes, limit=10) == 0
     await Jobs(database, Ids(database), Events()).delete(ADMIN, job_id)
     assert await counts(database, job_id) == {}
+
+
+async def test_uses_do_not_outlive_a_node_that_ended_while_nobody_cleaned(
+    database: Database, admin: Admin
+) -> None:
+    nodes = await nodes_of(admin, 1, "ab")
+    job_id = await add_job(database, routing=by(Routing.LEAST_RECENTLY_USED))
+    await routed(database, admin, job_id, 2, nodes=nodes)
+    long_ago = {"state": "dead", "in_use": 0, "lease_expires_at": 1}
+    await change(database, tables.node, nodes[0].node_id, **long_ago)
+    assert await database.run(remove_ended_nodes, older_than_ms=1, limit=10) == 1
+    assert await counts(database, job_id) == {nodes[1].node_id: 1}
 
 
 async def test_many_jobs_that_count_uses_are_taken_in_parts(

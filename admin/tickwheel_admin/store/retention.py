@@ -9,7 +9,15 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.tables import node, run, run_attempt, run_checkpoint, run_log, session
+from tickwheel_admin.store.tables import (
+    job_node,
+    node,
+    run,
+    run_attempt,
+    run_checkpoint,
+    run_log,
+    session,
+)
 
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
@@ -40,7 +48,9 @@ def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
 
 
 def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
-    """Forget nodes that ended longer ago than that; runs keep their ids."""
+    """Forget nodes that ended longer ago than that, and what jobs noted of them; runs keep their
+    ids.
+    """
     ids = list(
         conn.execute(
             sa.select(node.c.id)
@@ -53,6 +63,7 @@ def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -
         ).scalars()
     )
     if ids:
+        conn.execute(sa.delete(job_node).where(job_node.c.node_id.in_(ids)))
         conn.execute(sa.delete(node).where(node.c.id.in_(ids)))
     return len(ids)
 
