@@ -75,8 +75,8 @@ class Api:
                     except _Away as reason:
                         away[admin] = str(reason)
                         continue
-                    self._admins.remove(admin)
-                    self._admins.insert(0, admin)
+                    # In one step: threads may ask side by side.
+                    self._admins = [admin, *(each for each in self._admins if each != admin)]
                     return answer
                 pause = next(pauses, None)
                 if pause is None:

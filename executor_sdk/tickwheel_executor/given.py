@@ -27,11 +27,11 @@ def read(request: RunRequest) -> tuple[Given, str]:
     given = Given()
     try:
         given.parameters = _object.decode(request.parameters)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return given, f"the parameters are not a JSON object: {error}"
     try:
         given.state = _object_or_none.decode(request.state)
         given.checkpoint = msgspec.json.decode(request.checkpoint)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return given, f"the state or the checkpoint cannot be read: {error}"
     return given, ""

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tickwheel_executor import CheckpointError, Fail, Run, Skip, StateUnavailableError
+from tickwheel_executor.given import read
 from tickwheel_shared.protocol import Accepted, Cancel, CancelReason, Checkpoint, Outcome, Result
 
 from .fake_admin import FakeAdmin, make_node, request, value
@@ -44,6 +45,13 @@ async def run_once(handler: Callable[..., Any], **given: object) -> Result:
     result = await session.expect(Result)
     assert await node.drain(1)
     return result
+
+
+@pytest.mark.parametrize("name", ["parameters", "state", "checkpoint"])
+def test_what_is_nested_too_deeply_to_be_read_fails_the_attempt(name: str) -> None:
+    deep = msgspec.Raw(b'{"a":' * 5_000 + b"1" + b"}" * 5_000)
+    _, problem = read(request(**{name: deep}))
+    assert "recursion" in problem
 
 
 # --- state ---------------------------------------------------------------------------------------
