@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -57,7 +56,7 @@ def queues(conn: sa.Connection, executor_ids: Sequence[int], *, now: int) -> dic
     }
 
 
-def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[Any]:
+def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[int]:
     """Ids of runs that no node could take a moment ago, though they are due; looks at `most` runs.
 
     They are due a little later than now, again and again; what is planned ahead is nearer.
@@ -81,7 +80,7 @@ def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[Any
 _NONE = Queue(waiting=0, since=0)
 
 
-def _counts(conn: sa.Connection, parts: Sequence[sa.Select[Any]]) -> dict[int, Queue]:
+def _counts(conn: sa.Connection, parts: Sequence[sa.Select[int, int, int]]) -> dict[int, Queue]:
     """What waits, by executor; a few statements in all."""
     counts: dict[int, Queue] = {}
     for start in range(0, len(parts), PER_STATEMENT):
@@ -95,7 +94,7 @@ def _counts(conn: sa.Connection, parts: Sequence[sa.Select[Any]]) -> dict[int, Q
     return counts
 
 
-def _due(executor_id: int, *, now: int) -> sa.Select[Any]:
+def _due(executor_id: int, *, now: int) -> sa.Select[int, int, int]:
     due = reading(
         sa.select(run.c.due_at)
         .where(
@@ -111,17 +110,19 @@ def _due(executor_id: int, *, now: int) -> sa.Select[Any]:
     return _summary(executor_id, due.c.due_at)
 
 
-def _put_off(executor_id: int, *, now: int) -> sa.Select[Any]:
+def _put_off(executor_id: int, *, now: int) -> sa.Select[int, int, int]:
     instant = run.c.scheduled_at + sa.func.coalesce(run.c.jitter_ms, 0)
     runs = (
-        sa.select(sa.case((instant > run.c.created_at, instant), else_=run.c.created_at).label("at"))
+        sa.select(
+            sa.case((instant > run.c.created_at, instant), else_=run.c.created_at).label("at")
+        )
         .where(run.c.id.in_(first_try_put_off(executor_id, now=now, most=COUNT_LIMIT)))
         .subquery(f"aside_{executor_id}")
     )
     return _summary(executor_id, runs.c.at)
 
 
-def _summary(executor_id: int, since: sa.ColumnElement[int]) -> sa.Select[Any]:
+def _summary(executor_id: int, since: sa.ColumnElement[int]) -> sa.Select[int, int, int]:
     return sa.select(
         sa.literal(executor_id).label("executor_id"),
         sa.func.count().label("runs"),
