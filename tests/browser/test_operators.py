@@ -103,6 +103,8 @@ def test_runs_are_purged_after_their_number_was_told(admin_page: Page, console: 
     expect(found.get_by_role("button")).to_have_count(0)
     page.get_by_label("Executor").select_option(label="infra")
     expect(found).to_contain_text("No run would be deleted.")
+    page.get_by_label("Newest runs of each job that stay").focus()
+    expect(page.get_by_label("All but the newest of each job")).not_to_be_checked()
     page.get_by_label("Newest runs of each job that stay").fill("5")
     expect(page.get_by_label("All but the newest of each job")).to_be_checked()
     expect(found).to_contain_text(re.compile(r"\d\d\d runs would be deleted"))

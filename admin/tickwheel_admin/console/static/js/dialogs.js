@@ -137,8 +137,8 @@ document.body.addEventListener('htmx:pushedIntoHistory', () => {
   htmx.process(part);
 });
 
-// Who types into a field that belongs to a choice has made that choice.
-document.addEventListener('focusin', (event) => {
+// Who types into a field that belongs to a choice has made that choice; the Tab key alone chooses nothing.
+document.addEventListener('input', (event) => {
   const choice = document.getElementById(event.target.dataset.belongsTo ?? '');
   if (!choice || choice.checked) return;
   choice.checked = true;
