@@ -21,7 +21,7 @@ from tickwheel_admin.domain.routing.narrowing import admits
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.routing.pool import Candidate, Pool
 from tickwheel_admin.domain.routing.rota import Rota
-from tickwheel_admin.domain.routing.strategies import STRATEGIES, Ask
+from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGIES, Ask
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.engine.router import Placed, Router
@@ -208,6 +208,21 @@ def test_weights_too_many_for_a_table_are_kept_as_well() -> None:
         assert [seen[place] for place in range(4)] == list(weights)
     own = [turn for turn in range(total) if rota.place(turn) == 2]
     assert max(b - a for a, b in pairwise(own)) <= 4 * total / 31
+
+
+def test_light_nodes_are_found_among_heavy_ones_that_are_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heavy = [a_node(n, weight=1_000 - n % 2, in_use=10) for n in range(1, 9)]
+    router = a_router([*heavy, a_node(20), a_node(21)])
+    router.turns = {1: 0}
+    asked = []
+    of_turn = Pool.of_turn
+    monkeypatch.setattr(
+        Pool, "of_turn", lambda pool, turn: asked.append(turn) or of_turn(pool, turn)
+    )
+    assert set(route(router, a_job(Routing.WEIGHTED), 6)) == {20, 21}
+    assert len(asked) <= 6 * MAX_TURNS_PASSED
 
 
 def test_weighted_nodes_have_runs_by_their_weights() -> None:

@@ -16,6 +16,7 @@ from tickwheel_admin.domain.routing.pool import Candidate, Passed, Pool
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 
 UNUSED = Uses({}, ())  # of jobs whose strategy counts no uses
+MAX_TURNS_PASSED = 1_000  # of full nodes, for one run
 
 
 class RandomSource(Protocol):
@@ -76,9 +77,12 @@ def round_robin(pool: Pool, ask: Ask) -> Pick:
 
 def weighted(pool: Pool, ask: Ask) -> Pick:
     """One after the other, each as often as its weight; the turn of a full one goes to the next."""
-    turn = ask.turn
-    while pool.why_not(node := pool.of_turn(turn)):
-        turn += 1
+    for turn in range(ask.turn, ask.turn + MAX_TURNS_PASSED):
+        node = pool.of_turn(turn)
+        if pool.why_not(node) is None:
+            break
+    else:  # the heavy ones are full, and the turns of the others may be a million away
+        node = pool.open[ask.turn % len(pool.open)]
     return Pick(node, (node.weight, pool.weight))
 
 
