@@ -134,8 +134,7 @@ def _label_problems(labels: Mapping[str, str]) -> list[str]:
     return [
         f"label {key!r}={value!r}: keys and values are text, {_NAME_RULE}"
         for key, value in labels.items()
-        if not (isinstance(key, str) and isinstance(value, str) and _is_name(key))
-        or (value and not _is_name(value))
+        if not all(isinstance(text, str) and _is_name(text) for text in (key, value))
     ]
 
 

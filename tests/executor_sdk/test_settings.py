@@ -105,6 +105,7 @@ def test_every_problem_is_listed_at_once() -> None:
         ({"name": "a\nb"}, "node name"),
         ({"labels": {"": "x"}}, "label"),
         ({"labels": {"zone": 1}}, "label"),
+        ({"labels": {"gpu": ""}}, "label"),  # an admin would turn the node away again and again
         ({"shutdown_grace_seconds": float("nan")}, "shutdown_grace_seconds"),
     ],
 )
