@@ -15,6 +15,7 @@ from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import attention
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
 from tickwheel_admin.store import tables
+from tickwheel_admin.web.i18n import CHINESE, translate
 
 SECOND = 1_000
 MINUTE = 60_000
@@ -140,11 +141,15 @@ async def test_a_trigger_in_error_is_told_with_its_reason(world: World) -> None:
     rate = {"kind": "fixed_rate", "every_seconds": 86_400}
     job_id = await world.jobs.create(ADMIN, executor_id, JOB | {"triggers": [rate]})
     (row,) = world.triggers_of_job(job_id)
-    broken = {"state": "error", "reason": "No calendar.", "next_fire_at": None}
+    broken = {"state": "error", "reason": "Its job is paused.", "next_fire_at": None}
     world.change(sa.update(tables.trigger).values(broken))
     (found,) = await concerns(world)
     assert (found.kind, found.trigger_id, found.job_id) == ("trigger_error", row.id, job_id)
-    assert found.template % found.params == ("A trigger of “invoices” does not fire: No calendar.")
+    assert found.template % found.params == (
+        "A trigger of “invoices” does not fire: Its job is paused."
+    )
+    told = translate(found.template, found.params, CHINESE)
+    assert "它的任务已暂停。" in told  # the reason is translated as well
 
 
 # --- executors -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.run import FAILURES, RunState
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
 from tickwheel_admin.store import attention as store
@@ -125,7 +126,7 @@ def trigger_errors(conn: sa.Connection, scope: Scope) -> list[Concern]:
             kind=ConcernKind.TRIGGER_ERROR,
             severity=Severity.ERROR,
             template="A trigger of “%(job)s” does not fire: %(reason)s",
-            params={"job": named[each.job_id].name, "reason": each.reason},
+            params={"job": named[each.job_id].name, "reason": Word(each.reason)},
             trigger_id=each.id,
         )
         for each in broken

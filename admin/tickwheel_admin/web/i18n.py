@@ -48,7 +48,7 @@ def translate(template: str, params: Mapping[str, Any], language: str) -> str:
     # The empty id is where a catalogue keeps its header.
     translated = str(catalogue.ugettext(template)) if template else ""
     words = {
-        name: catalogue.ugettext(value) if isinstance(value, Word) else value
+        name: catalogue.ugettext(value) if isinstance(value, Word) and value else value
         for name, value in params.items()
     }
     return translated % words if params else translated
