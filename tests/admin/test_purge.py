@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -291,6 +292,7 @@ async def test_who_purges_is_asked_and_noted_once(lite: World) -> None:
 
 async def test_a_rule_that_is_none_deletes_nothing(lite: World) -> None:
     lite.run(scheduled_at=1)
+    deep = base64.urlsafe_b64encode(b'{"x":' + b"[" * 1_400).decode()
     rules: list[tuple[dict[str, Any], tuple[str, str]]] = [
         ({}, ("older_than_seconds", "required")),
         ({"older_than_seconds": 1, "keep_newest": 1}, ("older_than_seconds", "required")),
@@ -298,6 +300,7 @@ async def test_a_rule_that_is_none_deletes_nothing(lite: World) -> None:
         ({"keep_newest": 10_001}, ("keep_newest", "out_of_range")),
         ({"keep_newest": 1, "executor_id": 1, "job_id": 1}, ("executor_id", "does_not_apply")),
         ({"keep_newest": 1, "cursor": "x"}, ("cursor", "cursor.invalid")),
+        ({"keep_newest": 1, "cursor": deep}, ("cursor", "cursor.invalid")),
     ]
     for rule, problem in rules:
         with pytest.raises(InvalidInput) as caught:

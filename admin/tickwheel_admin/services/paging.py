@@ -64,7 +64,7 @@ def decode_cursor(cursor: str | None, kind: type[C]) -> C | None:
             padded = cursor + "=" * (-len(cursor) % 4)
             text = base64.b64decode(padded.encode(), altchars=b"-_", validate=True)
             return msgspec.json.decode(text, type=kind)
-        except (binascii.Error, UnicodeError, msgspec.DecodeError):
+        except (binascii.Error, UnicodeError, msgspec.DecodeError, RecursionError):
             pass
     raise bad_cursor()
 
