@@ -21,16 +21,20 @@ from tests.admin.engine_kit import (
     create_schema,
     get_run,
     new_executor_id,
+    now,
     result,
     states,
 )
-from tests.admin.world import ADMIN
+from tests.admin.world import ADMIN, actor_with
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.run import NO_MATCHING_NODE, RunState
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services.attention import Attention, ConcernKind
 from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.run_waiting import Waiting, why_they_wait
 from tickwheel_admin.store import tables
@@ -157,6 +161,27 @@ async def test_admins_at_once_share_uses_out_exactly(shared_database: Database) 
         runs = [await get_run(database, run_id) for run_id in run_ids]
         assert Counter(run.node_id for run in runs) == {node.node_id: 4 for node in nodes}
         assert await counts(database, job_id) == {node.node_id: 4 for node in nodes}
+
+
+async def test_what_no_node_can_take_is_told_although_it_is_put_off_each_time(
+    shared_database: Database,
+) -> None:
+    database, executor_id = shared_database, new_executor_id()
+    admin = Admin(database)
+    await nodes_of(admin, executor_id)
+    narrow = RoutingPolicy(selector="zone=moon")
+    job_id = await add_job(database, executor_id=executor_id, routing=narrow)
+    run_id = await ask(database, job_id)
+    await change(database, tables.run, run_id, created_at=1)  # long ago
+    await admin.engine.dispatcher.run_once()
+    assert (await get_run(database, run_id)).due_at > await now(database)
+    viewer = actor_with(Role.VIEWER, executor_id)
+    (concern,) = [each for each in await Attention(database).get(viewer) if each.executor_id]
+    assert (concern.kind, concern.run_id) == (ConcernKind.LATE, run_id)
+    assert concern.why is not None
+    assert concern.why.code == NO_MATCHING_NODE
+    (item,) = await Executors(database, Ids(database), Events()).list(viewer)
+    assert (item.waiting, item.waiting_since) == (1, 1_700_000_000_000)
 
 
 async def test_busy_nodes_are_passed_over_by_all_admins(shared_database: Database) -> None:

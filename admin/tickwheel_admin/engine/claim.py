@@ -7,7 +7,7 @@ are left to them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
@@ -54,8 +54,6 @@ NO_NODE_DELAY_MS = PUT_OFF_MS
 # The same for one that waits for a node of its own, when the others fill the whole batch.
 NO_SLOT_DELAY_MS = 500
 LOOK_PAST = 50  # runs a batch looks at beyond the free slots: some may wait for something else
-
-Configs = Mapping[tuple[int, int], JobConfig]
 
 
 @dataclass(slots=True, kw_only=True)
