@@ -182,6 +182,34 @@ NOT_TRANSLATED = re.compile(
 )
 
 
+LENGTHEN = """() => {
+  const names = /^\\s*(ml|ml-a1|ml-b1|churn-scoring|vector-refresh|zone=us|gpu=a100)\\s*$/;
+  const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  let changed = 0;
+  while (texts.nextNode())
+    if (names.test(texts.currentNode.data)) {
+      texts.currentNode.data = 'scheduler-europe-west-'.repeat(9);
+      changed += 1;
+    }
+  return changed;
+}"""
+CUT_OFF = """() => [...document.querySelectorAll('.table-scroll')]
+  .filter(e => e.scrollWidth > e.clientWidth).length"""
+
+
+@pytest.mark.parametrize("name", ["node", "executor", "runs-filtered", "run-reasoned"])
+def test_long_names_push_nothing_out_of_its_place(
+    reader: Page, looked_at: Console, name: str
+) -> None:
+    for width in (1440, 390):
+        reader.set_viewport_size({"width": width, "height": 844})
+        reader.goto(looked_at.url + pages_of(looked_at)[name])
+        assert reader.evaluate(LENGTHEN) > 0
+        assert reader.evaluate("() => document.documentElement.scrollWidth") == width
+        if width == 1440:
+            assert reader.evaluate(CUT_OFF) == 0
+
+
 def test_chinese_pages_have_no_english_words(
     reader: Page, context: BrowserContext, looked_at: Console
 ) -> None:
