@@ -37,16 +37,20 @@ class Api:
         self._token = token
         self._kept: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # where that may be used
+        self._users = 0  # who opened it and has not closed it yet
 
     async def open(self) -> None:
         """Keep connections from request to request, on the running loop, until `close`."""
-        self._kept, self._loop = self._session(), asyncio.get_running_loop()
+        self._users += 1
+        if self._kept is None:
+            self._kept, self._loop = self._session(), asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Close what `open` keeps."""
-        if self._kept is not None:
-            await self._kept.close()
-            self._kept = None
+        """Close what `open` keeps, once for each time that it was opened; the last one counts."""
+        self._users -= 1
+        if self._users == 0 and self._kept is not None:
+            kept, self._kept = self._kept, None
+            await kept.close()
 
     async def get(self, path: str, **query: object) -> Any:
         """The body of the answer to a GET.

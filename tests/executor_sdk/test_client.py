@@ -147,6 +147,23 @@ async def test_a_job_is_run_by_id_or_by_name(serve: Serve) -> None:
     assert all(len(key) == 32 for key in admin.keys)
 
 
+async def test_parts_of_a_program_share_the_connections_of_a_client(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = []
+    make = client_api.Api._session
+    monkeypatch.setattr(
+        client_api.Api, "_session", lambda api: sessions.append(made := make(api)) or made
+    )
+    client = Client([(await serve()).url], TOKEN)
+    async with client:
+        async with client:
+            assert await client.run_job(3) == 7
+        assert [each.closed for each in sessions] == [False]
+        assert await client.run_job(3) == 7
+    assert [each.closed for each in sessions] == [True]
+
+
 async def test_what_a_run_is_given(serve: Serve) -> None:
     admin = await serve()
     client = Client([admin.url], TOKEN)
