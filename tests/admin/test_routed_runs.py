@@ -30,8 +30,9 @@ from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import NO_MATCHING_NODE, RunState
+from tickwheel_admin.domain.run import NO_MATCHING_NODE, NO_SLOT, RunState
 from tickwheel_admin.domain.user import Role
+from tickwheel_admin.engine.claim import FIRST_IN_LINE
 from tickwheel_admin.services.attention import Attention, ConcernKind
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
@@ -295,6 +296,47 @@ async def test_many_jobs_that_count_uses_are_taken_in_parts(
     assert taken == [4, 4, 2]
     for job_id in jobs:
         assert await counts(database, job_id) == {a.node_id: 1, b.node_id: 1}
+
+
+async def test_a_crowd_at_one_node_steps_aside_for_longer_each_time_but_for_the_first(
+    database: Database, admin: Admin
+) -> None:
+    (a, b) = await nodes_of(admin, 1, "ab", slots=1)
+    await change(database, tables.node, a.node_id, in_use=1)
+    narrow = await add_job(database, routing=by(Routing.PINNED, nodes=("a",)))
+    crowd = [await ask(database, narrow) for _ in range(100)]
+    run_id = await ask(database, await add_job(database))
+    began_at = await now(database)
+    passes = 0
+    while (await get_run(database, run_id)).state is RunState.QUEUED:
+        await admin.engine.dispatcher.run_once()
+        passes += 1
+    assert passes < 6
+    assert len(b.take(RunRequest)) == 1
+    runs = [await get_run(database, each) for each in crowd]
+    assert all(each.due_at <= began_at for each in runs[:FIRST_IN_LINE])
+    delays = [each.due_at - began_at for each in runs[FIRST_IN_LINE:] if each.reason == NO_SLOT]
+    assert delays == sorted(delays)
+    assert 500 <= delays[0] < 1_000 <= delays[-1]
+    await change(database, tables.node, a.node_id, in_use=0)
+    await change(database, tables.node, b.node_id, in_use=0)
+    await admin.engine.dispatcher.run_once()
+    assert [each.run for each in a.take(RunRequest)] == crowd[:1]
+
+
+async def test_those_first_in_line_do_not_end_a_look_at_what_others_can_take(
+    database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.RUNS_PER_BATCH", 10)
+    (a, b) = await nodes_of(admin, 1, "ab")
+    await change(database, tables.node, a.node_id, in_use=100)
+    await ask(database, await add_job(database, routing=by(Routing.PINNED, nodes=("a",))))
+    job_id = await add_job(database)
+    for _ in range(20):
+        await ask(database, job_id)
+    while await admin.engine.dispatcher.run_once():
+        pass
+    assert len(b.take(RunRequest)) == 20
 
 
 async def test_jobs_that_cannot_start_do_not_keep_others_out_of_their_part(

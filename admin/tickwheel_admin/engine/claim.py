@@ -51,9 +51,10 @@ from tickwheel_shared.protocol import RunRequest
 
 # A run for which there is no node steps aside for this long, so that it hides no others.
 NO_NODE_DELAY_MS = PUT_OFF_MS
-# The same for one that waits for a node of its own, when the others fill the whole batch.
+# The same for one that waits for a node of its own, when such runs fill the whole batch.
 NO_SLOT_DELAY_MS = 500
 LOOK_PAST = 50  # runs a batch looks at beyond the free slots: some may wait for something else
+FIRST_IN_LINE = 25  # runs without a slot that stay due in any case: one that gets free is for them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class Claims:
     settled: int = 0  # runs that were expanded, skipped, parked or put off
     stopping: bool = False  # live runs were asked to end for newer ones
     blocked: bool = False  # runs are due that no node has a slot for
+    crowded: bool = False  # so many that some were put off
+    more: bool = False  # this batch was full, and there are slots for others
     made_up: bool = False  # missed fires are among what was claimed
 
 
@@ -80,6 +83,7 @@ class ClaimContext:
     new_token: Callable[[], str]
     configs: JobConfigs
     run_ids: Sequence[int] = ()  # for shards
+    no_slot_delay_ms: int = NO_SLOT_DELAY_MS
 
 
 def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimContext) -> Claims:
@@ -149,6 +153,8 @@ class _Claim:
         self._add_parked_to_cover()
         self._gone = self._pinned_to_gone_nodes()
         self._placed: defaultdict[int, list[tuple[Run, Placed]]] = defaultdict(list)
+        # They must not be all that this batch, and so each one, has room for.
+        self._stay_due = 0 if self._memory.is_full else FIRST_IN_LINE
         self._moves: list[Move] = []  # everything but claims
         self._shards: list[Run] = []
         self._run_ids = unused_run_ids(conn, context.run_ids)
@@ -261,8 +267,11 @@ class _Claim:
         placed = self._router.place(run, config)
         if placed is None:
             self._claims.blocked = True
-            if self._window_is_full and self._router.free_slots:
-                self._put_off(run, NO_SLOT, NO_SLOT_DELAY_MS)
+            if self._stay_due:
+                self._stay_due -= 1
+            elif self._window_is_full and self._router.free_slots:
+                self._claims.crowded = True
+                self._put_off(run, NO_SLOT, self._context.no_slot_delay_ms)
         elif placed.node_id in self._context.connected:  # else another admin, which hears it
             self._placed[placed.node_id].append((run, placed))
             if run.blocking_key is not None:
@@ -312,6 +321,7 @@ class _Claim:
             )
             self._claims.requests.setdefault(node_id, []).append(request)
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
+        self._claims.more = self._window_is_full and self._router.free_slots > 0
         self._claims.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)
         return self._claims
 

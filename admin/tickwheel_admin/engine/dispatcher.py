@@ -10,7 +10,13 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.engine.claim import ClaimContext, Claims, claim_queued_runs
+from tickwheel_admin.domain.run import PUT_OFF_MS
+from tickwheel_admin.engine.claim import (
+    NO_SLOT_DELAY_MS,
+    ClaimContext,
+    Claims,
+    claim_queued_runs,
+)
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
@@ -52,6 +58,7 @@ class Dispatcher(Loop):
         super().__init__()
         self._planning_is_behind = planning_is_behind
         self._paced: dict[int, float] = {}  # executor -> when it is looked at again
+        self._crowded: dict[int, _Crowd] = {}  # by executor
         self._store = store
         self._ids = ids
         self._links = links
@@ -102,6 +109,7 @@ class Dispatcher(Loop):
             random=self._random,
             new_token=self._new_token,
             configs=self._configs,
+            no_slot_delay_ms=self._no_slot_delay(executor_id),
         )
 
         async def claim(run_ids: Sequence[int]) -> Claims:
@@ -114,12 +122,14 @@ class Dispatcher(Loop):
         claims = await self._ids.run_with_ids("run", claim)
         self._blocked = self._blocked or claims.blocked
         self._send(claims)
+        if claims.crowded:
+            self._note_crowd(executor_id)
         if claims.stopping:
             self._events.publish(CANCEL)  # the sweeper tells their nodes
         if is_behind and claims.made_up:
             self._paced[executor_id] = asyncio.get_running_loop().time() + PACE_SECONDS
             return False
-        return claims.settled > 0 or (claims.claimed > 0 and not claims.blocked)
+        return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
     def _send(self, claims: Claims) -> None:
         for node_id, requests in claims.requests.items():
@@ -139,10 +149,36 @@ class Dispatcher(Loop):
         start = self._random.randrange(len(executor_ids))
         return executor_ids[start:] + executor_ids[:start]
 
+    def _no_slot_delay(self, executor_id: int) -> int:
+        """How long runs step aside that wait for a slot: longer while more and more of them do.
+
+        Else ten thousand runs that wait for one node would be written anew twice a second.
+        """
+        crowd = self._crowded.get(executor_id)
+        if crowd is None or crowd.ends_at <= asyncio.get_running_loop().time():
+            self._crowded.pop(executor_id, None)
+            return NO_SLOT_DELAY_MS
+        return min(NO_SLOT_DELAY_MS * (1 + crowd.claims), PUT_OFF_MS)
+
+    def _note_crowd(self, executor_id: int) -> None:
+        crowd = self._crowded.get(executor_id)
+        self._crowded[executor_id] = _Crowd(
+            claims=1 if crowd is None else crowd.claims + 1,
+            ends_at=asyncio.get_running_loop().time() + 2 * PUT_OFF_MS / 1000,
+        )
+
     def _still_avoided(self) -> frozenset[tuple[int, str]]:
         now = asyncio.get_running_loop().time()
         self._avoided = {key: until for key, until in self._avoided.items() if until > now}
         return frozenset(self._avoided)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crowd:
+    """Runs of an executor that wait for nodes of their own while others have slots."""
+
+    claims: int  # that put some of them off
+    ends_at: float  # unless there are more of these by then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
