@@ -156,6 +156,24 @@ def test_a_retry_waits_for_room_but_not_for_its_turn(strategy: Blocking) -> None
     assert decide(policy, later, Line([], [retry, later]).lanes) is Verdict.START
 
 
+def test_due_retries_and_the_oldest_others_start_in_whatever_order_they_are_looked_at() -> None:
+    for seed in range(LINES):
+        source, live, due, concurrency = random_line(seed)
+        again = {"started": True, "tries_again": True}
+        retries = [make_run(50 + n, **again) for n in range(source.randint(0, concurrency))]
+        later = make_run(90, started=True)  # its next try is yet to come
+        everything = [*due, *retries]
+        source.shuffle(everything)
+        policy = BlockingPolicy(strategy=Blocking.SERIAL, concurrency=concurrency)
+
+        started = Line(live, [*everything, later]).decide(policy, everything)[Verdict.START]
+
+        free = max(0, concurrency - len(live))
+        others = sorted(due, key=by_order)[: max(0, free - len(retries))]
+        assert [each for each in started if not each.started] == others, seed
+        assert len(started) == min(free, len(everything)), seed
+
+
 @pytest.mark.parametrize("strategy", [Blocking.SERIAL, Blocking.DISCARD_LATER])
 def test_what_is_not_due_yet_holds_nobody_up(strategy: Blocking) -> None:
     ahead, due = make_run(1, ready=False), make_run(2)

@@ -136,6 +136,11 @@ def _check_skip(
     live = sum(other.state in LIVE for other in others)
     queued = [other for other in others if other.state == "queued"]
     earlier = sum(other.order < run.order for other in queued)
+    # A due retry takes its place before what never started, be that older.
+    retries = sum(
+        bool(other.attempt) and other.order > run.order and _ready(other, row.at)
+        for other in queued
+    )
     # Of what was decided at once, the newest may have started already.
     later = sum(other.order > run.order for other in others if other.state not in FINAL)
     strategy, n = rules["strategy"], rules["concurrency"]
@@ -144,7 +149,7 @@ def _check_skip(
         "covered": strategy == "cover_early" and later >= n,
         "too_many_waiting": strategy == "serial"
         and rules["max_waiting"] is not None
-        and earlier - max(n - live, 0) >= rules["max_waiting"],
+        and earlier + retries - max(n - live, 0) >= rules["max_waiting"],
     }
     if not justified.get(row.reason, True):
         history.violation(

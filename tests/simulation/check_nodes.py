@@ -42,7 +42,20 @@ def check_nodes(
             history.violation(f"G10: {told}")
         # Others were in trouble, but one admin could hear it all the time.
         for admin in admins:
+            if not _knew(host, process.name, admin, history, row.vt - LEASE_SECONDS):
+                continue
             if troubles.way_was_well(
                 host.name, admin, row.vt - LEASE_SECONDS - RETURN_SECONDS, row.vt
             ):
                 history.violation(f"G10: {told}; {admin} heard it")
+
+
+def _knew(host: NodeHost, process: str, admin: str, history: History, at: float) -> bool:
+    """Whether a process had heard of an admin by then: in its settings, or from another admin."""
+    url = f"http://{admin}:8500"
+    return url in host.admins or any(
+        event.who == process
+        and event.at <= at
+        and event.what == f"learned of another admin at {url}"
+        for event in history.events
+    )

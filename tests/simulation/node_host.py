@@ -48,7 +48,7 @@ class NodeHost:
         self.process.kill()
         self.is_ready = False
         self._token = token
-        self._admins = admins
+        self.admins = admins  # URLs that it is started with; it learns of the others
         self._journal = journal
         self._loop = loop
         self._network = network
@@ -116,7 +116,7 @@ class NodeHost:
         self.node = Node(
             NodeSettings(
                 executor=self.executor,
-                admins=self._admins,
+                admins=self.admins,
                 token=self._token,
                 name=self.name,
                 slots=self.slots,

@@ -59,6 +59,7 @@ class Standing:
     started: bool  # some attempt of it started already, so its turn has come
     ready: bool  # due, parked, or handed back by a node
     parked: bool = False  # waits for an earlier run to end
+    tries_again: bool = False  # started before, and its next try is due or parked
 
     @property
     def order(self) -> tuple[int, int]:
@@ -89,6 +90,8 @@ def decide(policy: BlockingPolicy, run: Standing, lanes: Lanes) -> Verdict:
         case Blocking.PARALLEL:
             return Verdict.START
         case Blocking.SERIAL:
+            if not run.started:  # or one that is looked at before a retry would pass an older one
+                before += sum(1 for each in others if each.tries_again)
             if before < free:
                 return Verdict.START
             limit = policy.max_waiting
