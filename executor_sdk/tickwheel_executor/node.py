@@ -45,6 +45,7 @@ from tickwheel_shared.protocol import (
     Hello,
     LogReceipt,
     Message,
+    Notice,
     Query,
     Result,
     ResultReceipt,
@@ -153,6 +154,7 @@ class Node:
             Cancel: self._answers.on_cancel,
             Drain: self._answers.on_drain,
             SetSlots: self._answers.on_slots,
+            Notice: _on_notice,
             ResultReceipt: lambda _, message: self._delivery.receipt(message),
             LogReceipt: self._on_log_receipt,
         }
@@ -273,6 +275,12 @@ class Node:
     def _receipted(self, result: Result) -> None:
         self._answers.receipted(result)
         self._shutdown.changed()
+
+
+def _on_notice(link: Link, message: Notice) -> None:
+    """An admin has something to say to the people who look after this node."""
+    level = logging.getLevelNamesMapping()[message.level.upper()]
+    _logger.log(level, "an admin says: %s", message.text)
 
 
 async def _forever(part: Callable[[], Awaitable[None]]) -> None:

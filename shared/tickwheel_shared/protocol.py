@@ -28,6 +28,10 @@ MAX_SLOTS = 10_000
 MAX_WEIGHT = 1_000
 MAX_STATE_BYTES = 64 * 1024  # JSON text of what a job keeps between its runs
 MAX_CHECKPOINT_BYTES = 64 * 1024  # JSON text of what an attempt leaves for the next try
+MAX_SCHEMA_BYTES = 16 * 1024  # JSON Schema of a handler's parameters
+MAX_SCHEMAS_BYTES = 512 * 1024  # of all schemas of a hello together
+MAX_DECLARED_JOBS = 500  # jobs that a node declares in its code
+MAX_DECLARED_BYTES = 1024 * 1024  # of their JSON text together
 
 
 # Bounds that every store and JavaScript keep exactly.
@@ -118,6 +122,10 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     unstoppable: list[str] = []  # those of the handlers that nothing can stop: plain functions
     labels: dict[str, str] = {}
     weight: Weight = 1  # its share of the runs of jobs that are spread by weight
+    # JSON Schema (2020-12) of the parameters, by handler; for those that say what they take
+    schemas: dict[str, msgspec.Raw] = {}
+    jobs: list[msgspec.Raw] = []  # declared in its code: objects as the API takes for a job
+    clock: WallClock | None = None  # UTC epoch ms as it said this, to tell a clock that is wrong
 
 
 class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
@@ -261,6 +269,7 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     checkpoint: msgspec.Raw = msgspec.Raw(b"null")  # what an earlier try of this run left
     # Nothing may run beside it: it must end when the node hears from no admin (PROTOCOL.md, 3).
     stop_when_cut_off: bool = False
+    recovering: bool = False  # an earlier attempt was lost, and may have done its work in part
 
 
 class Query(Message, frozen=True, kw_only=True, tag="query"):
@@ -310,6 +319,13 @@ class SetSlots(Message, frozen=True, kw_only=True, tag="slots"):
     slots: SlotCount
 
 
+class Notice(Message, frozen=True, kw_only=True, tag="notice"):
+    """Something for the people who look after the node; it goes to the node's own log."""
+
+    level: Level
+    text: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE_CHARS)]
+
+
 class Rejected(Message, frozen=True, kw_only=True, tag="rejected"):
     """The admin closes this socket. `fatal`: connecting again unchanged cannot work."""
 
@@ -341,6 +357,7 @@ FromAdmin = (
     | LogReceipt
     | Drain
     | SetSlots
+    | Notice
     | Rejected
 )
 

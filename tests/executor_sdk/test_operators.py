@@ -14,6 +14,8 @@ from tickwheel_shared.protocol import (
     Goodbye,
     Heartbeat,
     Hello,
+    Level,
+    Notice,
     Refusal,
     Refused,
     Result,
@@ -151,3 +153,20 @@ async def test_a_node_that_goes_away_stays_draining() -> None:
 @pytest.mark.parametrize("wanted", [1, 10_000])
 def test_the_bounds_of_slots_are_allowed(wanted: int) -> None:
     assert SetSlots(slots=wanted).slots == wanted
+
+
+@virtual_time
+async def test_what_an_admin_has_to_say_goes_to_the_log_of_the_node(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    admin, bench = FakeAdmin(), Bench()
+    node = make_node(admin, handlers={"work": bench.work})
+    await node.start()
+    session = await admin.session()
+    text = "this machine's clock is 3,600 s ahead"
+    session.send(Notice(level=Level.WARNING, text=text))
+    assert await answers(session, 1) == ["accepted"]
+    told = [record for record in caplog.records if text in record.getMessage()]
+    assert [(record.name, record.levelname) for record in told] == [("tickwheel.node", "WARNING")]
+    bench.let(1)
+    assert await node.drain(1)
