@@ -83,6 +83,11 @@ class Executor:
         """The settings in force, the environment included."""
         return self._settings
 
+    @property
+    def handlers(self) -> Handlers:
+        """What was registered; for `tickwheel_executor.testing`."""
+        return self._handlers
+
     def handler(self, name: str) -> Callable[[_Function], _Function]:
         """Let the decorated `def` or `async def` run the jobs that name this handler.
 

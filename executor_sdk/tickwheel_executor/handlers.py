@@ -66,6 +66,18 @@ class Handlers:
         """The handler of that name."""
         return self._by_name.get(name)
 
+    def only(self, name: str) -> Handlers:
+        """A set of just this handler, as registered; this one stays open.
+
+        Raises:
+            HandlerError: there is none of that name.
+        """
+        if name not in self._by_name:
+            raise HandlerError(self.explain_unknown(name))
+        one = Handlers()
+        one._by_name[name] = self._by_name[name]
+        return one
+
     @property
     def unstoppable(self) -> list[str]:
         """Names of the plain functions: once one runs, nothing but itself can end it."""

@@ -47,12 +47,14 @@ class HeldAttempts:
         slots: Slots,
         context: Context,
         on_change: Callable[[], None],
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._delivery = delivery
         self._shipper = shipper
         self._slots = slots
         self._on_change = on_change  # one less is held
+        self._listener = on_progress  # of the test kit: hears every one, from any thread
         self._progress = ProgressReporter(links, context=context)
         self._checkpoints = Checkpoints(links, context=context)
         self._async_runner = AsyncRunner(shipper)
@@ -131,6 +133,8 @@ class HeldAttempts:
             fraction=fraction,
             text=text,
         )
+        if self._listener is not None:
+            self._listener(progress)
         self._progress.report(progress, link)
 
     # --- ending ----------------------------------------------------------------------------------

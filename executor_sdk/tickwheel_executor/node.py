@@ -46,6 +46,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
     Message,
     Notice,
+    Progress,
     Query,
     Result,
     ResultReceipt,
@@ -89,12 +90,14 @@ class Node:
         spool: Spool,
         clock: Callable[[], int],
         random: Random,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.key = f"{random.getrandbits(128):032x}"
         self._settings = settings
         self._handlers = handlers
         self._spool = spool
         self._clock = clock
+        self._on_progress = on_progress
         self._slots = Slots(settings.slots)
         self._started = False
         self._stopped = False
@@ -140,6 +143,7 @@ class Node:
             slots=self._slots,
             context=context,
             on_change=self._shutdown.changed,
+            on_progress=self._on_progress,
         )
         self._answers = Answers(
             handlers=self._handlers,
