@@ -1,0 +1,103 @@
+"""Attempts that a fake admin has given out, and what their nodes say of them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from tickwheel_shared.protocol import (
+    Accepted,
+    Checkpoint,
+    LogChunk,
+    LogLine,
+    Progress,
+    Refused,
+    Result,
+    RunRequest,
+)
+
+from .handler_end import HandlerEnd, LoggedLine, ReportedProgress, RunRefusedError, end_of
+
+AboutAttempt = Accepted | Refused | Progress | Checkpoint | LogChunk | Result
+
+
+@dataclass(slots=True, eq=False)
+class GivenAttempt:
+    """One attempt, from its request until its result and all its log lines are here."""
+
+    request: RunRequest
+    given_to: str = ""  # key of a node
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Future[HandlerEnd] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    _result: Result | None = None
+    _chunks: dict[int, list[LogLine]] = field(default_factory=dict)  # by number of the first line
+    _progress: list[ReportedProgress] = field(default_factory=list)
+    _checkpoint: tuple[int, bytes | None] = (0, None)  # its number, and its JSON
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its result, or its refusal, has not come yet."""
+        return self._result is None and not self._ended.done()
+
+    @property
+    def log(self) -> list[LoggedLine]:
+        """The lines that have come, in order."""
+        return [
+            LoggedLine(line.level.value, line.text)
+            for _, lines in sorted(self._chunks.items())
+            for line in lines
+        ]
+
+    @property
+    def progress(self) -> list[ReportedProgress]:
+        """What has been reported so far."""
+        return list(self._progress)
+
+    async def end(self) -> HandlerEnd:
+        """Wait for the end.
+
+        Raises:
+            RunRefusedError: the node did not start it.
+        """
+        return await asyncio.shield(self._ended)
+
+    def take(self, message: AboutAttempt) -> None:
+        """The node says something of it."""
+        if isinstance(message, Accepted):
+            self.accepted.set()
+        elif isinstance(message, Refused):
+            self._refused(message)
+        elif isinstance(message, Progress):
+            self._progress.append(ReportedProgress(message.fraction, message.text))
+        elif isinstance(message, Checkpoint):
+            if message.seq > self._checkpoint[0]:
+                self._checkpoint = (message.seq, bytes(message.data))
+        elif isinstance(message, LogChunk):
+            self._chunks[message.first_seq] = message.lines
+        else:
+            self._result = message
+        self._end_if_complete()
+
+    def _refused(self, message: Refused) -> None:
+        self.accepted.set()
+        if not self._ended.done():
+            self._ended.set_exception(RunRefusedError(message.reason, message.message))
+            self._ended.exception()  # nobody has to wait for it
+
+    def _end_if_complete(self) -> None:
+        result = self._result
+        if result is None or self._ended.done():
+            return
+        if sum(map(len, self._chunks.values())) < result.log_lines:
+            return  # over another socket, perhaps
+        self._ended.set_result(
+            end_of(
+                self.request,
+                result,
+                log=self.log,
+                progress=self.progress,
+                checkpoint=self._checkpoint[1],
+            )
+        )

@@ -1,0 +1,157 @@
+"""What a fake admin says on one socket: PROTOCOL.md from the admin's side, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tickwheel_shared.protocol import (
+    PROTOCOL_VERSION,
+    Accepted,
+    Cancel,
+    CancelReason,
+    Checkpoint,
+    Drain,
+    Draining,
+    FromNode,
+    Goodbye,
+    Heartbeat,
+    HeartbeatAck,
+    Held,
+    Hello,
+    LogChunk,
+    LogReceipt,
+    Message,
+    Progress,
+    Receipt,
+    Refused,
+    Rejected,
+    Result,
+    ResultReceipt,
+    RunRequest,
+    Welcome,
+    agree_version,
+)
+
+from .attempts import GivenAttempt
+
+AttemptKey = tuple[int, int]  # run, attempt
+
+
+@dataclass(slots=True, kw_only=True)
+class Manners:
+    """What a fake admin does by itself, and what it has given out; shared by all its sockets."""
+
+    name: str = "fake-admin"
+    executor: str | None = None  # None: nodes of every executor are welcome
+    heartbeat_ms: int = 3_000
+    lease_ms: int = 15_000
+    answers_heartbeats: bool = True
+    gives_receipts: bool = True  # for results
+    keeps_log: bool = True  # and says so, chunk by chunk
+    drains: bool = False  # asks nodes to take no new runs
+    rejects: Rejected | None = None  # the answer to every hello
+    attempts: dict[AttemptKey, GivenAttempt] = field(default_factory=dict)
+
+
+class Conversation:
+    """One socket of a node, from hello on. `send` must take messages in order, and not wait."""
+
+    def __init__(
+        self, manners: Manners, send: Callable[[Message], None], *, on_change: Callable[[], None]
+    ) -> None:
+        self._manners = manners
+        self.send = send
+        self._on_change = on_change
+        self._hello: Hello | None = None
+        self.is_ready = False  # runs may be sent
+        self.is_leaving = False  # it wants no more
+
+    @property
+    def hello(self) -> Hello:
+        """What the node said of itself; it has, if it is ready."""
+        if self._hello is None:
+            raise RuntimeError("it has not said hello")
+        return self._hello
+
+    def give(self, attempt: GivenAttempt) -> None:
+        """Let the node start it."""
+        request = attempt.request
+        attempt.given_to = self.hello.node_key
+        self._manners.attempts[request.run, request.attempt] = attempt
+        self.send(request)
+
+    def cancel(self, request: RunRequest, reason: CancelReason = CancelReason.OPERATOR) -> None:
+        """Tell the node to stop it."""
+        self.send(
+            Cancel(run=request.run, attempt=request.attempt, token=request.token, reason=reason)
+        )
+
+    def take(self, message: FromNode) -> None:
+        """Answer a message of the node."""
+        if isinstance(message, Hello):
+            self._greet(message)
+        elif isinstance(message, Held):
+            self._ready()
+        elif isinstance(message, Heartbeat):
+            if self._manners.answers_heartbeats:
+                self.send(HeartbeatAck(seq=message.seq))
+        elif isinstance(message, Draining | Goodbye):
+            self.is_leaving = True
+            self._on_change()
+        else:
+            self._about_attempt(message)
+
+    def _greet(self, hello: Hello) -> None:
+        manners = self._manners
+        rejected = manners.rejects
+        if rejected is None and agree_version(hello.versions) is None:
+            text = f"no common protocol version: the node speaks {hello.versions}"
+            rejected = Rejected(code="version", message=text, fatal=True)
+        if rejected is None and manners.executor not in (None, hello.executor):
+            text = f"the token belongs to {manners.executor!r}, not to {hello.executor!r}"
+            rejected = Rejected(code="wrong_executor", message=text, fatal=True)
+        if rejected is not None:
+            self.send(rejected)
+            return
+        self._hello = hello
+        self.send(
+            Welcome(
+                version=PROTOCOL_VERSION,
+                node_id=1,
+                admin=manners.name,
+                admins=[],
+                heartbeat_ms=manners.heartbeat_ms,
+                lease_ms=manners.lease_ms,
+            )
+        )
+        if manners.drains:
+            self.send(Drain(on=True))
+
+    def _ready(self) -> None:
+        self.is_ready = True
+        for attempt in self._manners.attempts.values():
+            lost = not attempt.accepted.is_set() and attempt.is_open  # in a socket that broke
+            if lost and attempt.given_to == self.hello.node_key:
+                self.send(attempt.request)
+        self._on_change()
+
+    def _about_attempt(
+        self, message: Accepted | Refused | Progress | Checkpoint | LogChunk | Result
+    ) -> None:
+        attempt = self._manners.attempts.get((message.run, message.attempt))
+        if attempt is not None:  # else of a run that this admin has not given out: not lost either
+            attempt.take(message)
+        if isinstance(message, LogChunk) and self._manners.keeps_log:
+            self.send(
+                LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
+            )
+        elif isinstance(message, Result) and self._manners.gives_receipts:
+            self.send(
+                ResultReceipt(
+                    run=message.run,
+                    attempt=message.attempt,
+                    token=message.token,
+                    receipt=Receipt.RECORDED,
+                )
+            )

@@ -1,0 +1,152 @@
+"""Who is connected to a fake admin, and which run goes to whom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from tickwheel_shared.protocol import Drain, Hello, Message
+
+from .attempts import GivenAttempt
+from .conversation import Conversation, Manners
+from .handler_end import HandlerEnd
+from .requests import RunFields, make_request
+from .socket_server import SocketServer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedNode:
+    """What a node said of itself."""
+
+    name: str
+    executor: str
+    key: str  # new for every start
+    sdk: str
+    slots: int
+    labels: dict[str, str]
+    handlers: list[str]
+    schemas: dict[str, Any]  # JSON Schema of the parameters, by handler
+    jobs: list[dict[str, Any]]  # declared in code
+
+
+class Desk:
+    """Waits for nodes and gives them runs. Lives on the fake admin's loop."""
+
+    def __init__(
+        self, manners: Manners, *, knows: Callable[[str], bool], within_seconds: float
+    ) -> None:
+        self.manners = manners
+        self.server = SocketServer(manners, knows=knows, on_change=self._on_change)
+        self._within_seconds = within_seconds
+        self._changed = asyncio.Event()  # somebody came, got ready or left
+
+    async def node(self, name: str | None) -> ConnectedNode:
+        """A node that takes runs."""
+        return _described((await self._find(name, None)).hello)
+
+    async def nodes_gone(self) -> None:
+        """Wait until none is connected."""
+        await self._until(lambda: not self.server.conversations, "the nodes to leave")
+
+    async def give(
+        self,
+        number: int,
+        handler: str,
+        parameters: Mapping[str, Any],
+        *,
+        node: str | None,
+        fields: RunFields,
+    ) -> GivenAttempt:
+        """Give a run to a node, as soon as there is one."""
+        attempt = GivenAttempt(make_request(number, handler, parameters, **fields))
+        (await self._find(node, handler)).give(attempt)
+        return attempt
+
+    async def accepted(self, attempt: GivenAttempt) -> None:
+        """Wait until its node has answered."""
+        await self._within(attempt.accepted.wait(), attempt, "was not answered")
+
+    async def end(self, attempt: GivenAttempt) -> HandlerEnd:
+        """Wait for the end of a run."""
+        return await self._within(attempt.end(), attempt, "did not end")
+
+    async def _within(self, waits: Awaitable[T], attempt: GivenAttempt, what: str) -> T:
+        try:
+            async with asyncio.timeout(self._within_seconds):
+                return await waits
+        except TimeoutError:
+            raise TimeoutError(
+                f"run {attempt.request.run} {what} within {self._within_seconds:g} s; its log: "
+                f"{attempt.log}"
+            ) from None
+
+    def cancel(self, attempt: GivenAttempt) -> None:
+        """Tell the node that has it to stop it."""
+        for each in self.server.conversations:
+            if each.is_ready and each.hello.node_key == attempt.given_to:
+                each.cancel(attempt.request)
+
+    def drain(self, on: bool) -> None:
+        """Tell all nodes, those that are to come too."""
+        self.manners.drains = on
+        self.broadcast(Drain(on=on))
+
+    def broadcast(self, message: Message) -> None:
+        """Tell all nodes."""
+        for each in self.server.conversations:
+            if each.is_ready:
+                each.send(message)
+
+    async def _find(self, name: str | None, handler: str | None) -> Conversation:
+        found: list[Conversation] = []
+
+        def look() -> bool:
+            found[:] = [each for each in self.server.conversations if _takes_runs(each, name)]
+            return bool(found)
+
+        await self._until(look, f"the node {name!r}" if name else "a node")
+        # Who has the handler comes first; if nobody has, let a node say so.
+        return next((each for each in found if handler in each.hello.handlers), found[0])
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            async with asyncio.timeout(self._within_seconds):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            names = [each.hello.name for each in self.server.conversations if each.is_ready]
+            raise TimeoutError(
+                f"waited {self._within_seconds:g} s in vain for {what}; connected: {names or '-'}"
+            ) from None
+
+    def _on_change(self) -> None:
+        self._changed.set()
+
+
+def _takes_runs(conversation: Conversation, name: str | None) -> bool:
+    return (
+        conversation.is_ready
+        and not conversation.is_leaving
+        and name in (None, conversation.hello.name)
+    )
+
+
+def _described(hello: Hello) -> ConnectedNode:
+    return ConnectedNode(
+        name=hello.name,
+        executor=hello.executor,
+        key=hello.node_key,
+        sdk=hello.sdk,
+        slots=hello.slots,
+        labels=dict(hello.labels),
+        handlers=list(hello.handlers),
+        schemas={name: msgspec.json.decode(text) for name, text in hello.schemas.items()},
+        jobs=[msgspec.json.decode(text) for text in hello.jobs],
+    )

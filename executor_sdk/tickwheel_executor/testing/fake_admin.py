@@ -1,0 +1,246 @@
+"""An admin for tests: real sockets, no database."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Unpack
+
+from tickwheel_shared.protocol import Level, Notice, Rejected
+
+from .attempts import GivenAttempt
+from .conversation import Manners
+from .desk import ConnectedNode, Desk
+from .handler_end import HandlerEnd, LoggedLine, ReportedProgress
+from .pending import Pending
+from .requests import RunFields
+from .thread_loop import ThreadLoop
+
+
+class FakeAdmin:
+    """Speaks the whole protocol with the nodes that connect to its `url` with its `token`.
+
+        async with FakeAdmin() as admin:  # or: with FakeAdmin() as admin
+            async with Executor("billing", admins=[admin.url], token=admin.token) as executor:
+                end = await admin.run("send-invoices", {"month": "2026-03"})
+
+    It works in a thread of its own. What its methods return is under way already: `await` it, or
+    ask for its `.result()` where no event loop is running. What does not happen within
+    `within_seconds` raises TimeoutError.
+
+    Args:
+        executor: Only nodes of this executor are let in; of any when omitted.
+        name: What it calls itself.
+        within_seconds: Longest wait for a node and for the end of a run.
+        heartbeat_seconds: How often nodes say that they live.
+        lease_seconds: How long a node counts as alive after its last heartbeat.
+    """
+
+    def __init__(
+        self,
+        executor: str | None = None,
+        *,
+        name: str = "fake-admin",
+        within_seconds: float = 10.0,
+        heartbeat_seconds: float = 3.0,
+        lease_seconds: float = 15.0,
+    ) -> None:
+        self.token = f"twx_{secrets.token_hex(20)}"
+        self.refuses_token = False
+        """Whether everybody who connects from now on is answered 401."""
+        self._manners = Manners(
+            name=name,
+            executor=executor,
+            heartbeat_ms=round(heartbeat_seconds * 1000),
+            lease_ms=round(lease_seconds * 1000),
+        )
+        self._desk = Desk(self._manners, knows=self._knows, within_seconds=within_seconds)
+        self._thread = ThreadLoop("tickwheel fake admin")
+        self._last_run = 0
+
+    @property
+    def url(self) -> str:
+        """Base URL, within the `with` block."""
+        return f"http://127.0.0.1:{self._desk.server.port}"
+
+    def _knows(self, token: str) -> bool:
+        return token == self.token and not self.refuses_token
+
+    # --- the block -------------------------------------------------------------------------------
+
+    def __enter__(self) -> FakeAdmin:
+        """Listen."""
+        self._thread.start()
+        self._thread.call(self._desk.server.listen()).result()
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        frames: TracebackType | None,
+    ) -> None:
+        """Go away, in good order."""
+        self._thread.call(self._desk.server.stop()).result()
+        self._thread.end()
+
+    async def __aenter__(self) -> FakeAdmin:
+        """Listen."""
+        self._thread.start()
+        await self._thread.call(self._desk.server.listen())
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        frames: TracebackType | None,
+    ) -> None:
+        """Go away, in good order."""
+        await self._thread.call(self._desk.server.stop())
+        self._thread.end()
+
+    # --- nodes and runs --------------------------------------------------------------------------
+
+    def node(self, name: str | None = None) -> Pending[ConnectedNode]:
+        """Wait for a node that takes runs: the one of that name, or any."""
+        return self._thread.call(self._desk.node(name))
+
+    def no_node(self) -> Pending[None]:
+        """Wait until no node is connected."""
+        return self._thread.call(self._desk.nodes_gone())
+
+    def run(
+        self,
+        handler: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        node: str | None = None,
+        **fields: Unpack[RunFields],
+    ) -> Pending[HandlerEnd]:
+        """Let a node run a handler, and wait for the end.
+
+        Args:
+            node: Name of the node; else any that has the handler, as soon as there is one.
+            fields: `state`, `checkpoint`, `try_number`, `timeout` … as of `run_handler`.
+
+        Raises:
+            RunRefusedError: the node did not start it.
+            ValueError: parameters, state or checkpoint that no admin would send.
+        """
+        return self._thread.call(self._run(handler, parameters or {}, node, fields))
+
+    def begin(
+        self,
+        handler: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        node: str | None = None,
+        **fields: Unpack[RunFields],
+    ) -> Pending[FakeRun]:
+        """The same, without waiting for the end: to look at the run, or to cancel it."""
+        return self._thread.call(self._begin(handler, parameters or {}, node, fields))
+
+    async def _run(
+        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
+    ) -> HandlerEnd:
+        self._last_run += 1
+        attempt = await self._desk.give(
+            self._last_run, handler, parameters, node=node, fields=fields
+        )
+        return await self._desk.end(attempt)
+
+    async def _begin(
+        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
+    ) -> FakeRun:
+        self._last_run += 1
+        attempt = await self._desk.give(
+            self._last_run, handler, parameters, node=node, fields=fields
+        )
+        await self._desk.accepted(attempt)
+        return FakeRun(attempt, self._desk, self._thread)
+
+    # --- good and bad days -----------------------------------------------------------------------
+
+    def break_links(self) -> Pending[None]:
+        """Break every connection off, as a network does; nodes come back by themselves."""
+        return self._thread.call_soon(self._desk.server.break_off)
+
+    def go_away(self) -> Pending[None]:
+        """Stop listening, as an admin that is shut down."""
+        return self._thread.call(self._desk.server.stop())
+
+    def come_back(self) -> Pending[None]:
+        """Listen again, at the same URL."""
+        return self._thread.call(self._desk.server.listen())
+
+    def drain(self, *, on: bool = True) -> Pending[None]:
+        """Ask all nodes to take no new runs; or, with `on=False`, to take them again."""
+        return self._thread.call_soon(self._desk.drain, on)
+
+    def notice(self, text: str, *, level: str = "warning") -> Pending[None]:
+        """Tell the people who look after the nodes something: it is in the nodes' own logs."""
+        return self._thread.call_soon(self._desk.broadcast, Notice(level=Level(level), text=text))
+
+    def reject(self, code: str, message: str = "") -> None:
+        """Answer every hello with this fatal rejection from now on."""
+        self._manners.rejects = Rejected(code=code, message=message, fatal=True)
+
+    def welcome(self) -> None:
+        """Take `reject` back."""
+        self._manners.rejects = None
+
+    @property
+    def gives_receipts(self) -> bool:
+        """Whether results are confirmed; a node keeps and repeats those that are not."""
+        return self._manners.gives_receipts
+
+    @gives_receipts.setter
+    def gives_receipts(self, on: bool) -> None:
+        self._manners.gives_receipts = on
+
+    @property
+    def answers_heartbeats(self) -> bool:
+        """Whether leases are renewed; a node whose lease is over is cut off."""
+        return self._manners.answers_heartbeats
+
+    @answers_heartbeats.setter
+    def answers_heartbeats(self, on: bool) -> None:
+        self._manners.answers_heartbeats = on
+
+
+class FakeRun:
+    """A run that a node was given."""
+
+    def __init__(self, attempt: GivenAttempt, desk: Desk, thread: ThreadLoop) -> None:
+        self._attempt = attempt
+        self._desk = desk
+        self._thread = thread
+
+    @property
+    def id(self) -> int:
+        """Number of the run."""
+        return self._attempt.request.run
+
+    @property
+    def log(self) -> list[LoggedLine]:
+        """Lines that have come so far."""
+        return self._attempt.log
+
+    @property
+    def progress(self) -> list[ReportedProgress]:
+        """What has come so far; a node sends the newest, once a second."""
+        return self._attempt.progress
+
+    def cancel(self) -> Pending[None]:
+        """As somebody who presses Cancel; the end tells what the handler made of it."""
+        return self._thread.call_soon(self._desk.cancel, self._attempt)
+
+    def end(self) -> Pending[HandlerEnd]:
+        """Wait for the end.
+
+        Raises:
+            RunRefusedError: the node did not start it.
+        """
+        return self._thread.call(self._desk.end(self._attempt))

@@ -1,0 +1,88 @@
+"""Run requests as an admin sends them, from plain values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict
+
+import msgspec
+
+from tickwheel_executor.as_json import NULL, encode
+from tickwheel_shared.protocol import (
+    MAX_CHECKPOINT_BYTES,
+    MAX_PARAMETERS_BYTES,
+    MAX_STATE_BYTES,
+    RunRequest,
+)
+
+
+class RunFields(TypedDict, total=False):
+    """What a test may say of the run that it gives to a handler."""
+
+    state: Mapping[str, Any] | None  # what the job's last run left; None: the job keeps none
+    checkpoint: Any  # what an earlier try of the run left
+    try_number: int  # from 1
+    max_tries: int
+    shard_index: int  # from 0
+    shard_total: int
+    scheduled_at: datetime | None  # aware; None: now
+    origin: str  # schedule, misfire, manual, api, retry, child
+    recovering: bool  # an earlier attempt was lost
+    timeout: float | None  # seconds
+    job: str | None  # name of the job; None: that of the handler
+
+
+def make_request(
+    run: int,
+    handler: str,
+    parameters: Mapping[str, Any],
+    *,
+    state: Mapping[str, Any] | None = None,
+    checkpoint: Any = None,
+    try_number: int = 1,
+    max_tries: int = 1,
+    shard_index: int = 0,
+    shard_total: int = 1,
+    scheduled_at: datetime | None = None,
+    origin: str = "manual",
+    recovering: bool = False,
+    timeout: float | None = None,
+    job: str | None = None,
+) -> RunRequest:
+    """The request for one attempt of a run.
+
+    Raises:
+        ValueError: what an admin would refuse: it is not JSON, too large or naive.
+    """
+    if scheduled_at is not None and scheduled_at.tzinfo is None:
+        raise ValueError("scheduled_at is naive: give it a time zone")
+    at = time.time() if scheduled_at is None else scheduled_at.timestamp()
+    kept = NULL if state is None else _json(dict(state), "the state", MAX_STATE_BYTES)
+    return RunRequest(
+        run=run,
+        attempt=max(try_number, 1),
+        token=f"test-{run}",
+        job_id=1,
+        job=handler if job is None else job,
+        handler=handler,
+        parameters=_json(dict(parameters), "the parameters", MAX_PARAMETERS_BYTES),
+        scheduled_at=round(at * 1000),
+        timeout_ms=None if timeout is None else round(timeout * 1000),
+        try_number=try_number,
+        max_tries=max(max_tries, try_number),
+        origin=origin,
+        shard_index=shard_index,
+        shard_total=shard_total,
+        state=kept,
+        checkpoint=_json(checkpoint, "the checkpoint", MAX_CHECKPOINT_BYTES),
+        recovering=recovering,
+    )
+
+
+def _json(value: object, what: str, limit: int) -> msgspec.Raw:
+    text, problem = encode(value, what=what, limit=limit)
+    if problem:
+        raise ValueError(problem)
+    return text

@@ -1,0 +1,131 @@
+"""The WebSocket end of a fake admin, on a free port of 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+
+from aiohttp import WSMsgType, web
+
+from tickwheel_shared.protocol import (
+    LINK_PATH,
+    MAX_FRAME_BYTES,
+    FrameError,
+    Message,
+    decode_from_node,
+    encode_frames,
+)
+
+from .conversation import Conversation, Manners
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
+_CLOSE_SECONDS = 2.0
+
+
+class SocketServer:
+    """Listens, and holds a Conversation with every node that knows the token."""
+
+    def __init__(
+        self, manners: Manners, *, knows: Callable[[str], bool], on_change: Callable[[], None]
+    ) -> None:
+        self._manners = manners
+        self._knows = knows  # whether this is a token that is let in
+        self._on_change = on_change
+        self._runner: web.AppRunner | None = None
+        self._sockets: dict[Conversation, _Socket] = {}
+        self.port = 0  # chosen when it listens for the first time, and kept
+
+    @property
+    def conversations(self) -> list[Conversation]:
+        """With the nodes that are connected, oldest first."""
+        return list(self._sockets)
+
+    async def listen(self) -> None:
+        """Let nodes in."""
+        app = web.Application()
+        app.router.add_get(LINK_PATH, self._link)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSE_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Close every socket in good order, and let nobody in."""
+        await asyncio.gather(*(each.close() for each in self._sockets.values()))
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def break_off(self) -> None:
+        """Reset every socket: what was sent and has not arrived is lost."""
+        for each in list(self._sockets.values()):
+            each.reset()
+
+    async def _link(self, request: web.Request) -> web.StreamResponse:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme != "Bearer" or not self._knows(token):
+            return web.Response(status=401)
+        channel = web.WebSocketResponse(max_msg_size=MAX_FRAME_BYTES, heartbeat=10)
+        await channel.prepare(request)
+        socket_ = _Socket(channel, request.transport)
+        conversation = Conversation(self._manners, socket_.send, on_change=self._on_change)
+        self._sockets[conversation] = socket_
+        writer = asyncio.get_running_loop().create_task(socket_.write())
+        try:
+            await self._serve(channel, conversation)
+        finally:
+            writer.cancel()
+            del self._sockets[conversation]
+            self._on_change()
+        return channel
+
+    async def _serve(self, channel: web.WebSocketResponse, conversation: Conversation) -> None:
+        async for frame in channel:
+            if frame.type is not WSMsgType.TEXT:
+                break
+            try:
+                for message in decode_from_node(frame.data):
+                    conversation.take(message)
+            except FrameError as error:
+                await channel.close(code=1008, message=str(error).encode()[:120])
+
+
+class _Socket:
+    """Sends in order what is queued, all that is there as one frame."""
+
+    def __init__(self, channel: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
+        self._channel = channel
+        self._transport = transport
+        self._outbox: list[Message] = []
+        self._wake = asyncio.Event()
+
+    def send(self, message: Message) -> None:
+        self._outbox.append(message)
+        self._wake.set()
+
+    async def write(self) -> None:
+        with suppress(ConnectionError, RuntimeError):  # closed; the reader notices it too
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                messages, self._outbox = self._outbox, []
+                for frame in encode_frames(messages):
+                    await self._channel.send_str(frame.decode())
+
+    async def close(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._channel.close(code=1001, message=b"the admin goes away")
+
+    def reset(self) -> None:
+        if self._transport is None:
+            return
+        raw: socket.socket | None = self._transport.get_extra_info("socket")
+        if raw is not None:
+            with suppress(OSError):  # closed already
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self._transport.abort()
