@@ -40,6 +40,7 @@ CREATE TABLE executor (
     old_token_hash VARCHAR(64),
     old_token_until BIGINT,
     paused_at BIGINT,
+    code_jobs VARCHAR(16) NOT NULL DEFAULT 'apply',
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -66,6 +67,7 @@ CREATE TABLE node (
     handlers MEDIUMTEXT NOT NULL,
     unstoppable MEDIUMTEXT NOT NULL,
     labels MEDIUMTEXT NOT NULL,
+    declared MEDIUMTEXT,
     sdk VARCHAR(50) NOT NULL,
     address VARCHAR(100) NOT NULL,
     connected_at BIGINT NOT NULL,
@@ -137,6 +139,34 @@ CREATE TABLE job_revision (
     created_by VARCHAR(100) NOT NULL,
     PRIMARY KEY (job_id, revision)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE handler_schema (
+    executor_id BIGINT NOT NULL,
+    handler VARCHAR(200) NOT NULL,
+    `schema` MEDIUMTEXT NOT NULL,
+    said_by BIGINT NOT NULL,
+    said_at BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, handler)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE declared_job (
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    raw MEDIUMTEXT NOT NULL,
+    job_id BIGINT,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(50),
+    renamed_from VARCHAR(200),
+    problems MEDIUMTEXT NOT NULL,
+    declared_by VARCHAR(200) NOT NULL,
+    node_id BIGINT NOT NULL,
+    declared_at BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_declared_job_by_state ON declared_job (state, executor_id);
+
+CREATE INDEX ix_declared_job_of_job ON declared_job (job_id);
 
 CREATE TABLE calendar (
     id BIGINT NOT NULL,

@@ -40,6 +40,7 @@ CREATE TABLE executor (
     old_token_hash VARCHAR(64),
     old_token_until BIGINT,
     paused_at BIGINT,
+    code_jobs VARCHAR(16) DEFAULT 'apply' NOT NULL,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -66,6 +67,7 @@ CREATE TABLE node (
     handlers TEXT NOT NULL,
     unstoppable TEXT NOT NULL,
     labels TEXT NOT NULL,
+    declared TEXT,
     sdk VARCHAR(50) NOT NULL,
     address VARCHAR(100) NOT NULL,
     connected_at BIGINT NOT NULL,
@@ -137,6 +139,34 @@ CREATE TABLE job_revision (
     created_by VARCHAR(100) NOT NULL,
     PRIMARY KEY (job_id, revision)
 );
+
+CREATE TABLE handler_schema (
+    executor_id INTEGER NOT NULL,
+    handler VARCHAR(200) NOT NULL,
+    schema TEXT NOT NULL,
+    said_by INTEGER NOT NULL,
+    said_at BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, handler)
+);
+
+CREATE TABLE declared_job (
+    executor_id INTEGER NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    raw TEXT NOT NULL,
+    job_id INTEGER,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(50),
+    renamed_from VARCHAR(200),
+    problems TEXT NOT NULL,
+    declared_by VARCHAR(200) NOT NULL,
+    node_id INTEGER NOT NULL,
+    declared_at BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, name)
+);
+
+CREATE INDEX ix_declared_job_by_state ON declared_job (state, executor_id);
+
+CREATE INDEX ix_declared_job_of_job ON declared_job (job_id);
 
 CREATE TABLE calendar (
     id INTEGER NOT NULL,

@@ -76,6 +76,8 @@ executor = _table(
     sa.Column("old_token_hash", sa.String(64)),
     sa.Column("old_token_until", Instant),
     sa.Column("paused_at", Instant),  # fires after this instant do not run; NULL: not paused
+    # What becomes of jobs declared in code: a domain.declared_job.CodeJobs.
+    sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -101,6 +103,8 @@ node = _table(
     sa.Column("handlers", LongText, nullable=False),  # JSON array of names
     sa.Column("unstoppable", LongText, nullable=False),  # JSON array: those nothing can stop
     sa.Column("labels", LongText, nullable=False),  # JSON object of strings
+    # JSON array: names of the jobs declared in its code. NULL: nobody has looked at them yet.
+    sa.Column("declared", LongText),
     sa.Column("sdk", sa.String(50), nullable=False),
     sa.Column("address", sa.String(100), nullable=False),
     sa.Column("connected_at", Instant, nullable=False),
@@ -170,6 +174,34 @@ job_revision = _table(
     sa.Column("config", LongText, nullable=False),  # JSON of domain.job.JobConfig
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("created_by", sa.String(100), nullable=False),
+)
+
+# What a handler takes, as the process that started last says.
+handler_schema = _table(
+    "handler_schema",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("handler", sa.String(200), primary_key=True),
+    sa.Column("schema", LongText, nullable=False),  # JSON Schema of its parameters
+    sa.Column("said_by", Id, nullable=False),  # node id
+    sa.Column("said_at", Instant, nullable=False),  # when that node connected
+)
+
+# A job that code declares, as the process that started last says, and what became of it.
+declared_job = _table(
+    "declared_job",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("raw", LongText, nullable=False),  # JSON object as declared
+    sa.Column("job_id", Id),  # the job that code manages by it; NULL: none
+    sa.Column("state", sa.String(16), nullable=False),  # a domain.declared_job.DeclaredState
+    sa.Column("reason", sa.String(50)),
+    sa.Column("renamed_from", sa.String(200)),  # the declared job that this may be a new name of
+    sa.Column("problems", LongText, nullable=False),  # JSON array of domain.errors.Problem
+    sa.Column("declared_by", sa.String(200), nullable=False),  # the node's name
+    sa.Column("node_id", Id, nullable=False),
+    sa.Column("declared_at", Instant, nullable=False),  # when that node connected
+    sa.Index("ix_declared_job_of_job", "job_id"),
+    sa.Index("ix_declared_job_by_state", "state", "executor_id"),
 )
 
 calendar = _table(

@@ -54,6 +54,7 @@ def upgrade() -> None:
         sa.Column("old_token_hash", sa.String(64)),
         sa.Column("old_token_until", sa.BigInteger),
         sa.Column("paused_at", sa.BigInteger),
+        sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("deleted_at", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -80,6 +81,7 @@ def upgrade() -> None:
         sa.Column("handlers", LongText, nullable=False),
         sa.Column("unstoppable", LongText, nullable=False),
         sa.Column("labels", LongText, nullable=False),
+        sa.Column("declared", LongText),
         sa.Column("sdk", sa.String(50), nullable=False),
         sa.Column("address", sa.String(100), nullable=False),
         sa.Column("connected_at", sa.BigInteger, nullable=False),
@@ -147,6 +149,32 @@ def upgrade() -> None:
         sa.Column("config", LongText, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("created_by", sa.String(100), nullable=False),
+    )
+    create_table(
+        "handler_schema",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("handler", sa.String(200), primary_key=True),
+        sa.Column("schema", LongText, nullable=False),
+        sa.Column("said_by", Id, nullable=False),
+        sa.Column("said_at", sa.BigInteger, nullable=False),
+    )
+    create_table(
+        "declared_job",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("raw", LongText, nullable=False),
+        sa.Column("job_id", Id),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(50)),
+        sa.Column("renamed_from", sa.String(200)),
+        sa.Column("problems", LongText, nullable=False),
+        sa.Column("declared_by", sa.String(200), nullable=False),
+        sa.Column("node_id", Id, nullable=False),
+        sa.Column("declared_at", sa.BigInteger, nullable=False),
+        indexes={
+            "ix_declared_job_of_job": ["job_id"],
+            "ix_declared_job_by_state": ["state", "executor_id"],
+        },
     )
     create_table(
         "calendar",
