@@ -85,7 +85,7 @@ class Answers:
         if (
             message.stop_when_cut_off
             and handler is not None
-            and handler.is_async
+            and handler.stoppable
             and now >= self._links.cut_off_at
         ):
             return  # it would have to end at once; the admin asks for it when it hears us again

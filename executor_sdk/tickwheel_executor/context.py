@@ -46,6 +46,7 @@ class Run:
     """One attempt of a run, as its handler sees it. Safe to use from threads."""
 
     __slots__ = (
+        "_arguments",
         "_cancelled",
         "_checkpoint",
         "_report",
@@ -66,6 +67,7 @@ class Run:
         save: Callable[[msgspec.Raw], None],
     ) -> None:
         self._request = request
+        self._arguments = given.arguments
         self._report = report
         self._state = given.state
         self._checkpoint = given.checkpoint
@@ -195,6 +197,11 @@ class Run:
 def mark_cancelled(run: Run) -> None:
     """Let the handler see that its run is to end. For the node only."""
     run._cancelled = True
+
+
+def arguments_of(run: Run) -> dict[str, Any]:
+    """The run's parameters as its handler takes them, by name."""
+    return run._arguments
 
 
 def state_left_by(run: Run) -> tuple[msgspec.Raw, str]:

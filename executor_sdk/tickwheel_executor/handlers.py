@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from .context import Run
-from .errors import HandlerError
+import msgspec
 
-# What may be registered: no argument, or the run; the return value becomes the run's result.
-HandlerFunction = Callable[[], Any] | Callable[[Run], Any]
+from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
+
+from .context import Run, arguments_of
+from .errors import HandlerError
+from .signature import Signature
+
+_logger = logging.getLogger("tickwheel.executor")
+
+# What may be registered: the run and its parameters by name; it returns the run's result.
+HandlerFunction = Callable[..., Any]
 
 MAX_NAME_CHARS = 128
 MAX_HANDLERS = 2_000  # an admin takes no more in a hello
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """One function that runs the jobs which name it."""
 
-    name: str
-    function: Callable[..., Any]
-    takes_run: bool  # called with the run, else with nothing
-    is_async: bool  # runs on the event loop, else in a thread
+    __slots__ = ("_signature", "function", "is_async", "name")
+
+    def __init__(self, name: str, function: HandlerFunction) -> None:
+        self.name = name
+        self.function = function
+        self.is_async = _is_async(name, function)  # a coroutine function
+        self._signature: Signature | None = None
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes. Read when it is wanted: by then all types of its module are known.
+
+        Raises:
+            HandlerError: it takes what no run can give.
+        """
+        if self._signature is None:
+            self._signature = Signature(self.name, self.function)
+        return self._signature
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether something else than itself can end it; a thread cannot be ended."""
+        return self.is_async
 
     def call(self, run: Run) -> Any:
         """Call the function; for an async one this only makes its coroutine."""
-        return self.function(run) if self.takes_run else self.function()
+        signature = self.signature
+        arguments = arguments_of(run)
+        if signature.run_first:
+            return self.function(run, **arguments)
+        if signature.run_by_name:
+            return self.function(**{signature.run_by_name: run}, **arguments)
+        return self.function(**arguments)
 
 
 class Handlers:
@@ -38,12 +69,13 @@ class Handlers:
     def __init__(self) -> None:
         self._by_name: dict[str, Handler] = {}
         self._closed = False
+        self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
     def add(self, name: str, function: HandlerFunction) -> None:
         """Offer `function` under this name.
 
         Raises:
-            HandlerError: bad or taken name, unsuitable signature, or the node has started.
+            HandlerError: bad or taken name, no function, or the node has started.
         """
         if self._closed:
             raise HandlerError(f"handler {name!r} comes too late: the executor has started")
@@ -56,10 +88,19 @@ class Handlers:
             raise HandlerError(f"more than {MAX_HANDLERS:,} handlers in one executor")
         if name in self._by_name:
             raise HandlerError(f"there is a handler {name!r} already")
-        self._by_name[name] = _inspect(name, function)
+        self._by_name[name] = Handler(name, function)
 
     def close(self) -> None:
-        """Take no more: the node is about to say what it offers."""
+        """Take no more: the node is about to say what it offers.
+
+        Raises:
+            HandlerError: a handler takes what no run can give.
+        """
+        if self._closed:
+            return
+        self.schemas = _within_limits(
+            {handler.name: handler.signature.schema for handler in self._by_name.values()}
+        )
         self._closed = True
 
     def get(self, name: str) -> Handler | None:
@@ -81,7 +122,7 @@ class Handlers:
     @property
     def unstoppable(self) -> list[str]:
         """Names of the plain functions: once one runs, nothing but itself can end it."""
-        return [handler.name for handler in self._by_name.values() if not handler.is_async]
+        return [handler.name for handler in self._by_name.values() if not handler.stoppable]
 
     def explain_unknown(self, name: str) -> str:
         """One sentence for a run whose handler is not here."""
@@ -96,29 +137,33 @@ class Handlers:
         return len(self._by_name)
 
 
-def _inspect(name: str, function: HandlerFunction) -> Handler:
+def _is_async(name: str, function: HandlerFunction) -> bool:
     if not callable(function):
         raise HandlerError(f"handler {name!r} is not a function")
     # An object with an async __call__ is as good as an async def.
     code = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise HandlerError(f"handler {name!r} is a generator; return a value instead of yielding")
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        parameters = {}.values()  # a built-in that tells nothing about itself: called with nothing
-    required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    positional = [p for p in parameters if p.kind in _POSITIONAL]
-    # An optional argument is the run only when it says so: def cleanup(days=30) keeps its default.
-    takes_run = bool(required) or bool(positional and positional[0].name == "run")
-    if len(required) > 1 or any(p.kind is p.KEYWORD_ONLY for p in required):
-        raise HandlerError(
-            f"handler {name!r} takes {inspect.signature(function)}; it may take nothing or one "
-            "argument, the run (parameters are in run.parameters)"
-        )
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code)
-    return Handler(name=name, function=function, takes_run=takes_run, is_async=is_async)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code)
 
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+def _within_limits(schemas: dict[str, bytes | None]) -> dict[str, msgspec.Raw]:
+    """What an admin takes of them. A handler goes without a form rather than not at all."""
+    told: dict[str, msgspec.Raw] = {}
+    room = MAX_SCHEMAS_BYTES
+    for name, schema in schemas.items():
+        if schema is None:
+            continue
+        if len(schema) > min(MAX_SCHEMA_BYTES, room):
+            _logger.warning(
+                "the parameters of handler %r are too much for a form: their schema has %d bytes, "
+                "of at most %d, and %d for all handlers; they are checked here all the same",
+                name,
+                len(schema),
+                MAX_SCHEMA_BYTES,
+                MAX_SCHEMAS_BYTES,
+            )
+            continue
+        room -= len(schema)
+        told[name] = msgspec.Raw(schema)
+    return told

@@ -20,8 +20,10 @@ from .attempt import Attempt, Stop
 from .checkpoints import Checkpoints
 from .context import Run
 from .cut_off import CutOff
+from .decoding import decode
 from .delivery import ResultDelivery
-from .given import read
+from .errors import Fail
+from .given import Given
 from .handlers import Handler
 from .keys import Key, key_of
 from .link import Link
@@ -100,14 +102,18 @@ class HeldAttempts:
             self._shipper, link, run=request.run, attempt=request.attempt, token=request.token
         )
         report = partial(self._on_progress, link, request)
-        given, problem = read(request)
+        given, problem = Given(), None
+        try:
+            given = decode(request, handler.signature)
+        except (Fail, ValueError) as error:
+            problem = error
         save = partial(self._checkpoints.save, key_of(request))
         run = Run(request, given, log=log, report=report, save=save)
         attempt = Attempt(request, link, run)
         self._by_key[attempt.key] = attempt
         self._checkpoints.begin(request, link)
-        if problem:
-            self._ended(attempt, End(error=ValueError(problem)))
+        if problem is not None:
+            self._ended(attempt, End(error=problem))
             return
         attempt.execution = self._execute(attempt, handler)
         if request.timeout_ms is not None:

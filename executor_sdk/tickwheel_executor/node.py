@@ -8,7 +8,7 @@ them in one process, in virtual time:
         handlers,                       # Handlers; async ones only where there are no threads
         connect=connect,                # channel.Connect: (base URL, token) → Channel
         spool=spool,                    # spool.Spool: outlives the node, as a disk does
-        clock=lambda: wall_ms,          # UTC epoch ms, for log lines only
+        clock=lambda: wall_ms,          # UTC epoch ms, for people only
         random=random.Random(seed),     # node_key, jitter, choice of a link
     )
     await node.start()                  # returns at once; links connect in the background
@@ -232,6 +232,8 @@ class Node:
             unstoppable=self._handlers.unstoppable,
             labels=dict(settings.labels),
             weight=settings.weight,
+            schemas=self._handlers.schemas,
+            clock=self._clock(),
         )
 
     def successor_of(self, link: Link) -> Link | None:

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from tickwheel_executor import CheckpointError, Fail, Run, Skip, StateUnavailableError
-from tickwheel_executor.given import read
+from tickwheel_executor.decoding import decode
+from tickwheel_executor.signature import Signature
 from tickwheel_shared.protocol import Accepted, Cancel, CancelReason, Checkpoint, Outcome, Result
 
 from .fake_admin import FakeAdmin, make_node, request, value
@@ -50,8 +51,8 @@ async def run_once(handler: Callable[..., Any], **given: object) -> Result:
 @pytest.mark.parametrize("name", ["parameters", "state", "checkpoint"])
 def test_what_is_nested_too_deeply_to_be_read_fails_the_attempt(name: str) -> None:
     deep = msgspec.Raw(b'{"a":' * 5_000 + b"1" + b"}" * 5_000)
-    _, problem = read(request(**{name: deep}))
-    assert "recursion" in problem
+    with pytest.raises((Fail, ValueError), match="recursion"):
+        decode(request(**{name: deep}), Signature("h", lambda run: None))
 
 
 # --- state ---------------------------------------------------------------------------------------

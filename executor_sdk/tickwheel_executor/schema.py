@@ -1,0 +1,78 @@
+"""JSON Schema of what a handler takes, as an admin and its console want it: self-contained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = "#/$defs/"
+
+
+def schema_of(
+    struct: type[msgspec.Struct],
+    *,
+    defaults: Mapping[str, object],
+    extra: Any = None,
+    description: str = "",
+) -> bytes:
+    """JSON text of the schema (2020-12) of an object with this struct's fields.
+
+    Args:
+        defaults: of the fields that may be left out, by name; those that are no JSON are not told.
+        extra: type of further fields; None: there may be none.
+    """
+    types = [struct] if extra is None else [struct, extra]
+    schemas, parts = msgspec.json.schema_components(types, ref_template=_REFERENCE + "{name}")
+    name = schemas[0]["$ref"].removeprefix(_REFERENCE)
+    own = parts.pop(name)
+    choices = {
+        key: {word: value for word, value in part.items() if word != "title"}
+        for key, part in parts.items()
+        if "enum" in part
+    }
+    properties = {
+        key: _inlined(part, choices) | _default(defaults, key)
+        for key, part in own.get("properties", {}).items()
+    }
+    deeper = {
+        key: _inlined(part, choices) for key, part in sorted(parts.items()) if key not in choices
+    }
+    schema = {
+        "$schema": _DIALECT,
+        "description": description,
+        "type": "object",
+        "properties": properties,
+        "required": own.get("required", []),
+        "additionalProperties": False if extra is None else _inlined(schemas[1], choices),
+        "$defs": deeper,
+    }
+    return msgspec.json.encode(
+        {key: value for key, value in schema.items() if value or key in _ALWAYS}
+    )
+
+
+_ALWAYS = ("properties", "additionalProperties")
+
+
+def _inlined(part: Any, choices: Mapping[str, Any]) -> Any:
+    """The same with the values of enums where they are used, so that a form finds them there."""
+    if isinstance(part, list):
+        return [_inlined(each, choices) for each in part]
+    if not isinstance(part, dict):
+        return part
+    name = str(part.get("$ref", "")).removeprefix(_REFERENCE)
+    if name in choices:
+        return {**choices[name], **{key: value for key, value in part.items() if key != "$ref"}}
+    return {key: _inlined(value, choices) for key, value in part.items()}
+
+
+def _default(defaults: Mapping[str, object], name: str) -> dict[str, Any]:
+    if name not in defaults:
+        return {}
+    try:
+        return {"default": msgspec.Raw(msgspec.json.encode(defaults[name]))}
+    except (TypeError, ValueError, RecursionError):  # some object of the handler's own
+        return {}

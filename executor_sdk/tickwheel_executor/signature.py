@@ -1,0 +1,290 @@
+"""The signature of a handler is what it takes: read once, checked at every run, told as a schema.
+
+One parameter gets the run: the one annotated `Run`, else the one named `run`. All others are the
+run's parameters by name, `**extra` those that have no parameter of their own. A handler without any
+of these takes its parameters as they come, from `run.parameters`, and has no schema.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from .context import Run
+from .errors import HandlerError
+from .schema import schema_of
+
+_MAX_NAMES = 20  # that a message lists
+_raw_object = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ParametersError(Exception):
+    """The run's parameters are not what the handler takes; says where and why."""
+
+
+class Signature:
+    """What one handler takes.
+
+    Raises:
+        HandlerError: it cannot be called with a run's parameters; says how it could.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._handler = name
+        self._parameters = _parameters_of(function)
+        self._refuse_positional(function)
+        types = _Types(name, function)
+        run = self._find_run(types)
+        self.run_by_name = ""  # how the run is passed; empty: not, or as the first argument
+        self.run_first = False
+        if run is not None:
+            self.run_first = next(iter(self._parameters)) == run.name and run.kind in _POSITIONAL
+            self.run_by_name = "" if self.run_first else run.name
+        own = [each for each in self._parameters.values() if each is not run]
+        extra = next((each for each in own if each.kind is each.VAR_KEYWORD), None)
+        self._named = [each for each in own if each is not extra]
+        self.takes_parameters = bool(own)
+        self._extra = types.decoder(extra) if extra is not None else None
+        self._names = {f"f{index}": each.name for index, each in enumerate(self._named)}
+        self._fields = tuple(self._names.items())
+        self._known = frozenset(self._names.values())
+        self._struct = types.struct(self._names, self._named, lenient=extra is not None)
+        self._decoder = msgspec.json.Decoder(self._struct)
+        # JSON Schema of the parameters; None: it takes what comes.
+        self.schema: bytes | None = None
+        if self.takes_parameters:
+            defaults = {each.name: each.default for each in self._named}
+            self.schema = schema_of(
+                self._struct,
+                defaults={key: value for key, value in defaults.items() if value is not _NONE},
+                extra=types.of(extra) if extra is not None else None,
+                description=_first_paragraph(function),
+            )
+
+    @property
+    def takes_run(self) -> bool:
+        """Whether it is called with the run."""
+        return self.run_first or bool(self.run_by_name)
+
+    def read(self, parameters: Raw) -> dict[str, Any]:
+        """The arguments for a run with these parameters: JSON of an object.
+
+        Raises:
+            ParametersError: they are others than it takes.
+        """
+        if not self.takes_parameters:
+            return {}
+        try:
+            found = self._decoder.decode(parameters)
+            arguments = {}
+            for field, name in self._fields:
+                value = getattr(found, field)
+                if value is not UNSET:  # else the function's own default
+                    arguments[name] = value
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ParametersError(self._explain(str(error))) from None
+        if self._extra is not None:
+            self._add_extra(arguments, parameters, self._extra)
+        return arguments
+
+    def _add_extra(
+        self, arguments: dict[str, Any], parameters: Raw, decoder: msgspec.json.Decoder[Any]
+    ) -> None:
+        for name, value in _raw_object.decode(parameters).items():
+            if name in self._known:
+                continue
+            if name == self.run_by_name or (self.run_first and name in self._parameters):
+                raise ParametersError(f"parameters: {name}: this name is taken by the run itself")
+            try:
+                arguments[name] = decoder.decode(value)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise ParametersError(_at(str(error), prefix=name)) from None
+
+    def _explain(self, message: str) -> str:
+        found = message.partition("unknown field `")[2].partition("`")[0]
+        if not found or " - at " in message:
+            return _at(message)
+        close = get_close_matches(found, self._known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it takes {_listed(self._known)}"
+        return f"parameters: {found}: the handler takes no such parameter; {hint}"
+
+    def _refuse_positional(self, function: Callable[..., Any]) -> None:
+        """Parameters of a run have names: what can only be passed by place cannot be one."""
+        for index, each in enumerate(self._parameters.values()):
+            if each.kind is each.VAR_POSITIONAL:
+                raise HandlerError(
+                    f"handler {self._handler!r} takes *{each.name}, but the parameters of a run "
+                    f"have names: write **{each.name}, or name them one by one (a decorator "
+                    "around a handler needs functools.wraps)"
+                )
+            if each.kind is each.POSITIONAL_ONLY and index > 0:
+                raise HandlerError(
+                    f"handler {self._handler!r} takes {each.name!r} by its place only, but the "
+                    "parameters of a run are passed by name: leave out the “/”"
+                )
+
+    def _find_run(self, types: _Types) -> inspect.Parameter | None:
+        parameters = list(self._parameters.values())
+        annotated = [each for each in parameters if types.is_run(each)]
+        if len(annotated) > 1:
+            raise HandlerError(f"handler {self._handler!r} takes the run twice")
+        if annotated:
+            return annotated[0]
+        named = next((each for each in parameters if each.name == "run"), None)
+        if named is not None and named.kind not in _VARIADIC:
+            return named
+        first = next(iter(parameters), None)
+        if first is not None and first.kind is first.POSITIONAL_ONLY:
+            raise HandlerError(
+                f"handler {self._handler!r} takes {first.name!r} by its place only: annotate it "
+                "with Run to be given the run, or leave out the “/”"
+            )
+        return None
+
+
+class _Types:
+    """The annotations of a function, looked up when they are wanted."""
+
+    def __init__(self, handler: str, function: Callable[..., Any]) -> None:
+        self._handler = handler
+        self._globals = getattr(_plain(function), "__globals__", {})
+
+    def is_run(self, parameter: inspect.Parameter) -> bool:
+        annotation = parameter.annotation
+        if parameter.kind in _VARIADIC or annotation is parameter.empty:
+            return False
+        if isinstance(annotation, str) and "Run" not in annotation:
+            return False  # need not be looked up to know that
+        if isinstance(annotation, str) and parameter.name == "run":
+            try:
+                annotation = self._look_up(parameter)
+            except HandlerError:  # imported for type checkers only, say: its name tells enough
+                return True
+        else:
+            annotation = self._look_up(parameter)
+        if get_origin(annotation) in _UNIONS:
+            return any(_is_run(each) for each in get_args(annotation))
+        return _is_run(annotation)
+
+    def of(self, parameter: inspect.Parameter) -> Any:
+        """Its type; any JSON when it says none."""
+        return Any if parameter.annotation is parameter.empty else self._look_up(parameter)
+
+    def decoder(self, parameter: inspect.Parameter) -> msgspec.json.Decoder[Any]:
+        """Reads values of one parameter; HandlerError when its type cannot come from JSON."""
+        wanted = self.of(parameter)
+        try:
+            msgspec.json.schema(wanted)  # stricter than the decoder, which takes any class
+            return msgspec.json.Decoder(wanted)
+        except Exception as error:  # a type's own code may raise anything
+            reason = str(error).rpartition("\n")[2]
+            raise HandlerError(
+                f"handler {self._handler!r}: parameter {parameter.name!r} cannot be read from "
+                f"JSON: {reason}; types that can: str, int, float, bool, datetime, date, UUID, "
+                "Decimal, Enum, Literal, lists and dicts of these, dataclasses, TypedDicts and "
+                "msgspec.Struct"
+            ) from error
+
+    def struct(
+        self, names: Mapping[str, str], parameters: Iterable[inspect.Parameter], *, lenient: bool
+    ) -> type[msgspec.Struct]:
+        """All parameters as one type. Its fields have names of their own, which clash with none."""
+        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+        for field, parameter in zip(names, parameters, strict=True):
+            self.decoder(parameter)  # one by one, so that an error names the parameter
+            wanted = self.of(parameter)
+            if parameter.default is parameter.empty:
+                fields.append((field, wanted))
+            else:
+                fields.append((field, Union[wanted, UnsetType], UNSET))  # noqa: UP007 (at run time)
+        try:
+            struct = msgspec.defstruct(
+                "Parameters",
+                fields,
+                rename=dict(names),
+                forbid_unknown_fields=not lenient,
+                kw_only=True,
+            )
+            msgspec.json.Decoder(struct)
+        except (TypeError, ValueError) as error:
+            raise HandlerError(
+                f"handler {self._handler!r}: its parameters cannot be read from JSON: {error}"
+            ) from error
+        return struct
+
+    def _look_up(self, parameter: inspect.Parameter) -> Any:
+        holder = _Annotated({parameter.name: parameter.annotation})
+        try:
+            hints = get_type_hints(holder, self._globals, include_extras=True)
+        except Exception as error:
+            raise HandlerError(
+                f"handler {self._handler!r}: the type {parameter.annotation!r} of parameter "
+                f"{parameter.name!r} cannot be found ({error}): it must be known at the top level "
+                "of its module, and not for type checkers only"
+            ) from error
+        return hints[parameter.name]
+
+
+class _Annotated:
+    """Something with annotations, for get_type_hints."""
+
+    def __init__(self, annotations: dict[str, Any]) -> None:
+        self.__annotations__ = annotations
+
+
+def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}  # a built-in that tells nothing about itself: called with nothing
+
+
+def _plain(function: Any) -> Any:
+    """The function behind partials, decorators, methods and callable objects."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif not inspect.isroutine(function) and not inspect.isclass(function):
+            function = type(function).__call__
+        else:
+            return inspect.unwrap(function)
+
+
+def _is_run(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Run)
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    text = inspect.cleandoc(getattr(_plain(function), "__doc__", None) or "")
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = len(ordered) - _MAX_NAMES
+    return ", ".join(ordered[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
+
+
+def _at(message: str, *, prefix: str = "") -> str:
+    """msgspec's message, with the place first: `parameters: month: expected str, got int`."""
+    text, _, path = message.partition(" - at `$")
+    path = path.rstrip("`").removeprefix(".")
+    missing = text.partition("missing required field `")[2].rstrip("`")
+    if missing:
+        path, text = f"{path}.{missing}".lstrip("."), "is required"
+    place = ".".join(filter(None, (prefix, path))).replace(".[", "[")
+    text = text.replace("`", "")
+    text = text[:1].lower() + text[1:] if not text.startswith("JSON") else text
+    return ": ".join(filter(None, ("parameters", place, text)))
+
+
+_NONE = inspect.Parameter.empty
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_UNIONS = (Union, type(int | str))
