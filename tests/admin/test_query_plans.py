@@ -43,7 +43,7 @@ from tickwheel_admin.store.job_states import Loan
 from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
 from tickwheel_admin.store.pauses import paused_since, read_pauses
-from tickwheel_admin.store.run_logs import log_chunks_after
+from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
 from tickwheel_admin.store.run_pages import Position, RunFilter
 from tickwheel_admin.store.triggers import due_buckets, due_triggers
 
@@ -162,6 +162,11 @@ QUERIES = [
     Query(
         "read checkpoints",
         lambda c, now: checkpoints.read_checkpoints(c, range(1_000_000, 1_000_100)),
+        ("primary",),
+    ),
+    Query(
+        "runs that lost an attempt",
+        lambda c, now: store_runs.lost_before(c, range(1_000_000, 1_000_100)),
         ("primary",),
     ),
     Query(
@@ -375,6 +380,16 @@ QUERIES = [
     Query(
         "log of a run",
         lambda c, now: log_chunks_after(c, run_id=5, attempt=1, after=3, limit=4),
+        ("primary",),
+    ),
+    Query(
+        "log of a run, backwards",
+        lambda c, now: log_chunks_before(c, run_id=5, attempt=1, before=3, limit=4),
+        ("primary",),
+    ),
+    Query(
+        "last line of a run's log",
+        lambda c, now: last_log_line(c, run_id=5, attempt=1),
         ("primary",),
     ),
     # Jobs and executors.

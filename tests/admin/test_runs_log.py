@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -140,7 +141,8 @@ async def test_a_page_is_bounded_in_size(
 
 
 async def test_numbers_out_of_range_are_refused(world: World, run_id: int) -> None:
-    for query in ({"after": -1}, {"after": 2**31}, {"limit": 0}, {"limit": 5_001}):
+    wrong: list[dict[str, Any]] = [{"after": -1}, {"after": 2**31}, {"limit": 0}, {"limit": 5_001}]
+    for query in wrong:
         with pytest.raises(InvalidInput) as caught:
             await world.runs.log(ADMIN, run_id, **query)
         assert [p.field for p in caught.value.problems] == list(query)

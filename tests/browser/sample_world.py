@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+import msgspec
 import sqlalchemy as sa
 
 from tests.browser.sample_routing import add_routing
@@ -297,7 +298,7 @@ def _add_live_runs(
         ],
     )  # fmt: skip
     _add_log(conn, made["run:events-compact"], 1, _log_lines(160))
-    many = _log_lines(10_000)
+    many = _log_lines(30_000)
     for first in range(0, len(many), 500):
         _add_log(
             conn, made["run:backup-postgres"], 1, many[first : first + 500], first_seq=first + 1
@@ -337,6 +338,6 @@ def _add_log(
             attempt=attempt,
             first_seq=first_seq,
             line_count=len(lines),
-            lines=json.dumps([[line.at, line.level.value, line.text] for line in lines]),
+            lines=msgspec.json.encode(lines).decode(),
         )
     )

@@ -8,14 +8,19 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.run import FINAL, LIVE, Attempt, Run, RunState
+from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted, LogEntry
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.run_lists import get_attempt, last_attempt
-from tickwheel_admin.store.run_logs import log_chunks_after
-from tickwheel_shared.protocol import Level
+from tickwheel_admin.store.run_logs import (
+    last_log_line,
+    log_chunks_after,
+    log_chunks_before,
+)
 
 MAX_LINES = 5_000
 MAX_CHARS = 2_000_000  # of all lines of a page: one line has up to 16,000
+MAX_SCANNED = 8_000_000  # characters of chunks looked through for a page of wanted lines
 MAX_SEQ = 2**31 - 1
 # Lines of an ended attempt may still be on their way: after so long, a gap is shown as it is.
 SETTLED_MS = 60_000
@@ -24,24 +29,25 @@ MAX_CHUNKS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One line."""
-
-    seq: int  # from 1 within its attempt
-    at: int  # by the node's clock
-    level: Level
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogPage:
     """Some lines, and how to go on."""
 
     lines: list[LogEntry]
     attempt: int  # 0: there was none yet
-    next: int  # the last line returned, or `after`; what to send as `after` next
+    next: int  # the last line looked at, or `after`; what to send as `after` next
     more: bool  # there are more lines now
     ended: bool  # no more will come
+    last: int  # the newest stored line; with `more`, how far this page is behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierPage:
+    """Some lines before a place, or the last of all."""
+
+    lines: list[LogEntry]
+    attempt: int
+    first: int  # the lowest line looked at; what to send as `before` next; 1: nothing is before
+    next: int  # the highest line looked at; what to send as `after` to go on behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,48 +76,133 @@ def check_log_query(*, after: int, limit: int) -> None:
 
 
 def read_log(
-    conn: sa.Connection, run: Run, *, attempt: int | None, after: int, limit: int
+    conn: sa.Connection,
+    run: Run,
+    *,
+    attempt: int | None,
+    after: int,
+    limit: int,
+    wanted: LinesWanted = EVERY_LINE,
 ) -> LogPage:
     """Lines behind `after`, as many as fit into a page.
 
     Chunks of one attempt come over several sockets and may overtake each other, so reading stops
     before a gap until it is clear that it will not be filled.
     """
-    if attempt is None:
-        attempt = _newest_with_lines(conn, run)
-    if not 0 <= attempt <= run.attempt:
-        raise not_found()
+    attempt = _existing(conn, run, attempt)
     end = _end(conn, run, attempt)
     lines: list[LogEntry] = []
-    chars = 0
+    chars = scanned = 0
     position = after
     chunks = FIRST_CHUNKS
     more = False
     while not more:
         found = log_chunks_after(conn, run_id=run.id, attempt=attempt, after=position, limit=chunks)
-        for first_seq, chunk in found:
-            if first_seq > position + 1 and not (end is not None and end.settled):
-                return LogPage(lines=lines, attempt=attempt, next=position, more=False, ended=False)
-            for seq, line in enumerate(chunk, first_seq):
-                if seq <= position:
+        for chunk in found:
+            if chunk.first_seq > position + 1 and not (end is not None and end.settled):
+                return LogPage(
+                    lines=lines,
+                    attempt=attempt,
+                    next=position,
+                    more=False,
+                    ended=False,
+                    last=position,
+                )
+            if more := scanned > MAX_SCANNED:
+                break
+            scanned += len(chunk.text)
+            for entry in wanted.of_chunk(chunk):
+                if entry.seq <= position:
                     continue
                 if len(lines) == limit or chars > MAX_CHARS:
                     more = True
                     break
-                lines.append(LogEntry(seq=seq, at=line.at, level=line.level, text=line.text))
-                chars += len(line.text)
-                position = seq
+                lines.append(entry)
+                chars += len(entry.text)
+                position = entry.seq
             if more:
                 break
+            position = max(position, chunk.last_seq)
         if len(found) < chunks:
             break
-        chunks = min(chunks * 2, MAX_CHUNKS)
+        chunks = _next_chunks(chunks, scanned)
     ended = (
         end is not None
         and not more
         and (end.settled or (end.lines is not None and position >= end.lines))
     )
-    return LogPage(lines=lines, attempt=attempt, next=position, more=more, ended=ended)
+    return LogPage(
+        lines=lines,
+        attempt=attempt,
+        next=position,
+        more=more,
+        ended=ended,
+        last=last_log_line(conn, run_id=run.id, attempt=attempt) if more else position,
+    )
+
+
+def read_earlier(
+    conn: sa.Connection,
+    run: Run,
+    *,
+    attempt: int | None,
+    before: int | None,
+    limit: int,
+    wanted: LinesWanted = EVERY_LINE,
+) -> EarlierPage:
+    """The last wanted lines before `before`; None: the last of all.
+
+    Behind the last lines a reader goes on with `read_log`, so what lies beyond a gap that may still
+    be filled is left to it.
+    """
+    attempt = _existing(conn, run, attempt)
+    fills = before is None and not ((end := _end(conn, run, attempt)) and end.settled)
+    lowest = MAX_SEQ if before is None else before
+    newest: int | None = None if before is None else before - 1
+    lines: list[LogEntry] = []  # the newest first
+    chars = scanned = 0
+    chunks = FIRST_CHUNKS
+    while lowest > 1:
+        found = log_chunks_before(conn, run_id=run.id, attempt=attempt, before=lowest, limit=chunks)
+        for chunk in found:
+            if newest is None or (fills and chunk.last_seq < lowest - 1):
+                lines, newest = [], chunk.last_seq
+            for entry in reversed(wanted.of_chunk(chunk)):
+                if entry.seq >= lowest:
+                    continue
+                if len(lines) == limit or chars > MAX_CHARS:
+                    return _earlier(attempt, lines, lowest, newest)
+                lines.append(entry)
+                chars += len(entry.text)
+                lowest = entry.seq
+            lowest = min(lowest, chunk.first_seq)
+            scanned += len(chunk.text)
+            if scanned > MAX_SCANNED:
+                return _earlier(attempt, lines, lowest, newest)
+        if len(found) < chunks:
+            if fills and lowest > 1:
+                lines, newest = [], 0
+            lowest = 1
+        chunks = _next_chunks(chunks, scanned)
+    return _earlier(attempt, lines, lowest, newest)
+
+
+def _earlier(attempt: int, lines: list[LogEntry], lowest: int, newest: int | None) -> EarlierPage:
+    return EarlierPage(lines=lines[::-1], attempt=attempt, first=lowest, next=newest or 0)
+
+
+def _next_chunks(chunks: int, scanned: int) -> int:
+    """How many to fetch next: more at a time, unless those before were large."""
+    return min(chunks * 2, MAX_CHUNKS) if scanned < MAX_CHARS else chunks
+
+
+def _existing(conn: sa.Connection, run: Run, attempt: int | None) -> int:
+    """The attempt that was asked for; None: the newest that may have lines."""
+    if attempt is None:
+        attempt = _newest_with_lines(conn, run)
+    if not 0 <= attempt <= run.attempt:
+        raise not_found()
+    return attempt
 
 
 def _newest_with_lines(conn: sa.Connection, run: Run) -> int:

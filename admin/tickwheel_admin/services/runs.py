@@ -13,6 +13,8 @@ from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted
+from tickwheel_admin.services.log_lines import LogEntry as LogEntry
 from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
 from tickwheel_admin.services.requests import check_request_key
 from tickwheel_admin.services.run_batches import BatchEdit, Outcomes
@@ -21,9 +23,8 @@ from tickwheel_admin.services.run_bulk import Bulk as Bulk
 from tickwheel_admin.services.run_details import RunDetail as RunDetail
 from tickwheel_admin.services.run_details import read_detail, visible_item
 from tickwheel_admin.services.run_edits import Retry, RunEdit
-from tickwheel_admin.services.run_log import LogEntry as LogEntry
+from tickwheel_admin.services.run_log import EarlierPage, check_log_query, read_earlier, read_log
 from tickwheel_admin.services.run_log import LogPage as LogPage
-from tickwheel_admin.services.run_log import check_log_query, read_log
 from tickwheel_admin.services.run_queries import MAX_COUNTED, filter_of, narrow
 from tickwheel_admin.services.run_queries import Matching as Matching
 from tickwheel_admin.services.run_queries import RunGroup as RunGroup
@@ -112,12 +113,14 @@ class Runs:
         attempt: int | None = None,
         after: int = 0,
         limit: int = 1_000,
+        wanted: LinesWanted = EVERY_LINE,
     ) -> LogPage:
         """Log lines of one attempt, in order and without gaps.
 
         Args:
             attempt: None: the newest that may have any.
             after: the last line that the caller has already; 0: none.
+            wanted: others are left out; a page may then be empty though `more` follow.
 
         Raises:
             NotFound: also when there was no such attempt.
@@ -126,7 +129,28 @@ class Runs:
 
         def read(conn: sa.Connection) -> LogPage:
             run = visible_item(conn, actor, run_id).run
-            return read_log(conn, run, attempt=attempt, after=after, limit=limit)
+            return read_log(conn, run, attempt=attempt, after=after, limit=limit, wanted=wanted)
+
+        return await self._store.read(read)
+
+    async def log_before(
+        self,
+        actor: Actor,
+        run_id: int,
+        *,
+        attempt: int | None = None,
+        before: int | None = None,
+        limit: int = 1_000,
+        wanted: LinesWanted = EVERY_LINE,
+    ) -> EarlierPage:
+        """The last log lines before a line, or before the end; see `log`."""
+        check_log_query(after=before or 0, limit=limit)
+
+        def read(conn: sa.Connection) -> EarlierPage:
+            run = visible_item(conn, actor, run_id).run
+            return read_earlier(
+                conn, run, attempt=attempt, before=before, limit=limit, wanted=wanted
+            )
 
         return await self._store.read(read)
 

@@ -1,31 +1,73 @@
-"""The log of a run: as a stream that goes on while the run does, and as a file."""
+"""The log of a run: pages of it at any place, a stream that goes on while the run does, a file."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from datetime import UTC, datetime
 
 from aiohttp import web
 
+from tickwheel_admin.console.log_text import log_text
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.streams import Stream
 from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.events import RUNS as RUNS_TOPIC
 from tickwheel_admin.services.events import log_topic
+from tickwheel_admin.services.log_lines import LinesWanted
 from tickwheel_admin.services.runs import LogEntry, LogPage
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EVENTS, RUNS
 from tickwheel_admin.web.routes import Routes
+from tickwheel_shared.protocol import Level
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
 POLL_SECONDS = 1.0  # for lines that another admin stored
 RETRY_SECONDS = 5.0  # for the next attempt, while the run waits for it
 LINES_AT_ONCE = 1_000
+LINES_OF_FILE = 5_000
+FAR_BEHIND = 20_000  # lines that nobody could read anyway: the stream leaves them out
+MAX_FIND_CHARS = 200
 _EVENT_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,12})")
 
 routes = Routes()
+
+
+@routes.get(f"{RUN}/log/lines", permission=Permission.VIEW)
+async def show_lines(request: web.Request) -> web.Response:
+    """Lines behind `after`, or before `before`, or without both the last ones.
+
+    `find` and `levels` choose among them; one answer looks through a bounded part of the log, so
+    that it may hold few lines or none though there is `more`.
+    """
+    actor, run_id = actor_of(request), int(request.match_info["run_id"])
+    attempt = whole_number(request.query.get("attempt"))
+    after = whole_number(request.query.get("after"))
+    wanted = _wanted(request)
+    if after is not None:
+        page = await request.app[RUNS].log(
+            actor, run_id, attempt=attempt, after=after, limit=LINES_AT_ONCE, wanted=wanted
+        )
+        told = {"next": page.next, "last": page.last, "more": page.more}
+        lines, attempt = page.lines, page.attempt
+    else:
+        earlier = await request.app[RUNS].log_before(
+            actor,
+            run_id,
+            attempt=attempt,
+            before=whole_number(request.query.get("before")),
+            limit=LINES_AT_ONCE,
+            wanted=wanted,
+        )
+        told = {"first": earlier.first, "next": earlier.next, "more": earlier.first > 1}
+        lines, attempt = earlier.lines, earlier.attempt
+    text = json.dumps(
+        {"attempt": attempt, "lines": [_line(each) for each in lines], **told}, ensure_ascii=False
+    )
+    response = web.json_response(text=text, headers={"Cache-Control": "no-store"})
+    response.enable_compression()
+    return response
 
 
 @routes.get(f"{RUN}/log/stream", permission=Permission.VIEW)
@@ -33,10 +75,11 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
     """Lines as they are stored.
 
     Without `attempt` the stream goes over to the next attempt when there is one. An event's id is
-    "attempt.line", and a browser that comes back with it misses and repeats nothing.
+    "attempt.line", and a browser that comes back with it misses and repeats nothing. One that is
+    far behind is told with "skip", and gets what is newest.
     """
     run_id = int(request.match_info["run_id"])
-    chosen = _number(request.query.get("attempt"))
+    chosen = whole_number(request.query.get("attempt"))
     attempt, after = _resume_from(request)
     page = await _read(request, run_id, chosen, after)  # 404 before any header is sent
     woken = asyncio.Event()
@@ -50,6 +93,9 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
                         await stream.send("attempt", str(page.attempt))
                         page = await _read(request, run_id, chosen, 0)
                     attempt = page.attempt
+                if page.last - page.next > FAR_BEHIND:
+                    await stream.send("skip")
+                    page = await _read(request, run_id, chosen, page.last - LINES_AT_ONCE)
                 if page.lines:
                     await stream.send(
                         "lines",
@@ -73,9 +119,9 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{RUN}/log.txt", permission=Permission.VIEW)
 async def download_log(request: web.Request) -> web.StreamResponse:
-    """All lines of an attempt as text."""
-    run_id, attempt = int(request.match_info["run_id"]), _number(request.query.get("attempt"))
-    page = await _read(request, run_id, attempt, 0)
+    """All lines of an attempt as text, read and sent piece by piece."""
+    run_id, attempt = int(request.match_info["run_id"]), whole_number(request.query.get("attempt"))
+    page = await _read(request, run_id, attempt, 0, limit=LINES_OF_FILE)
     response = web.StreamResponse(
         headers={
             "Content-Type": "text/plain; charset=utf-8",
@@ -85,21 +131,33 @@ async def download_log(request: web.Request) -> web.StreamResponse:
     attempt = page.attempt
     await response.prepare(request)
     while page.lines:
-        text = "".join(
-            f"{_moment(entry.at)} {str(entry.level).upper():7} {entry.text}\n"
-            for entry in page.lines
-        )
-        await response.write(text.encode("utf-8", "replace"))
+        await response.write(log_text(page.lines).encode("utf-8", "replace"))
         if not page.more:
             break
-        page = await _read(request, run_id, attempt, page.next)
+        page = await _read(request, run_id, attempt, page.next, limit=LINES_OF_FILE)
     await response.write_eof()
     return response
 
 
-async def _read(request: web.Request, run_id: int, attempt: int | None, after: int) -> LogPage:
+async def _read(
+    request: web.Request,
+    run_id: int,
+    attempt: int | None,
+    after: int,
+    *,
+    limit: int = LINES_AT_ONCE,
+) -> LogPage:
     return await request.app[RUNS].log(
-        actor_of(request), run_id, attempt=attempt, after=after, limit=LINES_AT_ONCE
+        actor_of(request), run_id, attempt=attempt, after=after, limit=limit
+    )
+
+
+def _wanted(request: web.Request) -> LinesWanted:
+    """What the reader looks for; levels that do not exist are left out."""
+    named = set(request.query.get("levels", "").split())
+    return LinesWanted(
+        text=request.query.get("find", "")[:MAX_FIND_CHARS],
+        levels=frozenset(level for level in Level if level.value in named),
     )
 
 
@@ -117,11 +175,3 @@ def _resume_from(request: web.Request) -> tuple[int | None, int]:
 
 def _line(entry: LogEntry) -> dict[str, object]:
     return {"n": entry.seq, "t": entry.at, "l": str(entry.level), "x": entry.text}
-
-
-def _moment(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 9 else None

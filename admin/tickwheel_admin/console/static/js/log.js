@@ -1,140 +1,169 @@
-// The log of a run. Whatever a job prints is text: textContent only, ANSI colours become classes.
+// The log of a run. The page holds a window of it: the end, which goes on while the run does, or
+// any other place. Scrolling to an edge of the window fetches what lies behind it.
+import {append, clear, firstLine, isClear, lastLine, mark, numberIn, prepend, scrollToEnd, shown, view} from './log-view.js';
 import {words} from './times.js';
 
-const CHUNK = 200; // lines that share one content-visibility box
-const MOST = 20000; // lines kept in the page; the raw log has them all
+const NEAR_PX = 1500; // fetch what lies behind an edge when it is so close
+const AROUND = 300; // lines before the one that was asked for
 
 const {language} = document.body.dataset;
 const box = document.querySelector('[data-log]');
-const view = box.querySelector('.log-view');
 const counter = document.querySelector('[data-log-count]');
 const followButton = box.querySelector('[data-follow]');
-const time = new Intl.DateTimeFormat(language, {
-  hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23',
-});
-const LETTER = {debug: 'D', info: 'I', warning: 'W', error: 'E'};
+const findField = box.querySelector('[data-find]');
+const lineField = box.querySelector('[data-line]');
+const levelButtons = document.querySelectorAll('[data-level]:is(button)');
 
-let count = 0;
-let chunk = null;
-let pending = [];
-let frame = 0;
 let following = true;
+let find = '';
 let levels = [];
-let wanted = '';
-let source = null;
-let resumeAfter = '';
-let ended = false;
 
-// --- one line ---
+// The window: lines first to last have been looked at, those that are wanted are in the page.
+let attempt = '';
+let first = 1;
+let last = 0;
+let total = 0; // lines that the log is known to have
+let attached = false; // the window reaches the end, and goes on with the log
+let source = null; // the stream: none while the tab is hidden
+let ended = false; // the window reaches the end, and no more will come
+let loading = null; // aborts what is being fetched
+let queue = [];
+let frame = 0;
 
-function element(name, className, text) {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+const atEnd = () => attached || ended;
+const isChosen = () => find !== '' || levels.length > 0;
+
+// --- fetching ---
+
+function address(part, values) {
+  const [path, query] = box.dataset.log.split('?');
+  const asked = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(values)) if (value !== '') asked.set(name, value);
+  return `${path}/${part}?${asked}`;
 }
 
-function applyCodes(active, codes) {
-  for (const code of codes) {
-    if (!code) active.clear();
-    else if (code === 22) { active.delete(1); active.delete(2); }
-    else if (code === 39) { for (const other of [...active]) if (other >= 30) active.delete(other); }
-    else if (code >= 1 && code <= 4) active.add(code);
-    else if ((code >= 30 && code < 38) || (code >= 90 && code < 98)) {
-      for (const other of [...active]) if (other >= 30) active.delete(other);
-      active.add(code);
-    }
+async function fetchLines(values) {
+  loading?.abort();
+  const mine = loading = new AbortController();
+  try {
+    const wanted = {find, levels: levels.join(' '), attempt, ...values};
+    const answer = await fetch(address('lines', wanted), {signal: mine.signal});
+    if (!answer.ok) throw new Error(answer.status);
+    return await answer.json();
+  } catch (error) {
+    if (error.name !== 'AbortError') say(words.unreachable);
+    return null;
+  } finally {
+    if (loading === mine) loading = null;
   }
-}
-
-function paintText(target, text) {
-  const active = new Set();
-  for (const part of text.split(/(\x1b\[[\d;]*[A-Za-z])/)) {
-    const codes = /^\x1b\[([\d;]*)m$/.exec(part);
-    if (codes) applyCodes(active, codes[1].split(';').map(Number));
-    else if (part && !part.startsWith('\x1b[')) {
-      const clean = part.replace(/[\x00-\x08\x0b-\x1f]/g, '');
-      target.append(element('span', [...active].map((code) => `ansi-${code}`).join(' '), clean));
-    }
-  }
-}
-
-function makeLine({n, t, l, x}) {
-  const line = document.createElement('div');
-  line.className = `log-line ${l}`;
-  line.id = `L${n}`;
-  line.dataset.level = l;
-  const number = element('a', 'line-number', n);
-  number.href = `#L${n}`;
-  number.tabIndex = -1;
-  number.setAttribute('aria-label', words.line_link.replace('{n}', n));
-  const moment = element('time', '', time.format(t));
-  moment.dateTime = new Date(t).toISOString();
-  const text = document.createElement('span');
-  text.className = 'text';
-  paintText(text, x);
-  line.append(number, moment, element('span', 'level', LETTER[l] ?? 'I'), text);
-  line.hidden = isHidden(line);
-  return line;
-}
-
-function isHidden(line) {
-  if (levels.length && !levels.includes(line.dataset.level)) return true;
-  return wanted !== '' && !line.lastChild.textContent.toLowerCase().includes(wanted);
-}
-
-// --- many lines ---
-
-function flush() {
-  frame = 0;
-  view.querySelector('.log-empty')?.remove();
-  for (const entry of pending) {
-    if (!chunk || chunk.childElementCount >= CHUNK) {
-      chunk = document.createElement('div');
-      chunk.className = 'log-chunk';
-      view.append(chunk);
-    }
-    chunk.append(makeLine(entry));
-    count += 1;
-  }
-  pending = [];
-  while (count > MOST && view.firstElementChild !== chunk) {
-    count -= view.firstElementChild.childElementCount;
-    view.firstElementChild.remove();
-  }
-  counter.textContent = count.toLocaleString(language);
-  if (following) scrollToEnd();
-  if (location.hash.startsWith('#L')) markLine(location.hash.slice(1), true);
-}
-
-function say(text) {
-  view.replaceChildren(element('p', 'log-empty', text));
-  chunk = null;
 }
 
 function startOver() {
-  pending = [];
-  count = 0;
-  resumeAfter = '';
-  counter.textContent = '';
-  say(words.waiting);
+  loading?.abort();
+  detach();
+  queue = [];
+  ended = false;
+  attempt = '';
+  [first, last, total] = [1, 0, 0];
+  clear(isChosen() ? words.searching : words.waiting);
+}
+
+// The end of the log; with a choice, the last lines that match.
+async function showEnd() {
+  startOver();
+  setFollowing(true);
+  let page = await fetchLines({});
+  if (!page) return;
+  ({attempt, first, next: last} = page);
+  total = last;
+  prepend(page.lines);
+  scrollToEnd(() => following);
+  attach();
+  await loadEarlier();
+  tellNothing();
+}
+
+// A line and what is around it.
+async function showLine(number) {
+  startOver();
+  setFollowing(false);
+  const after = Math.max(number - AROUND - 1, 0);
+  const page = await fetchLines({after});
+  if (!page) return;
+  if (!page.lines.length) { await showEnd(); return; }
+  ({attempt, next: last, last: total} = page);
+  first = page.lines[0].n;
+  append(page.lines);
+  if (!page.more) attach();
+  count();
+  mark(Math.min(number, last), true);
+}
+
+async function loadEarlier() {
+  while (!loading && first > 1 && view.scrollTop < NEAR_PX) {
+    const page = await fetchLines({before: first});
+    if (!page) return;
+    first = page.first;
+    if (prepend(page.lines)) {
+      last = numberIn(lastLine());
+      detach();
+      ended = false;
+    }
+    count();
+  }
+}
+
+async function loadLater() {
+  while (!loading && !atEnd() && last > 0 && isNearEnd(NEAR_PX)) {
+    const page = await fetchLines({after: last});
+    if (!page) return;
+    last = page.next;
+    total = Math.max(total, page.last);
+    if (append(page.lines)) first = numberIn(firstLine());
+    count();
+    if (!page.more) attach();
+  }
+}
+
+// --- the stream ---
+
+function attach() {
+  if (ended) return;
+  attached = true;
+  if (!source && !document.hidden) open();
 }
 
 function open() {
-  if (source || ended || document.hidden) return;
-  const joiner = box.dataset.log.includes('?') ? '&' : '?';
-  source = new EventSource(box.dataset.log + (resumeAfter ? `${joiner}after=${resumeAfter}` : ''));
+  source = new EventSource(address('stream', {after: attempt === '' ? '' : `${attempt}.${last}`}));
   source.addEventListener('lines', (event) => {
-    resumeAfter = event.lastEventId;
-    pending.push(...JSON.parse(event.data));
+    queue.push(...JSON.parse(event.data));
     frame ||= requestAnimationFrame(flush);
   });
-  source.addEventListener('attempt', startOver);
-  source.addEventListener('end', () => {
-    ended = true;
-    close();
-    if (!count && !pending.length) say(words.no_log);
+  source.addEventListener('attempt', (event) => {
+    flush();
+    queue = [];
+    attempt = event.data;
+    [first, last, total] = [1, 0, 0];
+    clear(words.waiting);
   });
+  // Lines were written faster than anybody reads; those left out are fetched when scrolled to.
+  source.addEventListener('skip', () => {
+    flush();
+    if (!following) { detach(); return; }
+    first = 0;
+    clear(words.waiting);
+  });
+  source.addEventListener('end', () => {
+    flush();
+    detach();
+    ended = true;
+    tellNothing();
+  });
+}
+
+function detach() {
+  attached = false;
+  close();
 }
 
 function close() {
@@ -142,48 +171,93 @@ function close() {
   source = null;
 }
 
-// A hidden tab holds no connection; it goes on after the last line that it has.
-document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()));
-addEventListener('pagehide', close);
-addEventListener('pageshow', open);
-
-// --- following, finding, marking ---
-
-// Boxes that were never shown have an assumed height: the end moves when they are drawn.
-function scrollToEnd(again = 3) {
-  view.scrollTop = view.scrollHeight;
-  if (again) requestAnimationFrame(() => { if (following) scrollToEnd(again - 1); });
+function flush() {
+  cancelAnimationFrame(frame);
+  frame = 0;
+  if (!queue.length) return;
+  const entries = queue;
+  queue = [];
+  total = last = entries.at(-1).n;
+  if (first === 0) first = entries[0].n;
+  if (append(isChosen() ? entries.filter(isWanted) : entries)) first = numberIn(firstLine());
+  count();
+  if (following) scrollToEnd(() => following);
+  else if (view.scrollHeight - view.scrollTop > view.clientHeight + 20 * NEAR_PX) detach();
 }
+
+function isWanted({l, x}) {
+  if (levels.length && !levels.includes(l)) return false;
+  return x.replace(/\x1b\[[\d;]*[A-Za-z]/g, '').toLowerCase().includes(find.toLowerCase());
+}
+
+// A hidden tab holds no connection; it goes on after the last line that it has.
+function rest() { flush(); close(); }
+function goOn() { if (attached) attach(); }
+document.addEventListener('visibilitychange', () => (document.hidden ? rest() : goOn()));
+addEventListener('pagehide', rest);
+addEventListener('pageshow', goOn);
+
+// --- what it says ---
+
+function count() {
+  const number = isChosen() ? shown() : total;
+  counter.textContent = number ? number.toLocaleString(language) : '';
+}
+
+function say(text) {
+  if (isClear()) clear(text);
+}
+
+function tellNothing() {
+  count();
+  if (!isClear()) return;
+  if (isChosen()) say(words.no_lines);
+  else if (ended) say(words.no_log);
+}
+
+// --- following, finding, going somewhere ---
+
+const isNearEnd = (px) => view.scrollTop + view.clientHeight > view.scrollHeight - px;
 
 function setFollowing(value) {
   following = value;
   followButton.setAttribute('aria-pressed', value);
   followButton.classList.toggle('primary', value);
-  if (value) scrollToEnd();
 }
-followButton.addEventListener('click', () => setFollowing(!following));
+
+function follow() {
+  if (!atEnd()) { showEnd(); return; }
+  setFollowing(true);
+  scrollToEnd(() => following);
+}
+followButton.addEventListener('click', () => (following ? setFollowing(false) : follow()));
 view.addEventListener('wheel', (event) => { if (event.deltaY < 0) setFollowing(false); }, {passive: true});
 view.addEventListener('keydown', (event) => {
-  if (['ArrowUp', 'PageUp', 'Home'].includes(event.key)) setFollowing(false);
+  if (event.key === 'Home') { event.preventDefault(); goTo(1); }
+  else if (event.key === 'End') { event.preventDefault(); follow(); }
+  else if (['ArrowUp', 'PageUp'].includes(event.key)) setFollowing(false);
+});
+view.addEventListener('pointerdown', (event) => {
+  if (event.offsetX >= view.clientWidth) setFollowing(false); // the bar for scrolling
 });
 view.addEventListener('touchmove', () => setFollowing(false), {passive: true});
 view.addEventListener('scroll', () => {
-  if (!following && view.scrollTop + view.clientHeight > view.scrollHeight - 4) setFollowing(true);
+  if (following) return;
+  if (isNearEnd(4) && atEnd()) setFollowing(true);
+  else if (view.scrollTop < NEAR_PX) loadEarlier();
+  loadLater();
 }, {passive: true});
 
-function filter() {
-  for (const line of view.querySelectorAll('.log-line')) line.hidden = isHidden(line);
-}
-box.querySelector('[data-find]').addEventListener('input', (event) => {
-  wanted = event.target.value.toLowerCase();
-  filter();
+let typing = 0;
+findField.addEventListener('input', () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => { find = findField.value.trim(); showEnd(); }, 200);
 });
-const levelButtons = document.querySelectorAll('[data-level]:is(button)');
 for (const button of levelButtons) {
   button.addEventListener('click', () => {
     levels = button.dataset.level ? button.dataset.level.split(' ') : [];
     for (const other of levelButtons) other.setAttribute('aria-pressed', other === button);
-    filter();
+    showEnd();
   });
 }
 for (const button of box.querySelectorAll('[data-toggle]')) {
@@ -193,22 +267,39 @@ for (const button of box.querySelectorAll('[data-toggle]')) {
   });
 }
 
-function markLine(id, scroll) {
-  const line = document.getElementById(id);
-  if (!line?.classList.contains('log-line') || line.classList.contains('marked')) return;
-  view.querySelector('.marked')?.classList.remove('marked');
-  line.classList.add('marked');
-  if (scroll) line.scrollIntoView({block: 'center'});
+// Among the lines that match, a line's number leads to where it stands in the log.
+function goTo(number) {
+  history.replaceState(null, '', `#L${number}`);
+  if (isChosen()) {
+    findField.value = find = '';
+    levels = [];
+    for (const button of levelButtons) button.setAttribute('aria-pressed', !button.dataset.level);
+    showLine(number);
+  } else if (document.getElementById(`L${number}`)) {
+    setFollowing(false);
+    mark(number, true);
+  } else showLine(number);
 }
 view.addEventListener('click', (event) => {
   const number = event.target.closest('.line-number');
   if (!number) return;
   event.preventDefault();
+  const line = number.parentElement;
+  if (isChosen()) { goTo(numberIn(line)); return; }
   setFollowing(false);
   history.replaceState(null, '', number.getAttribute('href'));
-  markLine(number.parentElement.id, false);
+  mark(numberIn(line), false);
+});
+lineField.addEventListener('change', () => {
+  const number = Math.trunc(lineField.valueAsNumber);
+  if (number >= 1) goTo(Math.min(number, 2 ** 31 - 1));
 });
 
-setFollowing(!location.hash.startsWith('#L'));
-say(words.waiting);
-open();
+function named() {
+  const found = /^#L(\d{1,9})$/.exec(location.hash);
+  return found ? Math.max(Number(found[1]), 1) : null;
+}
+addEventListener('hashchange', () => { if (named()) goTo(named()); });
+
+if (named()) showLine(named());
+else showEnd();
