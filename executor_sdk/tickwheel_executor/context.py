@@ -49,6 +49,7 @@ class Run:
         "_arguments",
         "_cancelled",
         "_checkpoint",
+        "_deadline_at",
         "_report",
         "_request",
         "_save",
@@ -71,6 +72,7 @@ class Run:
         self._report = report
         self._state = given.state
         self._checkpoint = given.checkpoint
+        self._deadline_at = given.deadline_at
         self._save = save
         self._cancelled = False
         self.parameters = given.parameters
@@ -112,6 +114,21 @@ class Run:
     def scheduled_at(self) -> datetime:
         """The instant it fired for (not when it started), in UTC."""
         return _EPOCH + timedelta(milliseconds=self._request.scheduled_at)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When its timeout ends it, in UTC and by this machine's clock; None: it has no timeout."""
+        if self._deadline_at is None:
+            return None
+        return _EPOCH + timedelta(milliseconds=self._deadline_at)
+
+    @property
+    def recovering(self) -> bool:
+        """Whether an earlier attempt was lost: the machine died, say, and what it did is unknown.
+
+        Its work may be done in part or in whole, and it may even go on somewhere, cut off.
+        """
+        return self._request.recovering
 
     @property
     def shard_index(self) -> int:

@@ -14,3 +14,4 @@ class Given:
     arguments: dict[str, Any] = field(default_factory=dict)  # these, as the handler takes them
     state: dict[str, Any] | None = None  # None: the job keeps none
     checkpoint: Any = None  # what an earlier try left
+    deadline_at: int | None = None  # UTC epoch ms; None: it has no timeout

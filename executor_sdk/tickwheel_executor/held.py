@@ -48,6 +48,7 @@ class HeldAttempts:
         shipper: LogShipper,
         slots: Slots,
         context: Context,
+        clock: Callable[[], int],
         on_change: Callable[[], None],
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -55,6 +56,7 @@ class HeldAttempts:
         self._delivery = delivery
         self._shipper = shipper
         self._slots = slots
+        self._clock = clock
         self._on_change = on_change  # one less is held
         self._listener = on_progress  # of the test kit: hears every one, from any thread
         self._progress = ProgressReporter(links, context=context)
@@ -107,6 +109,8 @@ class HeldAttempts:
             given = decode(request, handler.signature)
         except (Fail, ValueError) as error:
             problem = error
+        if request.timeout_ms is not None:
+            given.deadline_at = self._clock() + request.timeout_ms
         save = partial(self._checkpoints.save, key_of(request))
         run = Run(request, given, log=log, report=report, save=save)
         attempt = Attempt(request, link, run)

@@ -288,6 +288,23 @@ async def test_a_lost_attempt_still_says_how_far_it_came(
     assert given(await again(admin, await admin.add_node(1))) == ({}, {"done": 4})
 
 
+async def test_a_try_is_told_whether_an_earlier_one_was_lost(
+    database: Database, admin: Admin, node: FakeSession
+) -> None:
+    job_id = await add_job(database, retry=AGAIN)
+    first = await start(admin, node, job_id)
+    await admin.say(node, result(first, Outcome.FAILED))
+    second = await again(admin, node)
+    await lose(admin, node)
+    other = await admin.add_node(1)
+    third = await again(admin, other)
+    await admin.say(other, result(third, Outcome.FAILED))
+    fourth = await again(admin, other)
+    of_another_run = await start(admin, other, job_id)
+    recovering = [each.recovering for each in (first, second, third, fourth, of_another_run)]
+    assert recovering == [False, False, True, True, False]
+
+
 async def test_a_covered_run_leaves_no_state(
     database: Database, admin: Admin, node: FakeSession
 ) -> None:

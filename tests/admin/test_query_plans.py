@@ -728,6 +728,7 @@ def populate(world: World) -> None:
     fill(tables.job_node, [_use(n) for n in range(2_000)])
     fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
     fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
+    fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
@@ -765,6 +766,10 @@ def _state(n: int) -> dict[str, Any]:
 
 def _checkpoint(n: int) -> dict[str, Any]:
     return {"run_id": 1_000_000 + n, "attempt": 1, "seq": 1, "data": "1", "saved_at": 1}
+
+
+def _attempt(n: int) -> dict[str, Any]:
+    return {"run_id": 1_000_000 + n, "attempt": 1, "state": "failed", "log_lines": 0}
 
 
 def _log_chunk(n: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -89,6 +90,12 @@ async def test_what_a_handler_sees_of_its_run() -> None:
     assert (run.id, run.attempt, run.try_number, run.max_tries) == (7, 3, 2, 3)
     assert (run.shard_index, run.shard_total, run.origin) == (1, 4, "schedule")
     assert run.scheduled_at.isoformat() == "2023-11-14T22:13:20.123000+00:00"
+    assert (run.deadline, run.recovering) == (None, False)
+    again = request(7, 4, handler="look", timeout_ms=90_500, recovering=True)
+    session.send(again)
+    await session.expect(Result)
+    assert seen[1].deadline == datetime(2023, 11, 14, 22, 14, 50, 500_000, tzinfo=UTC)
+    assert seen[1].recovering
     await node.drain(1)
 
 

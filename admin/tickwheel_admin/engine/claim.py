@@ -318,6 +318,7 @@ class _Claim:
                 stop_when_cut_off=stop,
                 state=given.state_of(run),
                 checkpoint=given.checkpoint_of(run),
+                recovering=run.id in given.recovering,
             )
             self._claims.requests.setdefault(node_id, []).append(request)
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)

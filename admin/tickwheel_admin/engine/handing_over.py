@@ -6,7 +6,7 @@ move it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from tickwheel_admin.store.checkpoints import (
     save_checkpoints,
 )
 from tickwheel_admin.store.job_states import Loan, lend_states, write_states
+from tickwheel_admin.store.runs import lost_before
 from tickwheel_shared import protocol
 from tickwheel_shared.protocol import Outcome, Result
 
@@ -33,6 +34,7 @@ class Given:
 
     states: Mapping[int, str] = field(default_factory=dict)  # by run
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # by run
+    recovering: Collection[int] = frozenset()  # runs that have lost an attempt
 
     def state_of(self, run: Run) -> str | None:
         """None: its job keeps none."""
@@ -46,13 +48,14 @@ class Given:
 def hand_over(
     conn: sa.Connection, claimed: Sequence[Run], configs: Mapping[tuple[int, int], JobConfig]
 ) -> Given:
-    """Lend the claimed attempts the states of their jobs, and read their runs' checkpoints."""
+    """Lend the claimed attempts the states of their jobs, and read what earlier ones left."""
     loans = [_loan(run) for run in claimed if configs[run.job_id, run.job_revision].keeps_state]
     lent = lend_states(conn, loans)
     again = [run.id for run in claimed if run.attempt > 1]
     return Given(
         states={loan.run_id: lent[loan.job_id] for loan in loans if loan.job_id in lent},
         checkpoints=read_checkpoints(conn, again) if again else {},
+        recovering=lost_before(conn, again) if again else frozenset(),
     )
 
 

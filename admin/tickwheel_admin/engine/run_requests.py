@@ -16,12 +16,14 @@ def request_of(
     stop_when_cut_off: bool = False,
     state: str | None = None,
     checkpoint: str | None = None,
+    recovering: bool = False,
 ) -> RunRequest:
     """The message that starts a dispatched run on its node.
 
     Args:
         state: what the job's runs hand on; None: it keeps nothing.
         checkpoint: what an earlier attempt of the run left.
+        recovering: an earlier attempt of the run was lost.
     """
     parameters = config.parameters if run.parameters is None else run.parameters
     return RunRequest(
@@ -42,6 +44,7 @@ def request_of(
         state=_raw(state),
         checkpoint=_raw(checkpoint),
         stop_when_cut_off=stop_when_cut_off,
+        recovering=recovering,
     )
 
 

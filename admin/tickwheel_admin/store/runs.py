@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -355,6 +355,18 @@ def attempt_tokens(
         for row in rows
         if (row.run_id, row.attempt) in wanted
     }
+
+
+def lost_before(conn: sa.Connection, run_ids: Collection[int]) -> set[int]:
+    """Those of these runs that have lost an attempt."""
+    rows = conn.execute(_LOST_BEFORE, {"runs": sorted(run_ids)})
+    return set(rows.scalars())
+
+
+_LOST_BEFORE = sa.select(run_attempt.c.run_id).where(
+    run_attempt.c.run_id.in_(sa.bindparam("runs", expanding=True)),
+    run_attempt.c.state == RunState.LOST.value,
+)
 
 
 def _run_row(requested: Run) -> dict[str, Any]:
