@@ -142,6 +142,7 @@ class Node:
             shipper=self._shipper,
             slots=self._slots,
             context=context,
+            clock=self._clock,
             on_change=self._shutdown.changed,
             on_progress=self._on_progress,
         )
