@@ -93,8 +93,8 @@ class Answers:
         if refusal is not None or handler is None:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
             return
+        self._held.begin(link, message, handler)  # first: it is on its way before the socket's writer
         link.send(_accepted(message))
-        self._held.begin(link, message, handler)
 
     def on_query(self, link: Link, message: Query | Cancel) -> None:
         """Say what became of it; what was never seen is never started."""
