@@ -93,7 +93,7 @@ class Answers:
         if refusal is not None or handler is None:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
             return
-        self._held.begin(link, message, handler)  # first: it is on its way before the socket's writer
+        self._held.begin(link, message, handler)  # before the socket's writer is woken
         link.send(_accepted(message))
 
     def on_query(self, link: Link, message: Query | Cancel) -> None:
