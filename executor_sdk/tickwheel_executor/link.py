@@ -24,6 +24,7 @@ from tickwheel_shared.protocol import (
 
 from .channel import Channel, Connect
 from .errors import ConnectError, UnauthorizedError
+from .version import SDK
 
 _logger = logging.getLogger("tickwheel.link")
 
@@ -33,7 +34,6 @@ MIN_BACKOFF_SECONDS = 0.5
 MAX_BACKOFF_SECONDS = 15.0
 FATAL_BACKOFF_SECONDS = 60.0  # after 401 or a fatal rejection: only people can change that
 STABLE_SECONDS = 10.0  # a socket that lived this long makes the next backoff start anew
-_REPEAT_WARNING_SECONDS = 60.0
 _TWIN_POLL_SECONDS = 5.0
 
 
@@ -86,6 +86,9 @@ class Link:
         self.hello_sent_at = 0.0  # loop time, of the newest socket
         self.is_open = False  # welcomed, and messages may be sent
         self.down_since: float | None = None  # loop time; None while it is up
+        self.trouble = ""  # why the newest attempt to connect, or the last socket, ended
+        self.refused = False  # that was an answer which only people can change
+        self.told_at: float | None = None  # loop time; None: nobody was told yet that it is down
         self._owner = owner
         self._token = token
         self._connect = connect
@@ -100,8 +103,12 @@ class Link:
         self._beats_sent_at: dict[int, float] = {}  # those that were not acknowledged
         self._beat_timer: asyncio.TimerHandle | None = None
         self._failures = 0
-        self._warned_at = float("-inf")
         self._twin: Link | None = None
+
+    @property
+    def complaint(self) -> str:
+        """Why the admin cannot be reached, for people; empty when that is said otherwise."""
+        return "" if self.is_open or self.refused or self._twin is not None else self.trouble
 
     def send(self, message: Message) -> None:
         """Queue a message; all that is queued in one turn of the loop leaves as one frame."""
@@ -146,7 +153,7 @@ class Link:
                 reason, wait = str(end), end.wait_seconds
             except UnauthorizedError as error:
                 reason, wait = str(error), FATAL_BACKOFF_SECONDS
-                self._say_unauthorized(error, loop.time())
+                self._say_unauthorized(error)
             except ConnectError as error:
                 reason = str(error)
             except Exception as error:
@@ -157,7 +164,8 @@ class Link:
                 return
             if loop.time() - started_at >= STABLE_SECONDS:
                 self._failures = 0
-            self._say_down(reason, loop.time())
+            self.trouble, self.refused = reason, wait is not None
+            self._say_down(loop.time())
             await asyncio.sleep(self._backoff() if wait is None else wait)
 
     # --- one socket ------------------------------------------------------------------------------
@@ -230,8 +238,8 @@ class Link:
         self._outbox = list(self._owner.opening(self, welcome))
         self._wake.set()
         self.is_open = True
-        self.down_since = None
-        self._warned_at = float("-inf")
+        self.down_since = self.told_at = None
+        self.trouble, self.refused = "", False
         self._beats = 0
         self._beats_sent_at = {}
         self._beat(welcome.heartbeat_ms / 1000)
@@ -240,7 +248,11 @@ class Link:
     def _rejected(self, message: Rejected) -> None:
         if message.fatal:
             _logger.error(
-                "admin %s rejects this node (%s): %s", self.url, message.code, message.message
+                "admin %s rejects this node (%s): %s [%s]",
+                self.url,
+                message.code,
+                message.message,
+                SDK,
             )
         raise _Ended(
             f"rejected ({message.code}): {message.message}",
@@ -315,20 +327,18 @@ class Link:
         self._failures = min(self._failures + 1, 10)
         return self._random.uniform(max(MIN_BACKOFF_SECONDS, ceiling / 2), ceiling)
 
-    def _say_unauthorized(self, error: UnauthorizedError, now: float) -> None:
-        self._warned_at = now  # this says it all
+    def _say_unauthorized(self, error: UnauthorizedError) -> None:
         _logger.error(
             "admin %s does not accept the executor token (%s). Check that the token (argument "
             "`token` or TICKWHEEL_TOKEN) is the one shown when the executor was made, that it was "
-            "not revoked, and that this is the right admin. Next try in %.0f s",
+            "not revoked, and that this is the right admin",
             self.url,
             error,
-            FATAL_BACKOFF_SECONDS,
         )
 
-    def _say_down(self, reason: str, now: float) -> None:
-        if now - self._warned_at < _REPEAT_WARNING_SECONDS or self._twin is not None:
-            _logger.debug("admin %s: %s; trying again", self.url, reason)
-            return
-        self._warned_at = now
-        _logger.warning("admin %s: %s; trying again until it answers", self.url, reason)
+    def _say_down(self, now: float) -> None:
+        if self.told_at is None and self.complaint:
+            self.told_at = now  # from now on Links says once a minute who is away
+            _logger.warning("admin %s: %s; trying again until it answers", self.url, self.trouble)
+        else:
+            _logger.debug("admin %s: %s; trying again", self.url, self.trouble)

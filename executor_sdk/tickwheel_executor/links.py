@@ -18,6 +18,7 @@ _logger = logging.getLogger("tickwheel.link")
 FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
 SUCCESSION_SECONDS = 5.0  # an admin closes the older of two sockets of a node at once
 CUT_OFF_AFTER = 0.8  # of the lease: what remains is for ending what must not outlive it
+TELL_SECONDS = 60.0  # how often people are told who is still away
 MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
 
 
@@ -47,6 +48,8 @@ class Links:
         self._stopped = False
         self._lease_seconds = 15.0
         self._acknowledged_at = 0.0
+        self._was_welcome = False  # to any admin, ever
+        self._refused_by_all = asyncio.Event()
 
     def start(self) -> None:
         """Begin to connect to every configured admin."""
@@ -93,6 +96,7 @@ class Links:
 
     def welcomed(self, welcome: Welcome, sent_at: float) -> None:
         """An admin has registered us: the lease runs from our hello, and we know its neighbours."""
+        self._was_welcome = True
         self._lease_seconds = welcome.lease_ms / 1000
         self.acknowledged(sent_at)
         urls = [url for url in map(self._learnable, welcome.admins) if url is not None]
@@ -120,8 +124,17 @@ class Links:
         """Loop time from which on nothing may run here beside which nothing else may run."""
         return self._acknowledged_at + self.cut_off_seconds
 
+    async def until_refused(self) -> str:
+        """Wait until every configured admin has refused this node and none ever let it in; why.
+
+        A token or a name that never worked is a mistake of this process; one that worked is not.
+        """
+        await self._refused_by_all.wait()
+        return "; ".join(f"{url}: {self._links[url].trouble}" for url in self._configured)
+
     def check(self, now: float) -> None:
-        """Drop all sockets when the lease is over; give up admins that nobody names any more."""
+        """Drop all sockets when the lease is over; give up admins that nobody names any more; tell
+        who is away. Called about once a second."""
         if self.lease_is_over(now):
             # Another attempt of our runs may start elsewhere now: nothing that still waits in a
             # socket may arrive after that and look alive.
@@ -138,6 +151,30 @@ class Links:
                 _logger.info("admin %s is gone", url)
                 del self._links[url]
                 self._runners.pop(url).cancel()
+
+        if not self._was_welcome and all(self._links[url].refused for url in self._configured):
+            self._refused_by_all.set()
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Say once a minute who is away and why, all in one line."""
+        away = [link for link in self._links.values() if link.complaint]
+        if not any(
+            link.told_at is not None and now - link.told_at >= TELL_SECONDS for link in away
+        ):
+            return
+        reasons = "; ".join(f"{link.url}: {link.complaint}" for link in away)
+        if self.any_open:
+            _logger.warning("trying again to reach admins that do not answer: %s", reasons)
+        else:
+            since = max(now if at is None else at for at in (each.down_since for each in away))
+            _logger.warning(
+                "no admin has answered for %.0f s, trying again until one does: %s",
+                now - since,
+                reasons,
+            )
+        for link in away:
+            link.told_at = now
 
     def _learnable(self, text: str) -> str | None:
         problem: str | None

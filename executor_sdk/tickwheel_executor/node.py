@@ -182,6 +182,10 @@ class Node:
             _logger.warning("the spool could not be tidied up: %s", error)
         return clean
 
+    async def until_refused(self) -> str:
+        """Wait until every configured admin has refused this node and none ever let it in; why."""
+        return await self._links.until_refused()
+
     def abort(self, *, break_channels: bool = False) -> None:
         """End at once, as a process that dies: cancel everything, send nothing.
 

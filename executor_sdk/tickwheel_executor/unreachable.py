@@ -1,0 +1,67 @@
+"""Why a WebSocket to an admin did not open, in words that say where to look."""
+
+from __future__ import annotations
+
+import os
+import ssl
+
+import aiohttp
+
+from .errors import ConnectError, UnauthorizedError
+
+_AWAY = (500, 502, 503, 504)  # an admin, or a proxy before it, that is starting or broken
+
+
+def explain(error: Exception) -> ConnectError:
+    """The error to raise for what aiohttp, ssl or the system raised."""
+    if isinstance(error, aiohttp.WSServerHandshakeError):
+        return _answered(error)
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return ConnectError(f"the name of its host cannot be resolved ({_system(error.os_error)})")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
+        return ConnectError(
+            f"its certificate is not trusted ({reason}); if it comes from an authority of your "
+            "own, name its file in SSL_CERT_FILE"
+        )
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return ConnectError(
+            f"no TLS connection ({_tls(error.os_error)}); is its URL http:// and not https://?"
+        )
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ConnectError(f"it cannot be reached ({_system(error.os_error)})")
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return ConnectError("it closed the connection without an answer; is its URL https://?")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return ConnectError("what answers there does not speak HTTP; is the port right?")
+    return ConnectError(str(error) or type(error).__name__)
+
+
+def _answered(error: aiohttp.WSServerHandshakeError) -> ConnectError:
+    status = error.status
+    if status in (401, 403):
+        return UnauthorizedError(f"it answered {status}")
+    if status in _AWAY:
+        return ConnectError(f"it answered {status}: it is starting, or in trouble")
+    if status == 404:
+        return ConnectError(
+            "it answered 404: at this URL is no Tickwheel admin, or one so much older or newer "
+            "that it does not know this SDK's protocol"
+        )
+    return ConnectError(
+        f"it answered {status} in place of a WebSocket: what is there is no Tickwheel admin, or a "
+        "proxy before it that does not let WebSockets through"
+    )
+
+
+def _system(error: OSError) -> str:
+    """What the system says: "Connection refused"."""
+    number = error.errno
+    if number is not None and number > 0:
+        return os.strerror(number)  # asyncio's own text repeats the address
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _tls(error: OSError) -> str:
+    reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
+    return str(reason or error).lower().replace("_", " ")
