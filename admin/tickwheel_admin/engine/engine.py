@@ -60,6 +60,7 @@ class Engine:
         self.leases = Leases(
             store,
             links,
+            self.membership.door,
             admin_id=admin_id,
             enter=self.membership.enter,
             wall_clock=wall_clock,

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.engine.door import Door
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.store.admins import renew_admin
@@ -37,6 +38,7 @@ class Leases(Loop):
         self,
         store: Store,
         links: Links,
+        door: Door,
         *,
         admin_id: int,
         enter: Callable[[], Awaitable[None]],
@@ -53,6 +55,7 @@ class Leases(Loop):
         super().__init__()
         self._store = store
         self._links = links
+        self._door = door
         self._admin_id = admin_id
         self._enter = enter
         self._wall_clock = wall_clock
@@ -92,10 +95,11 @@ class Leases(Loop):
         return False
 
     def may_expire(self) -> bool:
-        """Whether 15 s of unbroken renewals and steady clocks lie behind us."""
+        """Whether 15 s lie behind us of unbroken renewals, steady clocks and an open door."""
         now = asyncio.get_running_loop().time()
         return (
-            self._steady_since is not None
+            self._door.has_been_open(STEADY_SECONDS)
+            and self._steady_since is not None
             and now - self._renewed_at <= MAX_GAP_SECONDS
             and now - self._steady_since >= STEADY_SECONDS
         )

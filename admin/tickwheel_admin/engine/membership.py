@@ -8,6 +8,7 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.engine.door import Door
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
@@ -56,6 +57,7 @@ class Membership:
         self._name = name
         self._url = url
         self._version = version
+        self.door = Door()
 
     @property
     def name(self) -> str:
@@ -79,18 +81,20 @@ class Membership:
             Unavailable: the database is away, so nobody can tell.
         """
         try:
-            return await self._store.read(executor_of_token, token_hash)
+            with self.door.opening():
+                return await self._store.read(executor_of_token, token_hash)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
 
     async def admit(self, arrival: Arrival) -> Admitted:
         """Store a node that said hello; raises Unavailable like `executor_of`."""
         try:
-            new_id = await self._ids.take("node")
-            session_id = await self._ids.take("node_session")
-            node_id, slots, admins = await self._store.run(
-                _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
-            )
+            with self.door.opening():
+                new_id = await self._ids.take("node")
+                session_id = await self._ids.take("node_session")
+                node_id, slots, admins = await self._store.run(
+                    _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
+                )
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         self._events.publish(NODES)
