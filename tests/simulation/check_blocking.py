@@ -145,7 +145,7 @@ def _check_skip(
     later = sum(other.order > run.order for other in others if other.state not in FINAL)
     strategy, n = rules["strategy"], rules["concurrency"]
     justified = {
-        "discarded": strategy == "discard_later" and live + earlier >= n,
+        "discarded": strategy == "discard_later" and live + earlier + retries >= n,
         "covered": strategy == "cover_early" and later >= n,
         "too_many_waiting": strategy == "serial"
         and rules["max_waiting"] is not None
