@@ -35,6 +35,7 @@ from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.calendars import Calendars
+from tickwheel_admin.services.declared_jobs import DeclaredJobs
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.job_states import JobStates
@@ -73,6 +74,7 @@ class Services:
     nodes: Nodes
     jobs: Jobs
     job_states: JobStates
+    declared_jobs: DeclaredJobs
     runs: Runs
     purge: Purge
     calendars: Calendars
@@ -94,6 +96,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
         job_states=JobStates(store, ids, events),
+        declared_jobs=DeclaredJobs(store, ids, events),
         runs=Runs(store, ids, events),
         purge=Purge(store, ids, events),
         calendars=Calendars(store, ids, events),
@@ -113,6 +116,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
     app[keys.JOB_STATES] = services.job_states
+    app[keys.DECLARED_JOBS] = services.declared_jobs
     app[keys.RUNS] = services.runs
     app[keys.PURGE] = services.purge
     app[keys.CALENDARS] = services.calendars

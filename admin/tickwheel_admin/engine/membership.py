@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.said_code import Process, SaidCode
 from tickwheel_admin.engine.door import Door
+from tickwheel_admin.engine.notices import notices_at_hello, notices_of
+from tickwheel_admin.services.code_proposals import CodeProposals
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
@@ -18,10 +22,12 @@ from tickwheel_admin.store.nodes import (
     Arrival,
     admit_node,
     end_session,
+    open_namesakes,
     say_goodbye,
     set_draining,
 )
 from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_shared.protocol import Notice
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +40,9 @@ class Admitted:
     session_id: int
     slots: int | None  # set by an operator; None: as many as it said
     admins: list[str]  # base URLs of all live admins
+    process: Process
+    is_looked_at: bool  # what the process says of its code
+    notices: Sequence[Notice] = ()  # what the people who look after the node should know
 
 
 class Membership:
@@ -57,6 +66,7 @@ class Membership:
         self._name = name
         self._url = url
         self._version = version
+        self._proposals = CodeProposals(store, ids, events)
         self.door = Door()
 
     @property
@@ -92,13 +102,25 @@ class Membership:
             with self.door.opening():
                 new_id = await self._ids.take("node")
                 session_id = await self._ids.take("node_session")
-                node_id, slots, admins = await self._store.run(
+                admitted = await self._store.run(
                     _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
                 )
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         self._events.publish(NODES)
-        return Admitted(node_id=node_id, session_id=session_id, slots=slots, admins=admins)
+        return admitted
+
+    async def look_at_code(self, admitted: Admitted, said: SaidCode) -> list[Notice]:
+        """Take in what a new process says of its code; returns what its people should know.
+
+        Raises:
+            Unavailable: not all of it; what was taken in stays, and all may be said again.
+        """
+        try:
+            proposed = await self._proposals.take(admitted.process, said)
+        except DatabaseUnavailable as error:
+            raise _unavailable() from error
+        return notices_of(admitted.process.executor_id, proposed)
 
     def opened(self) -> None:
         """A node may be given runs here: some may be waiting for it."""
@@ -144,8 +166,24 @@ def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: 
 
 def _admit(
     conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> tuple[int, int | None, list[str]]:
-    node_id, slots = admit_node(
-        conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id
+) -> Admitted:
+    stored = admit_node(conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id)
+    notices: list[Notice] = []
+    if stored.is_new:
+        namesakes = open_namesakes(conn, arrival, node_id=stored.node_id)
+        notices = notices_at_hello(arrival, namesakes=namesakes, now=stored.now)
+    return Admitted(
+        node_id=stored.node_id,
+        session_id=session_id,
+        slots=stored.slots_wanted,
+        admins=live_admin_urls(conn),
+        process=Process(
+            executor_id=arrival.executor_id,
+            node_id=stored.node_id,
+            name=arrival.name,
+            connected_at=stored.connected_at,
+            address=arrival.address,
+        ),
+        is_looked_at=stored.is_looked_at,
+        notices=notices,
     )
-    return node_id, slots, live_admin_urls(conn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tickwheel_admin.domain.said_code import SaidCode, read_said_code
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_shared.protocol import (
     PROTOCOL_VERSION,
@@ -67,6 +68,17 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
         labels=hello.labels,
         weight=hello.weight,
         address=address[:100],
+        has_code=bool(hello.schemas or hello.jobs),
+        clock=hello.clock,
+    )
+
+
+def code_of(hello: Hello) -> SaidCode:
+    """What the node says of its code, as far as it can be used."""
+    return read_said_code(
+        handlers=hello.handlers,
+        schemas={name: bytes(raw) for name, raw in hello.schemas.items()},
+        jobs=[bytes(raw) for raw in hello.jobs],
     )
 
 

@@ -9,11 +9,12 @@ import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.node import HEARTBEAT_MS, LEASE_MS, NodeWish
+from tickwheel_admin.domain.said_code import SaidCode
 from tickwheel_admin.engine.membership import Admitted, Membership
 from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.links.channel import Channel
 from tickwheel_admin.links.cleaning import clean
-from tickwheel_admin.links.hello import arrival_of, refusal_of
+from tickwheel_admin.links.hello import arrival_of, code_of, refusal_of
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import (
     PROTOCOL_VERSION,
@@ -23,7 +24,9 @@ from tickwheel_shared.protocol import (
     Goodbye,
     Heartbeat,
     Hello,
+    Level,
     Message,
+    Notice,
     Welcome,
     decode_from_node,
     encode_frames,
@@ -32,6 +35,7 @@ from tickwheel_shared.protocol import (
 log = structlog.get_logger(__name__)
 
 HELLO_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 5.0  # after the database was away
 FLUSH_SECONDS = 2.0  # for what is queued when the socket is closed
 MAX_QUEUED = 50_000  # messages to a node that does not read; then it is cut off
 
@@ -68,6 +72,7 @@ class NodeSession:
         self._outbox: list[Message] = []
         self._outbox_filled = asyncio.Event()
         self._close: tuple[int, str] | None = None
+        self._looking: asyncio.Task[None] | None = None  # at what the node says of its code
 
     def send(self, messages: Sequence[Message]) -> None:
         """Queue messages; all that gathers until the writer's turn leaves in one frame."""
@@ -119,6 +124,9 @@ class NodeSession:
         finally:
             self.is_open = False
             self._hub.remove(self)
+            if self._looking is not None:
+                self._looking.cancel()
+                await asyncio.gather(self._looking, return_exceptions=True)
             await self._membership.part(node_id=self.node_id, session_id=admitted.session_id)
             log.info("node.disconnected", node_id=self.node_id)
 
@@ -150,7 +158,12 @@ class NodeSession:
         if replaced is not None:
             replaced.close(1001, "a newer socket of the same node")
         log.info("node.connected", node_id=self.node_id, name=hello.name, sdk=hello.sdk)
-        self.send([self._welcome(admitted)])
+        self.send([self._welcome(admitted), *admitted.notices])
+        if not admitted.is_looked_at:
+            # Beside everything else: no trouble with it keeps a node from its work.
+            self._looking = asyncio.create_task(
+                self._look_at_code(admitted, code_of(hello)), name="node-code"
+            )
         if len(messages) > 1:
             await self._take(messages[1:])
         return admitted
@@ -165,6 +178,19 @@ class NodeSession:
             lease_ms=LEASE_MS,
             slots=admitted.slots,
         )
+
+    async def _look_at_code(self, admitted: Admitted, said: SaidCode) -> None:
+        while True:
+            try:
+                self.send(await self._membership.look_at_code(admitted, said))
+                return
+            except Unavailable:
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            except Exception:  # whatever a declaration brought about, the node is served
+                log.exception("node.code_not_taken", node_id=self.node_id)
+                text = "what this node declares in its code was not taken in; see the admin's log"
+                self.send([Notice(level=Level.ERROR, text=text)])
+                return
 
     async def _receive(self) -> list[FromNode] | None:
         frame = await self._channel.receive()

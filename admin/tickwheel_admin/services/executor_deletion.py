@@ -20,8 +20,10 @@ from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store import job_deletion as store_jobs
 from tickwheel_admin.store.audit import NewAudit, find_audit, find_audits, write_audits
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.declared_jobs import forget_declared, give_up_declared
 from tickwheel_admin.store.executors import StoredExecutor
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.handler_schemas import forget_schemas
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.job_nodes import forget_uses
 from tickwheel_admin.store.job_states import forget_states
@@ -85,6 +87,7 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
     store_jobs.delete_jobs(conn, list(jobs), now=now)
     forget_states(conn, jobs)
     forget_uses(conn, jobs)
+    give_up_declared(conn, jobs)
     write_audits(
         conn,
         step.actor,
@@ -147,6 +150,8 @@ def delete_empty(
     ):
         return False
     store_executors.delete_executor(conn, found.id, now=now_ms(conn))
+    forget_declared(conn, found.id)
+    forget_schemas(conn, found.id)
     write_audits(
         conn,
         step.actor,

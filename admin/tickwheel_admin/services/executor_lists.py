@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.declared_job import CodeJobs
 from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.declared_lists import read_waiting
+from tickwheel_admin.services.handler_schemas import schemas_of
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store.clock import now_ms
@@ -39,6 +42,8 @@ class ExecutorItem:
     waiting_since: int | None  # when the oldest of them was due; None: none waits
     paused_at: int | None  # since when none of its fires run; None: not paused
     old_token_until: int | None  # the token before this one works until then; None: it does not
+    code_jobs: CodeJobs  # what becomes of jobs declared in code
+    declared_waiting: int  # of those, how many wait for a person
     created_at: int
 
 
@@ -65,6 +70,7 @@ class ExecutorDetail:
     item: ExecutorItem
     nodes: list[NodeView]
     handlers: list[str]  # offered by live nodes, sorted
+    schemas: dict[str, str]  # JSON Schema of the parameters, by handler that says what it takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +109,7 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
         item=_items(conn, [found], scope=frozenset({executor_id}))[0],
         nodes=[_view(each, marks, now=now) for each in nodes],
         handlers=sorted(offered.get(executor_id, ())),
+        schemas=schemas_of(conn, executor_id),
     )
 
 
@@ -133,12 +140,14 @@ def _items(
     jobs = store_executors.count_jobs(conn, ids)
     capacities = store_executors.capacities(conn, scope=scope)
     waiting = queues(conn, ids, now=now)
+    declared = read_waiting(conn, scope)
     return [
         _item(
             each,
             capacities.get(each.id) or Capacity(),
             jobs.get(each.id, 0),
             waiting.get(each.id),
+            declared_waiting=len(declared.get(each.id, ())),
             now=now,
         )
         for each in found
@@ -146,7 +155,13 @@ def _items(
 
 
 def _item(
-    executor: StoredExecutor, capacity: Capacity, jobs: int, queue: Queue | None, *, now: int
+    executor: StoredExecutor,
+    capacity: Capacity,
+    jobs: int,
+    queue: Queue | None,
+    *,
+    declared_waiting: int,
+    now: int,
 ) -> ExecutorItem:
     until = executor.old_token_until
     return ExecutorItem(
@@ -161,6 +176,8 @@ def _item(
         waiting_since=None if queue is None else queue.since,
         paused_at=executor.paused_at,
         old_token_until=None if until is None or until <= now else until,
+        code_jobs=executor.code_jobs,
+        declared_waiting=declared_waiting,
         created_at=executor.created_at,
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.declared_job import DeclaredState
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import job_to_raw
@@ -18,6 +19,7 @@ from tickwheel_admin.domain.moves import cancelled_while_queued
 from tickwheel_admin.domain.run import Move, RunState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.children import check_children
+from tickwheel_admin.services.code_hands import check_not_managed, give_up_declarations
 from tickwheel_admin.services.handlers import check_handler
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.services.settling import add_triggers, go_on, settle
@@ -44,6 +46,7 @@ class Edit:
     audit_id: int
     trigger_ids: Sequence[int] = ()
     run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
+    by_code: bool = False  # the job is as code declares it, or a person accepts that it is
 
 
 def create_job(
@@ -92,6 +95,8 @@ def update_job(
     if config.children:
         lock_child_links(conn)
     old = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
+    if not edit.by_code:
+        check_not_managed(conn, job_id)
     if old.revision != revision:
         raise _changed(old)
     if old.config == config:
@@ -188,7 +193,10 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
     jobs.delete_job(conn, job.id, now=now)
     forget_states(conn, [job.id])
     forget_uses(conn, [job.id])
-    _note(conn, edit, "job.deleted", job, {"name": job.config.name})
+    detail: dict[str, object] = {"name": job.config.name}
+    if give_up_declarations(conn, job.executor_id, [job.id]):
+        detail["declared"] = DeclaredState.IGNORED.value  # what code declares makes no new one
+    _note(conn, edit, "job.deleted", job, detail)
     return True
 
 

@@ -19,11 +19,13 @@ from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.handler_schemas import schema_of
 from tickwheel_admin.services.paging import Number
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.child_links import named_jobs
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.declared_jobs import managed_jobs
 from tickwheel_admin.store.executors import get_executor, offered_handlers
 from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
 from tickwheel_admin.store.jobs import JobFilter, ListedJob
@@ -72,6 +74,7 @@ class JobItem:
     next_fire_at: int | None  # None: paused, or nothing left to fire
     recent: list[RunMark]  # newest last, at most 24 that are due
     last: RunMark | None  # the newest of them
+    managed: bool  # code declares it, and nobody else edits it
 
     @property
     def failing(self) -> bool:
@@ -89,6 +92,12 @@ class JobDetail:
     everything_paused_at: int | None
     child_names: dict[int, str]  # of its child jobs that are there, as far as the caller may see
     offered_handlers: list[str]  # by the live nodes of its executor, sorted
+    schema: str | None  # JSON Schema of what its handler takes; None: anything
+
+    @property
+    def managed(self) -> bool:
+        """Whether code declares it, and nobody else edits it."""
+        return self.item.managed
 
 
 def read_page(
@@ -152,12 +161,14 @@ def _items(conn: sa.Connection, listed: Sequence[ListedJob], calendars: Calendar
     triggers = triggers_of_jobs(conn, ids)
     followed = _followed(conn, [each for of_job in triggers.values() for each in of_job], calendars)
     marks = recent_marks(conn, ids, until=now, per_job=MARKS)
+    managed = managed_jobs(conn, ids)
     return [
         _item(
             each,
             triggers.get(each.job.id, []),
             marks.get(each.job.id, []),
             followed,
+            managed=each.job.id in managed,
             paused=pauses.of(each.job.executor_id) is not None,
             now=now,
         )
@@ -171,6 +182,7 @@ def _item(
     newest_first: list[RunMark],
     followed: Mapping[str, Calendar],
     *,
+    managed: bool,
     paused: bool,
     now: int,
 ) -> JobItem:
@@ -182,6 +194,7 @@ def _item(
         next_fire_at=fires[0] if fires else None,
         recent=newest_first[::-1],
         last=newest_first[0] if newest_first else None,
+        managed=managed,
     )
 
 
@@ -213,6 +226,7 @@ def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: Calendar
             if actor.may(Permission.VIEW, child.executor_id)
         },
         offered_handlers=sorted(offered),
+        schema=schema_of(conn, job.executor_id, job.config.handler),
     )
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.declared_job import CodeJobs
 from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.store.nodes import node_from_row
+from tickwheel_admin.store.nodes import SELECTED_NODE, node_from_row
 from tickwheel_admin.store.tables import ALIVE, admin, executor, job, node, node_session
 
 _handlers = msgspec.json.Decoder(list[str])
@@ -26,6 +27,7 @@ class StoredExecutor:
     description: str
     old_token_until: int | None  # the token before the current one works until then
     paused_at: int | None  # fires after this instant do not run
+    code_jobs: CodeJobs  # what becomes of jobs declared in code
     created_at: int
 
 
@@ -62,6 +64,7 @@ _SELECTED = sa.select(
     executor.c.description,
     executor.c.old_token_until,
     executor.c.paused_at,
+    executor.c.code_jobs,
     executor.c.created_at,
 ).where(executor.c.deleted_at == ALIVE)
 
@@ -184,7 +187,7 @@ def nodes_to_show(
     conn: sa.Connection, executor_id: int, *, ended_after: int, limit: int
 ) -> list[StoredNode]:
     """Live nodes by name, then those that ended lately, newest first."""
-    mine = sa.select(node).where(node.c.executor_id == executor_id).limit(limit)
+    mine = SELECTED_NODE.where(node.c.executor_id == executor_id).limit(limit)
     live = conn.execute(
         mine.where(node.c.state == NodeState.LIVE.value).order_by(node.c.name, node.c.id)
     )
@@ -199,7 +202,7 @@ def nodes_to_show(
 
 def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> StoredNode | None:
     """A node, also one that has ended."""
-    statement = sa.select(node).where(node.c.id == node_id)
+    statement = SELECTED_NODE.where(node.c.id == node_id)
     row = conn.execute(statement.with_for_update() if lock else statement).one_or_none()
     return None if row is None else _stored_node(row)
 
@@ -238,6 +241,7 @@ def _stored(row: Any) -> StoredExecutor:
         description=row.description,
         old_token_until=row.old_token_until,
         paused_at=row.paused_at,
+        code_jobs=CodeJobs(row.code_jobs),
         created_at=row.created_at,
     )
 

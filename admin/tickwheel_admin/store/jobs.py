@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,28 @@ def get_config(conn: sa.Connection, job_id: int, revision: int) -> JobConfig:
         )
     ).scalar_one()
     return config_from_json(text)
+
+
+def current_configs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, JobConfig]:
+    """What the current revisions of jobs say, by job; deleted ones are left out."""
+    rows = conn.execute(
+        sa.select(job.c.id, job_revision.c.config)
+        .join(job_revision, _WITH_CONFIG)
+        .where(job.c.id.in_(sorted(job_ids)), job.c.deleted_at == ALIVE)
+    )
+    return {row.id: config_from_json(row.config) for row in rows}
+
+
+def jobs_named(conn: sa.Connection, executor_id: int, names: Collection[str]) -> dict[str, int]:
+    """Ids of an executor's jobs by name; deleted ones are left out."""
+    rows = conn.execute(
+        sa.select(job.c.name, job.c.id).where(
+            job.c.executor_id == executor_id,
+            job.c.name.in_(sorted(names)),
+            job.c.deleted_at == ALIVE,
+        )
+    )
+    return {row.name: row.id for row in rows}
 
 
 def executor_of_job(conn: sa.Connection, job_id: int) -> int | None:

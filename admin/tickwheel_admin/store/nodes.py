@@ -12,10 +12,14 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.run import LIVE
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.handler_schemas import has_schemas
 from tickwheel_admin.store.tables import admin, node, node_session, run
 
 _LIVE_RUNS = sorted(state.value for state in LIVE)
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
+
+# A node's row but for the names of its declared jobs, which may be long and decide nothing here.
+SELECTED_NODE = sa.select(*(column for column in node.c if column is not node.c.declared))
 
 
 def node_from_row(row: Any) -> Node:
@@ -57,15 +61,26 @@ class Arrival:
     labels: dict[str, str]
     weight: int
     address: str
+    has_code: bool = False  # its hello says something of its code
+    clock: int | None = None  # its wall clock, UTC epoch ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredArrival:
+    """A node that said hello."""
+
+    node_id: int
+    slots_wanted: int | None  # set by an operator
+    is_new: bool  # its first hello, at any admin
+    is_looked_at: bool  # what it says of its code
+    connected_at: int  # of its first hello
+    now: int
 
 
 def admit_node(
     conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> tuple[int, int | None]:
-    """Store the node, or bring it back to life, with a session at this admin.
-
-    Returns its id, and the slots that an operator set.
-    """
+) -> StoredArrival:
+    """Store the node, or bring it back to life, with a session at this admin."""
     now = now_ms(conn)
     said = {
         "name": arrival.name,
@@ -82,10 +97,18 @@ def admit_node(
         "ended_at": None,
     }
     row = conn.execute(
-        sa.select(node.c.id, node.c.slots_wanted, node.c.weight_wanted)
+        sa.select(
+            node.c.id,
+            node.c.slots_wanted,
+            node.c.weight_wanted,
+            node.c.connected_at,
+            node.c.declared.is_not(None).label("is_looked_at"),
+        )
         .where(node.c.executor_id == arrival.executor_id, node.c.node_key == arrival.node_key)
         .with_for_update()
     ).one_or_none()
+    # A process that says nothing may still take back what one before it said.
+    is_looked_at = not arrival.has_code and not has_schemas(conn, arrival.executor_id)
     if row is None:
         node_id = new_id
         conn.execute(
@@ -98,6 +121,7 @@ def admit_node(
                 drain_wanted=False,
                 in_use=0,
                 connected_at=now,
+                declared="[]" if is_looked_at else None,
                 **said,
             )
         )
@@ -116,7 +140,32 @@ def admit_node(
             node_id=node_id, admin_id=admin_id, session_id=session_id, connected_at=now
         )
     )
-    return node_id, None if row is None else row.slots_wanted
+    return StoredArrival(
+        node_id=node_id,
+        slots_wanted=None if row is None else row.slots_wanted,
+        is_new=row is None,
+        is_looked_at=is_looked_at if row is None else bool(row.is_looked_at),
+        connected_at=now if row is None else row.connected_at,
+        now=now,
+    )
+
+
+def open_namesakes(conn: sa.Connection, arrival: Arrival, *, node_id: int) -> list[str]:
+    """Addresses of other live nodes of the executor that have the same name and a socket."""
+    rows = conn.execute(
+        sa.select(node.c.address)
+        .where(
+            node.c.executor_id == arrival.executor_id,
+            node.c.state == NodeState.LIVE.value,
+            node.c.name == arrival.name,
+            node.c.id != node_id,
+            # A killed process is live for some seconds, but nobody hears it.
+            sa.exists().where(node_session.c.node_id == node.c.id),
+        )
+        .order_by(node.c.id)
+        .limit(5)
+    )
+    return list(rows.scalars())
 
 
 def end_session(conn: sa.Connection, *, node_id: int, session_id: int) -> None:
@@ -261,21 +310,15 @@ def ended_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:
 
 def ended_nodes_with_runs(conn: sa.Connection) -> list[Node]:
     """Dead or gone nodes that still hold slots: their runs are to be moved on."""
-    rows = conn.execute(
-        sa.select(node).where(node.c.state.in_(_OVER), node.c.in_use > 0).limit(500)
-    )
+    rows = conn.execute(SELECTED_NODE.where(node.c.state.in_(_OVER), node.c.in_use > 0).limit(500))
     return [node_from_row(row) for row in rows]
 
 
-_LIVE_NODES = (
-    sa.select(node)
-    .where(
-        node.c.executor_id == sa.bindparam("executor"),
-        node.c.state == NodeState.LIVE.value,
-        node.c.lease_expires_at > sa.bindparam("now"),
-    )
-    .order_by(node.c.name, node.c.id)
-)
+_LIVE_NODES = SELECTED_NODE.where(
+    node.c.executor_id == sa.bindparam("executor"),
+    node.c.state == NodeState.LIVE.value,
+    node.c.lease_expires_at > sa.bindparam("now"),
+).order_by(node.c.name, node.c.id)
 
 
 def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]:
@@ -290,13 +333,11 @@ def live_nodes_of(
     """The same for several executors, by executor."""
     found: dict[int, list[Node]] = {executor_id: [] for executor_id in executor_ids}
     rows = conn.execute(
-        sa.select(node)
-        .where(
+        SELECTED_NODE.where(
             node.c.executor_id.in_(sorted(found)),
             node.c.state == NodeState.LIVE.value,
             node.c.lease_expires_at > now,
-        )
-        .order_by(node.c.name, node.c.id)
+        ).order_by(node.c.name, node.c.id)
     )
     for row in rows:
         found[row.executor_id].append(node_from_row(row))

@@ -14,6 +14,7 @@ from tickwheel_admin.services.events import Events
 if TYPE_CHECKING:
     from tickwheel_admin.services.attention import Attention
     from tickwheel_admin.services.calendars import Calendars
+    from tickwheel_admin.services.declared_jobs import DeclaredJobs
     from tickwheel_admin.services.executors import Executors
     from tickwheel_admin.services.job_states import JobStates
     from tickwheel_admin.services.jobs import Jobs
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 ATTENTION: web.AppKey[Attention] = web.AppKey("attention")
 CALENDARS: web.AppKey[Calendars] = web.AppKey("calendars")
 CONFIG: web.AppKey[Config] = web.AppKey("config")
+DECLARED_JOBS: web.AppKey[DeclaredJobs] = web.AppKey("declared_jobs")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
 JOBS: web.AppKey[Jobs] = web.AppKey("jobs")

@@ -1,0 +1,149 @@
+"""What a node says of its code when it says hello, as far as it can be used.
+
+A node is never refused for it: what cannot be used is left out, and the node is told why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
+from tickwheel_shared.protocol import (
+    MAX_DECLARED_BYTES,
+    MAX_DECLARED_JOBS,
+    MAX_SCHEMA_BYTES,
+    MAX_SCHEMAS_BYTES,
+)
+
+MAX_SCHEMA_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """The process that says something of its code."""
+
+    executor_id: int
+    node_id: int
+    name: str
+    connected_at: int  # of its first hello
+    address: str
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands among the processes of the executor: the last one has the last word.
+
+        Ids are no order, but any will do between processes that came in the same millisecond.
+        """
+        return self.connected_at, self.node_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidCode:
+    """The handlers' schemas and the declared jobs of one process."""
+
+    handlers: frozenset[str]
+    schemas: Mapping[str, str]  # JSON Schema by handler
+    jobs: Mapping[str, str]  # JSON object with the fields of the API's job, by name
+    faults: tuple[str, ...] = ()  # what cannot be used, in English
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self.schemas or self.jobs or self.faults)
+
+
+def read_said_code(
+    *,
+    handlers: Collection[str],
+    schemas: Mapping[str, bytes | memoryview],
+    jobs: Sequence[bytes | memoryview],
+) -> SaidCode:
+    """What can be used of a hello; schemas and jobs are JSON."""
+    faults: list[str] = []
+    offered = frozenset(handlers)
+    return SaidCode(
+        handlers=offered,
+        schemas=_read_schemas(schemas, offered, faults),
+        jobs=_read_jobs(jobs, faults),
+        faults=tuple(faults),
+    )
+
+
+def _read_schemas(
+    schemas: Mapping[str, bytes | memoryview], handlers: frozenset[str], faults: list[str]
+) -> dict[str, str]:
+    if sum(map(len, schemas.values())) > MAX_SCHEMAS_BYTES:
+        faults.append(
+            f"the schemas of its handlers have more than {MAX_SCHEMAS_BYTES // 1024} KiB together,"
+            " so none is used"
+        )
+        return {}
+    found = {}
+    for handler, raw in schemas.items():
+        if len(raw) > MAX_SCHEMA_BYTES:
+            faults.append(
+                f"the schema of the handler {handler[:MAX_NAME_CHARS]!r} has more than"
+                f" {MAX_SCHEMA_BYTES // 1024} KiB and is not used"
+            )
+        elif handler not in handlers:
+            faults.append(
+                f"there is a schema for {handler[:MAX_NAME_CHARS]!r}, but no such handler"
+            )
+        elif (text := _text_of_object(raw, max_depth=MAX_SCHEMA_DEPTH)) is None:
+            faults.append(
+                f"the schema of the handler {handler!r} is no JSON object, or nested too deeply"
+            )
+        else:
+            found[handler] = text
+    return found
+
+
+def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[str, str]:
+    if len(jobs) > MAX_DECLARED_JOBS or sum(map(len, jobs)) > MAX_DECLARED_BYTES:
+        faults.append(
+            f"more than {MAX_DECLARED_JOBS} jobs, or {MAX_DECLARED_BYTES // 1024} KiB of them, are"
+            " declared in its code, so none is looked at"
+        )
+        return {}
+    found: dict[str, str] = {}
+    for number, raw in enumerate(jobs, start=1):
+        text = _text_of_object(raw)
+        if text is None:
+            faults.append(f"declared job {number} is no JSON object")
+            continue
+        problems: list[Problem] = []
+        name = Fields(json.loads(text), "", problems).text(
+            "name", max_chars=MAX_NAME_CHARS, required=True
+        )
+        if problems:
+            faults.append(f"declared job {number}: name: {problems[0].message}")
+        elif name in found:
+            faults.append(f"the job {name!r} is declared twice; the first counts")
+        else:
+            found[name] = text
+    return found
+
+
+def _text_of_object(raw: bytes | memoryview, *, max_depth: int | None = None) -> str | None:
+    """Its one compact form; None when it is no JSON object, or deeper than that."""
+    try:
+        value = msgspec.json.decode(raw)
+        if max_depth is not None and not _is_within(value, max_depth):
+            return None
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return text if isinstance(value, dict) else None
+
+
+def _is_within(value: object, depth: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_within(each, depth - 1) for each in inner)

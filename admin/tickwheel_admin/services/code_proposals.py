@@ -1,0 +1,97 @@
+"""What a process that just started says of its code: looked at once, the newest process last.
+
+Most processes say what the one before them said. That costs three indexed reads and a note in the
+node's own row; only what differs is decided under the executor's lock, each in a transaction of
+its own. A node that said it over several sockets, or again after an answer was lost, changes
+nothing the second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem, UserError
+from tickwheel_admin.domain.said_code import Process, SaidCode
+from tickwheel_admin.domain.user import Actor, Role
+from tickwheel_admin.services import code_rulings, handler_schemas
+from tickwheel_admin.services.code_rulings import Outcome
+from tickwheel_admin.services.declared_jobs import announce, take_edit
+from tickwheel_admin.services.events import NODES, Events
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.declared_jobs import note_looked_at
+from tickwheel_admin.store.ids import Ids
+
+AT_ONCE = 2  # processes looked at by one admin: they must not take the database from the engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """What became of what a process said."""
+
+    outcomes: Sequence[Outcome]
+    faults: Sequence[str]
+
+
+class CodeProposals:
+    """Takes what processes say of their code: schemas of handlers and declared jobs."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+        # Of the nodes of one executor, the second mostly finds that the first has said it all.
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def take(self, process: Process, said: SaidCode) -> Proposed:
+        """Take it in; raises DatabaseUnavailable, and then it may be said again."""
+        async with self._turns[process.executor_id], self._places:
+            if await self._store.read(handler_schemas.differs, process, said):
+                await self._store.run(handler_schemas.take_schemas, process, said)
+                self._events.publish(NODES)
+            view = await self._store.read(code_rulings.look, process, said)
+            outcomes = list(view.outcomes)
+            for name in view.open:
+                outcome = await self._propose(process, said, name)
+                if outcome is not None:
+                    outcomes.append(outcome)
+            if view.forgotten:
+                await self._store.run(code_rulings.forget, process, view.forgotten)
+            await self._store.run(note_looked_at, process.node_id, said.jobs.keys())
+        if view.open or view.forgotten:
+            announce(self._events)
+        return Proposed(outcomes=outcomes, faults=said.faults)
+
+    async def _propose(self, process: Process, said: SaidCode, name: str) -> Outcome | None:
+        actor = _actor_of(process)
+        edit = await take_edit(self._ids, actor, triggers=code_rulings.count_triggers(said, name))
+        try:
+            return await self._ids.run_with_ids(
+                "run",
+                lambda run_ids: self._store.run(
+                    code_rulings.propose, edit, process, said, name, run_ids=run_ids
+                ),
+            )
+        except UserError as error:  # the transaction was rolled back: no job can be made of it
+            return await self._store.run(
+                code_rulings.refuse, process, said, name, problems=_problems_of(error)
+            )
+
+
+def _actor_of(process: Process) -> Actor:
+    """Code acts for its own executor alone."""
+    return Actor(
+        user_id=0,
+        name=f"code:{process.name}",
+        grants={process.executor_id: Role.DEVELOPER},
+        address=process.address,
+    )
+
+
+def _problems_of(error: UserError) -> tuple[Problem, ...]:
+    if isinstance(error, InvalidInput):
+        return error.problems
+    return (Problem(field="", code=error.code, template=error.template, params=error.params),)

@@ -1,0 +1,58 @@
+"""What handlers take, as the process that started last says."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.said_code import Process, SaidCode
+from tickwheel_admin.store import handler_schemas as store
+from tickwheel_admin.store.declared_jobs import said_by_newer_nodes
+from tickwheel_admin.store.executors import get_executor
+
+
+def schema_of(conn: sa.Connection, executor_id: int, handler: str) -> str | None:
+    """JSON Schema of a handler's parameters; None: it takes whatever it is given."""
+    return store.get_schema(conn, executor_id, handler)
+
+
+def schemas_of(conn: sa.Connection, executor_id: int) -> dict[str, str]:
+    """All of an executor, by handler."""
+    return {name: each.schema for name, each in store.read_schemas(conn, executor_id).items()}
+
+
+def take_schemas(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
+    """Keep what a process says of its handlers; those it offers without a schema have none.
+
+    Returns whether anything changed. Handlers that it does not offer are none of its business.
+    """
+    if get_executor(conn, process.executor_id, lock=True) is None:
+        return False
+    known = store.read_schemas(conn, process.executor_id)
+    _, said_since = said_by_newer_nodes(
+        conn, process.executor_id, node_id=process.node_id, connected_at=process.connected_at
+    )
+    mine = {
+        name
+        for name in said.handlers
+        if name not in said_since
+        and (name not in known or (known[name].said_at, known[name].said_by) <= process.place)
+    }
+    written = {
+        name: schema
+        for name, schema in said.schemas.items()
+        if name in mine and (name not in known or known[name].schema != schema)
+    }
+    gone = [name for name in known if name in mine and name not in said.schemas]
+    store.set_schemas(
+        conn, process.executor_id, written, node_id=process.node_id, at=process.connected_at
+    )
+    if gone:
+        store.forget_schemas(conn, process.executor_id, gone)
+    return bool(written or gone)
+
+
+def differs(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
+    """Whether what a process says of its handlers is not what is known of them."""
+    known = store.read_schemas(conn, process.executor_id)
+    offered = {name: each.schema for name, each in known.items() if name in said.handlers}
+    return offered != dict(said.schemas)
