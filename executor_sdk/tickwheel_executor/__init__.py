@@ -23,6 +23,7 @@ from .errors import (
     WaitTimeoutError,
 )
 from .executor import Executor
+from .hooks import Ending
 from .run_log import RunLog
 from .run_status import RunStatus
 
@@ -32,6 +33,7 @@ __all__ = [
     "Client",
     "ClientError",
     "ConfigurationError",
+    "Ending",
     "Executor",
     "Fail",
     "HandlerError",

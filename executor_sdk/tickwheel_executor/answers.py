@@ -24,7 +24,6 @@ from tickwheel_shared.protocol import (
     SetSlots,
 )
 
-from .attempt import Stop
 from .delivery import ResultDelivery
 from .ended import EndedAttempts
 from .handlers import Handler, Handlers
@@ -33,6 +32,7 @@ from .keys import claim_of, key_of
 from .link import Link
 from .links import Links
 from .slots import Slots
+from .stop import Stop
 
 _logger = logging.getLogger("tickwheel.node")
 
@@ -106,7 +106,10 @@ class Answers:
         attempt = self._held.find(key_of(message))
         if attempt is None or attempt.request.token != message.token:
             self.on_query(link, message)
-        elif attempt.stop is None and not attempt.finished:
+            return
+        if message.reason is CancelReason.STALE:
+            attempt.lose()
+        if attempt.stop is None and not attempt.finished:
             self._held.stop(attempt, STOPS[message.reason])
         elif message.reason is not CancelReason.STALE:
             link.send(_accepted(message))

@@ -21,6 +21,7 @@ from .as_json import NULL, encode
 from .errors import CheckpointError, OutsideRunError, RunCancelledError, StateUnavailableError
 from .given import Given
 from .run_log import RunLog
+from .stop import Stop
 from .text import clean, cut
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,13 +48,13 @@ class Run:
 
     __slots__ = (
         "_arguments",
-        "_cancelled",
         "_checkpoint",
         "_deadline_at",
         "_report",
         "_request",
         "_save",
         "_state",
+        "_stop",
         "log",
         "parameters",
     )
@@ -74,7 +75,7 @@ class Run:
         self._checkpoint = given.checkpoint
         self._deadline_at = given.deadline_at
         self._save = save
-        self._cancelled = False
+        self._stop: Stop | None = None
         self.parameters = given.parameters
         """The run's parameters, as the job or whoever started the run gave them."""
         self.log = log
@@ -196,7 +197,7 @@ class Run:
     @property
     def cancelled(self) -> bool:
         """Whether the run was told to end: by a cancel, say. A plain `def` handler polls this."""
-        return self._cancelled
+        return self._stop is not None
 
     def raise_if_cancelled(self) -> None:
         """Leave the handler when the run was told to end.
@@ -204,16 +205,21 @@ class Run:
         Raises:
             RunCancelledError: it was; let it pass through.
         """
-        if self._cancelled:
+        if self._stop is not None:
             raise RunCancelledError(f"run {self.id} was cancelled")
 
     def __repr__(self) -> str:
         return f"<Run {self.id} attempt {self.attempt} of job {self.job!r}>"
 
 
-def mark_cancelled(run: Run) -> None:
+def mark_cancelled(run: Run, stop: Stop) -> None:
     """Let the handler see that its run is to end. For the node only."""
-    run._cancelled = True
+    run._stop = stop
+
+
+def stop_of(run: Run) -> Stop | None:
+    """Why the run was told to end, if it was."""
+    return run._stop
 
 
 def arguments_of(run: Run) -> dict[str, Any]:

@@ -7,26 +7,24 @@ import logging
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from random import SystemRandom
 from types import TracebackType
-from typing import TypeVar
-from urllib.parse import quote
+from typing import Any, TypeVar
 
-from .channel import connect
-from .errors import ConfigurationError
-from .file_spool import FileSpool
+from .embedding import InOwnThread
 from .handlers import HandlerFunction, Handlers
-from .log_capture import capture
-from .node import Node
-from .settings import NodeSettings, check
+from .node_life import NodeLife
+from .own_thread import cancel_leftovers
+from .settings import NodeSettings, check, default_name
 
 _logger = logging.getLogger("tickwheel.executor")
 _Function = TypeVar("_Function", bound=HandlerFunction)
+_Hook = TypeVar("_Hook", bound=Callable[..., Any])
 
-_LEFTOVER_SECONDS = 2.0
+REFUSED_EXIT_CODE = 78  # EX_CONFIG of sysexits.h: for supervisors that are not to try again
 
 
 class Executor:
@@ -45,6 +43,8 @@ class Executor:
         spool_dir: Where results wait until an admin has them; must outlive the process.
             $XDG_STATE_HOME/tickwheel/<executor> or ~/.local/state/… when omitted.
         shutdown_grace_seconds: How long running handlers may take to finish at shutdown.
+        max_log_mb: How much one attempt may write to its log, in MiB, 1 to 100,000; what it writes
+            beyond that is dropped and counted.
 
     Raises:
         ConfigurationError: naming every setting that cannot work.
@@ -62,6 +62,7 @@ class Executor:
         weight: int = 1,
         spool_dir: str | os.PathLike[str] | None = None,
         shutdown_grace_seconds: float = 30.0,
+        max_log_mb: int = 100,
     ) -> None:
         self._settings = check(
             executor=executor,
@@ -71,17 +72,26 @@ class Executor:
             slots=slots,
             labels=labels or {},
             weight=weight,
+            max_log_mb=max_log_mb,
             shutdown_grace_seconds=shutdown_grace_seconds,
         )
-        self._spool_dir = Path(spool_dir) if spool_dir is not None else None
+        self._has_name = bool(name)
         self._grace_seconds = shutdown_grace_seconds
         self._handlers = Handlers()
-        self._node: Node | None = None
+        self._life = NodeLife(
+            lambda: self.settings,
+            self._handlers,
+            spool_dir=Path(spool_dir) if spool_dir is not None else None,
+            grace_seconds=shutdown_grace_seconds,
+        )
+        self._in_own_thread = InOwnThread(self._life, grace_seconds=shutdown_grace_seconds)
 
     @property
     def settings(self) -> NodeSettings:
         """The settings in force, the environment included."""
-        return self._settings
+        if self._has_name:
+            return self._settings
+        return replace(self._settings, name=default_name())  # a forked process has one of its own
 
     @property
     def handlers(self) -> Handlers:
@@ -104,14 +114,57 @@ class Executor:
 
         return register
 
+    # --- around every handler --------------------------------------------------------------------
+
+    def on_started(self, hook: _Hook) -> _Hook:
+        """Call the decorated `def` or `async def` with the run, before each handler.
+
+        It runs where the handler will: in its task, thread or process. What it raises fails the
+        run, `Skip` and the like included, and the handler is not called.
+
+        Raises:
+            HandlerError: the executor has started.
+        """
+        self._handlers.add_hook(self._handlers.hooks.started, hook)
+        return hook
+
+    def on_ended(self, hook: _Hook) -> _Hook:
+        """Call it with the run and its `Ending` after each handler, however that ended.
+
+        It runs where the handler ran; what it raises is in the run's log and changes nothing. It
+        is not called when the process of a handler died, nor for parameters that were refused.
+
+        Raises:
+            HandlerError: the executor has started.
+        """
+        self._handlers.add_hook(self._handlers.hooks.ended, hook)
+        return hook
+
+    def on_lost(self, hook: _Hook) -> _Hook:
+        """Call it with the run when this node learns that the attempt does not count any more.
+
+        An admin took the node for dead and has given the run up, or no admin can be reached. On
+        the node's event loop: do not block it. The handler is being stopped, if it can be.
+
+        Raises:
+            HandlerError: the executor has started.
+        """
+        self._handlers.add_hook(self._handlers.hooks.lost, hook)
+        return hook
+
     # --- on its own ------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then finish what is running and return.
 
-        Exits the process with 1 when something had to be left behind; a second signal exits at
+        Exits the process with 1 when something had to be left behind, with 78 when every admin has
+        refused this node (its token, name or version) from the start; a second signal exits at
         once. Call it from the main thread; it makes its own event loop. Logging is set up at level
         INFO when the program has not done that itself.
+
+        Raises:
+            ConfigurationError: it runs already.
+            SpoolError: the spool directory cannot be used.
         """
         if not logging.getLogger().handlers:
             logging.basicConfig(
@@ -119,14 +172,14 @@ class Executor:
             )
         loop = asyncio.new_event_loop()
         try:
-            clean = loop.run_until_complete(self._run_until_signal())
-            loop.run_until_complete(_cancel_leftovers())
+            code = loop.run_until_complete(self._run_until_signal())
+            loop.run_until_complete(cancel_leftovers())
         finally:
             loop.close()
-        if not clean:
-            sys.exit(1)
+        if code:
+            sys.exit(code)
 
-    async def _run_until_signal(self) -> bool:
+    async def _run_until_signal(self) -> int:
         loop = asyncio.get_running_loop()
         asked: asyncio.Future[signal.Signals] = loop.create_future()
 
@@ -140,22 +193,58 @@ class Executor:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal, number)
-        await self._start()
-        number = await asked
+        await self._life.start()
+        refused = loop.create_task(self._life.until_refused())
+        await asyncio.wait((asked, refused), return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            _logger.error("stopping, for no admin lets this node in: %s", refused.result())
+            await self._life.stop()
+            return REFUSED_EXIT_CODE
+        refused.cancel()
         _logger.info(
-            "%s: no new runs; running ones have %g s to finish", number.name, self._grace_seconds
+            "%s: no new runs; running ones have %g s to finish",
+            asked.result().name,
+            self._grace_seconds,
         )
-        return await self._stop()
+        return 0 if await self._life.stop() else 1
 
     # --- inside another service ------------------------------------------------------------------
+
+    def start(self, timeout: float | None = None) -> None:
+        """Work in a thread of its own, beside whatever this process does; returns at once.
+
+        Takes over no signals and does not wait for admins. When the main thread ends, what runs is
+        finished as by `stop`. In a forked child nothing goes on: start it there again, and the
+        child is a node of its own.
+
+        Args:
+            timeout: How many seconds the disk may take to open the spool; None: as long as it
+                needs.
+
+        Raises:
+            ConfigurationError: it was started already.
+            SpoolError: the spool directory cannot be used, or did not answer in time.
+        """
+        self._in_own_thread.start(timeout)
+
+    def stop(self) -> bool:
+        """End what `start` began: finish what is running, deliver it, and return when it is done.
+
+        Returns whether nothing was left behind; at once, and True, when nothing was started.
+
+        Raises:
+            RuntimeError: a handler of this executor calls it, which would wait for itself.
+        """
+        return self._in_own_thread.stop()
 
     async def __aenter__(self) -> Executor:
         """Start to work, on the running loop; takes over no signals and does not wait for admins.
 
         Raises:
+            ConfigurationError: it was started already.
             SpoolError: the spool directory cannot be used.
         """
-        await self._start()
+        await self._life.start()
         return self
 
     async def __aexit__(
@@ -165,72 +254,15 @@ class Executor:
         frames: TracebackType | None,
     ) -> None:
         """Finish what is running, deliver it, and end."""
-        await self._stop()
+        await self._life.stop()
 
-    async def _start(self) -> None:
-        if self._node is not None:
-            raise ConfigurationError(["an Executor can be started once; make another one"])
-        settings = self._settings
-        random = SystemRandom()
-        directory = self._spool_dir or _default_spool_dir(settings.executor)
-        node = Node(
-            settings,
-            self._handlers,
-            connect=connect,
-            spool=FileSpool(directory, f"{random.getrandbits(128):032x}"),
-            clock=lambda: time.time_ns() // 1_000_000,
-            random=random,
-        )
-        self._node = node
-        _logger.info(
-            "executor %s, node %s: %d handlers, %d slots, admins %s, spool %s",
-            settings.executor,
-            settings.name,
-            len(self._handlers),
-            settings.slots,
-            ", ".join(settings.admins),
-            directory,
-        )
-        if not len(self._handlers):
-            _logger.warning("no handlers are registered: every run will be refused")
-        capture.begin()
-        try:
-            await node.start()
-        except BaseException:  # cancelled too: the host's logging is left as it was found
-            capture.end()
-            raise
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncIterator[None]:
+        """Work for as long as an ASGI application does: `FastAPI(lifespan=executor.lifespan)`."""
+        async with self:
+            yield
 
-    async def _stop(self) -> bool:
-        node = self._node
-        if node is None:
-            return True
-        try:
-            clean = await node.drain(self._grace_seconds)
-        except BaseException:  # cancelled while draining: nothing may go on behind the back
-            node.abort(break_channels=True)
-            raise
-        finally:
-            capture.end()
-        _logger.info("ended%s", "" if clean else "; something was left behind, see above")
-        return clean
-
-
-def _default_spool_dir(executor: str) -> Path:
-    base = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
-    except RuntimeError:
-        raise ConfigurationError(
-            ["this user has no home directory for the spool: give `spool_dir`"]
-        ) from None
-    # A name is any text: it must stay one path component, and not be "." or "..".
-    return root / "tickwheel" / quote(executor, safe="").replace(".", "%2E")
-
-
-async def _cancel_leftovers() -> None:
-    """Cancel what is still on the loop, and do not wait long for what refuses to end."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for other in others:
-        other.cancel()
-    if others:
-        await asyncio.wait(others, timeout=_LEFTOVER_SECONDS)
+    async def cleanup_ctx(self, app: object) -> AsyncIterator[None]:
+        """The same for aiohttp: `app.cleanup_ctx.append(executor.cleanup_ctx)`."""
+        async with self:
+            yield

@@ -14,6 +14,7 @@ from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
 
 from .context import Run, arguments_of
 from .errors import HandlerError
+from .hooks import Hooks
 from .signature import Signature
 
 _logger = logging.getLogger("tickwheel.executor")
@@ -28,10 +29,11 @@ MAX_HANDLERS = 2_000  # an admin takes no more in a hello
 class Handler:
     """One function that runs the jobs which name it."""
 
-    __slots__ = ("_signature", "function", "is_async", "name")
+    __slots__ = ("_signature", "function", "hooks", "is_async", "name")
 
-    def __init__(self, name: str, function: HandlerFunction) -> None:
+    def __init__(self, name: str, function: HandlerFunction, *, hooks: Hooks) -> None:
         self.name = name
+        self.hooks = hooks  # of its executor
         self.function = function
         self.is_async = _is_async(name, function)  # a coroutine function
         self._signature: Signature | None = None
@@ -69,6 +71,7 @@ class Handlers:
     def __init__(self) -> None:
         self._by_name: dict[str, Handler] = {}
         self._closed = False
+        self.hooks = Hooks()
         self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
     def add(self, name: str, function: HandlerFunction) -> None:
@@ -88,7 +91,19 @@ class Handlers:
             raise HandlerError(f"more than {MAX_HANDLERS:,} handlers in one executor")
         if name in self._by_name:
             raise HandlerError(f"there is a handler {name!r} already")
-        self._by_name[name] = Handler(name, function)
+        self._by_name[name] = Handler(name, function, hooks=self.hooks)
+
+    def add_hook(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
+        """Call `hook` with those of its kind.
+
+        Raises:
+            HandlerError: the node has started, or it is no function.
+        """
+        if self._closed:
+            raise HandlerError("a hook comes too late: the executor has started")
+        if not callable(hook):
+            raise HandlerError(f"a hook is a function, not {hook!r}")
+        hooks.append(hook)
 
     def close(self) -> None:
         """Take no more: the node is about to say what it offers.

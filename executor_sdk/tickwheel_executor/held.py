@@ -16,7 +16,7 @@ import msgspec
 
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
 
-from .attempt import Attempt, Stop
+from .attempt import Attempt
 from .checkpoints import Checkpoints
 from .context import Run
 from .cut_off import CutOff
@@ -31,10 +31,14 @@ from .links import Links
 from .log_shipper import LogShipper
 from .progress import ProgressReporter
 from .run_log import RunLog
-from .runner import End, Execution
+from .runner import Execution
 from .runner.async_runner import AsyncRunner
 from .runner.thread_runner import ThreadRunner
 from .slots import Slots
+from .stop import Stop
+from .verdict import End, Verdict, judge
+
+CUT_OFF_GRACE_SECONDS = 2.0  # well within what is left of the lease
 
 
 class HeldAttempts:
@@ -113,11 +117,12 @@ class HeldAttempts:
             given.deadline_at = self._clock() + request.timeout_ms
         save = partial(self._checkpoints.save, key_of(request))
         run = Run(request, given, log=log, report=report, save=save)
-        attempt = Attempt(request, link, run)
+        attempt = Attempt(request, link, run, handler)
         self._by_key[attempt.key] = attempt
         self._checkpoints.begin(request, link)
         if problem is not None:
-            self._ended(attempt, End(error=problem))
+            verdict = judge(run, End(error=problem))
+            self._loop.call_soon(self._ended, attempt, verdict)  # after "accepted"
             return
         attempt.execution = self._execute(attempt, handler)
         if request.timeout_ms is not None:
@@ -161,6 +166,7 @@ class HeldAttempts:
         )
 
     def _stop_cut_off(self, attempt: Attempt) -> None:
+        attempt.lose()
         if attempt.stop is not None:
             attempt.insist()  # it cleans up, and there is no time left for that
             return
@@ -168,13 +174,14 @@ class HeldAttempts:
             f"cut off: no admin has answered for {self._links.cut_off_seconds:g} s, and nothing "
             "may run beside this run, so it was stopped before it can be started elsewhere"
         )
-        self.stop(attempt, Stop(outcome=Outcome.CUT_OFF, message=text))
+        stop = Stop(outcome=Outcome.CUT_OFF, message=text, grace_seconds=CUT_OFF_GRACE_SECONDS)
+        self.stop(attempt, stop)
 
-    def _ended(self, attempt: Attempt, end: End) -> None:
+    def _ended(self, attempt: Attempt, verdict: Verdict) -> None:
         if attempt.timer is not None:
             attempt.timer.cancel()
         self._cut_off.forget(attempt)
-        result = attempt.conclude(end)
+        result = attempt.conclude(verdict)
         attempt.finished = True
         checkpoint = self._checkpoints.end(attempt.key)
         if result.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED):

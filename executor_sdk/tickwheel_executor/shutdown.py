@@ -8,15 +8,16 @@ from collections.abc import Callable
 
 from tickwheel_shared.protocol import Draining, Goodbye, Outcome
 
-from .attempt import Stop
 from .delivery import ResultDelivery
 from .held import HeldAttempts
 from .links import Links
 from .log_shipper import LogShipper
+from .stop import Stop
 
 _logger = logging.getLogger("tickwheel.node")
 
 STOP_SECONDS = 5.0  # what is cancelled may take this long to end
+_KILL_SECONDS = 4.0  # and a handler's process, so that its death is reported in time
 RECEIPT_SECONDS = 5.0  # what is sent may take this long to be receipted
 
 
@@ -49,7 +50,8 @@ class Shutdown:
         await self._until(lambda: not len(held), deadline)
         for attempt in held:
             text = f"the node was shut down, and the run did not end within {grace_seconds:g} s"
-            held.stop(attempt, Stop(outcome=Outcome.FAILED, message=text))
+            stop = Stop(outcome=Outcome.FAILED, message=text, grace_seconds=_KILL_SECONDS)
+            held.stop(attempt, stop)
         await self._until(lambda: not len(held), self._loop.time() + STOP_SECONDS)
         await self._until(
             lambda: self._delivery.idle and self._shipper.idle,

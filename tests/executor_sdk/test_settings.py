@@ -35,6 +35,7 @@ def test_the_public_names() -> None:
         "Client",
         "ClientError",
         "ConfigurationError",
+        "Ending",
         "Executor",
         "Fail",
         "HandlerError",

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How a handler ended: a value, or what it raised."""
-
-    value: Any = None
-    error: BaseException | None = None
+from tickwheel_executor.verdict import Verdict
 
 
 class Execution(Protocol):
-    """A handler that was started. Its runner reports the End exactly once, on the loop."""
+    """A handler that was started. Its runner reports the Verdict exactly once, on the loop."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether the handler is through, even if its End was not reported yet."""
+        """Whether the handler is through, even if that was not reported yet."""
 
     def stop(self) -> str:
         """Ask it to end, as strongly as is possible; returns a line for the run's log, or ""."""
@@ -30,6 +23,6 @@ class Execution(Protocol):
 
 
 # Called on the event loop when a handler has ended.
-OnEnd = Callable[[End], None]
+OnEnd = Callable[[Verdict], None]
 # Called before each step of an async handler; True: it was told to end by this very call.
 MustStop = Callable[[], bool]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from contextvars import copy_context
 from typing import Any
 
+from tickwheel_executor import forks
 from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
 from tickwheel_executor.log_shipper import LogShipper
+from tickwheel_executor.performing import perform_async
+from tickwheel_executor.verdict import End, Verdict, judge
 
-from . import End, MustStop, OnEnd
+from . import MustStop, OnEnd
 
 RECANCEL_SECONDS = 10.0
-
-
-class HandlerExitError(Exception):
-    """The handler called sys.exit(); it must not end the whole service."""
 
 
 class AsyncRunner:
@@ -27,6 +26,12 @@ class AsyncRunner:
     def __init__(self, shipper: LogShipper) -> None:
         self._shipper = shipper
         self._loop = asyncio.get_running_loop()
+        self._is_copy = False
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child: there is no loop, whatever a handler that forked may await."""
+        self._is_copy = True
 
     def start(
         self, handler: Handler, run: Run, on_end: OnEnd, *, must_stop: MustStop | None = None
@@ -35,22 +40,19 @@ class AsyncRunner:
         context = copy_context()
         context.run(running.set, run)
         task = self._loop.create_task(
-            self._execute(handler, run, must_stop), context=context, name=f"tickwheel run {run.id}"
+            self._paced(handler, run, must_stop),
+            context=context,
+            name=f"tickwheel run {run.id}",
         )
         return AsyncExecution(task, run, on_end)
 
-    async def _execute(self, handler: Handler, run: Run, must_stop: MustStop | None) -> Any:
-        try:
-            return await self._paced(handler.call(run), run, must_stop)
-        except SystemExit as error:
-            raise HandlerExitError(f"the handler called sys.exit({error.code!r})") from error
-
     @types.coroutine
     def _paced(
-        self, coroutine: Coroutine[Any, Any, Any], run: Run, must_stop: MustStop | None
-    ) -> Generator[Any, Any, Any]:
+        self, handler: Handler, run: Run, must_stop: MustStop | None
+    ) -> Generator[Any, Any, Verdict]:
         """Drive the handler; before it goes on after an `await`, wait until its log has room."""
         log, shipper = run.log, self._shipper
+        coroutine = perform_async(handler, run)
         resume: Callable[[Any], Any] = coroutine.send
         value: Any = None
         while True:
@@ -62,7 +64,11 @@ class AsyncRunner:
             try:
                 awaited = resume(value)
             except StopIteration as stop:
-                return stop.value
+                verdict: Verdict = stop.value
+                return verdict
+            finally:
+                if self._is_copy:
+                    forks.leave()
             try:
                 value = yield awaited
                 resume = coroutine.send
@@ -75,7 +81,7 @@ class AsyncRunner:
 class AsyncExecution:
     """The task of one async handler."""
 
-    def __init__(self, task: asyncio.Task[Any], run: Run, on_end: OnEnd) -> None:
+    def __init__(self, task: asyncio.Task[Verdict], run: Run, on_end: OnEnd) -> None:
         self._task = task
         self._run = run
         self._on_end: OnEnd | None = on_end
@@ -109,9 +115,10 @@ class AsyncExecution:
         )
         self.stop()
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Task[Verdict]) -> None:
         if self._timer is not None:
             self._timer.cancel()
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if self._on_end is not None:
-            self._on_end(End(error=error) if error is not None else End(task.result()))
+        if self._on_end is not None:  # an error: it was cancelled before it began, say
+            verdict = judge(self._run, End(error=error)) if error is not None else task.result()
+            self._on_end(verdict)

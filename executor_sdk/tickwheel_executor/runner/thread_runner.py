@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import queue
 import threading
 from collections.abc import Callable
@@ -12,8 +11,10 @@ from contextvars import Context, copy_context
 
 from tickwheel_executor.context import Run, running
 from tickwheel_executor.handlers import Handler
+from tickwheel_executor.performing import perform
+from tickwheel_executor.verdict import Verdict
 
-from . import End, OnEnd
+from . import OnEnd
 
 IDLE_SECONDS = 60.0  # a thread without work ends after this
 
@@ -61,23 +62,12 @@ class ThreadRunner:
     def _execute(
         self, handler: Handler, run: Run, context: Context, execution: ThreadExecution
     ) -> None:
-        try:
-            end = End(context.run(_call, handler, run))
-        except BaseException as error:  # noqa: BLE001 (sys.exit() too ends the run only)
-            end = End(error=error)
+        verdict = context.run(perform, handler, run)
         execution.has_ended = True
         with self._lock:
             self._idle += 1  # before the report: what it sets off may start the next handler
         with suppress(RuntimeError):  # the loop has ended, and with it the node
-            self._loop.call_soon_threadsafe(execution.ended, end, context=self._context)
-
-
-def _call(handler: Handler, run: Run) -> object:
-    value = handler.call(run)
-    if inspect.iscoroutine(value):
-        value.close()
-        raise TypeError("the handler returned a coroutine; declare it with `async def`")
-    return value
+            self._loop.call_soon_threadsafe(execution.ended, verdict, context=self._context)
 
 
 class ThreadExecution:
@@ -98,7 +88,7 @@ class ThreadExecution:
         """Forget it."""
         self._on_end = None
 
-    def ended(self, end: End) -> None:
+    def ended(self, verdict: Verdict) -> None:
         """The handler has returned; called on the loop."""
         if self._on_end is not None:
-            self._on_end(end)
+            self._on_end(verdict)

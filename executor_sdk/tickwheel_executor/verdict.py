@@ -1,0 +1,99 @@
+"""What the end of a handler means: found where the handler ran, reported by its node."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level, Outcome
+
+from .as_json import NULL, encode
+from .context import Run, state_left_by, stop_of
+from .errors import Fail, Retry, RunCancelledError, Skip
+from .raised import describe, text_of, traceback_of
+from .text import clean, cut
+
+_STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler did as it was told
+_GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps the state
+_WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a handler ended: a value, or what it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended, as its result will say."""
+
+    outcome: Outcome
+    message: str = ""
+    retry_after_ms: int | None = None
+    final: bool = False
+    result: msgspec.Raw = NULL
+    state: msgspec.Raw = NULL
+
+
+def judge(run: Run, end: End) -> Verdict:
+    """What became of the run. Writes what the handler raised to the run's log."""
+    stop, error = stop_of(run), end.error
+    if stop is not None:
+        # Whatever the handler did after that, it was told to end; what it returned is kept.
+        if error is not None and not isinstance(error, _STOP_ERRORS):
+            _write(run, error)
+        return _kept(run, end.value, Verdict(outcome=stop.outcome, message=stop.message))
+    if error is None:
+        return _kept(run, end.value, Verdict(outcome=Outcome.SUCCEEDED))
+    _write(run, error)
+    if isinstance(error, Retry):
+        return _failed(text_of(error), retry_after_ms=error.after_ms)
+    if isinstance(error, Fail):
+        return _failed(text_of(error), final=True)
+    if isinstance(error, Skip):
+        return _kept(run, None, Verdict(outcome=Outcome.SKIPPED, message=_fitting(text_of(error))))
+    return _failed(describe(error))
+
+
+def _failed(message: str, *, retry_after_ms: int | None = None, final: bool = False) -> Verdict:
+    return Verdict(
+        outcome=Outcome.FAILED,
+        message=_fitting(message),
+        retry_after_ms=retry_after_ms,
+        final=final,
+    )
+
+
+def _fitting(message: str) -> str:
+    return clean(cut(message, MAX_MESSAGE_CHARS))
+
+
+def _kept(run: Run, value: object, verdict: Verdict) -> Verdict:
+    """With what the handler leaves; one that succeeded fails when that cannot be kept."""
+    result, problem = encode(value, what="the handler's return value", limit=MAX_RESULT_BYTES)
+    if problem:
+        run.log.error("%s", problem)
+        if verdict.outcome is Outcome.SUCCEEDED:
+            return _failed(problem)
+    state = NULL
+    if verdict.outcome in _GOOD_ENDS:
+        state, problem = state_left_by(run)
+        if problem:  # the next run would go on from the wrong one
+            run.log.error("%s", problem)
+            return _failed(problem)
+    return Verdict(outcome=verdict.outcome, message=verdict.message, result=result, state=state)
+
+
+def _write(run: Run, error: BaseException) -> None:
+    """What a handler raised, in its log: a traceback, unless it said in words what it means."""
+    if not isinstance(error, _WORDS):
+        run.log.write(Level.ERROR, traceback_of(error))
+        return
+    level = Level.INFO if isinstance(error, Skip) else Level.ERROR
+    cause = f" ({describe(error.__cause__)})" if error.__cause__ is not None else ""
+    run.log.write(level, f"{describe(error)}{cause}")
