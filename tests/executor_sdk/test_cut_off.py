@@ -194,7 +194,7 @@ async def test_who_has_ended_unreported_is_not_told_to_stop() -> None:
 
     nothing: Any = None
     through: Any = Through()
-    attempt = Attempt(request(), nothing, nothing)
+    attempt = Attempt(request(), nothing, nothing, nothing)
     attempt.execution = through
     attempt.tell_to_stop(Stop(outcome=Outcome.CUT_OFF, message="too late"))
     attempt.insist()
