@@ -13,7 +13,9 @@ import aiohttp
 
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
 
-from .errors import ConnectError, UnauthorizedError
+from . import forks
+from .errors import ConnectError
+from .unreachable import explain
 
 _PING_SECONDS = 10  # with aiohttp's half of it to wait for a pong: dead after 15 s of silence
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
@@ -66,14 +68,9 @@ async def connect(url: str, token: str) -> Channel:
             max_msg_size=MAX_FRAME_BYTES,
             timeout=aiohttp.ClientWSTimeout(ws_close=2.0),
         )
-    except aiohttp.WSServerHandshakeError as error:
-        await session.close()
-        if error.status in (401, 403):
-            raise UnauthorizedError(f"the admin answered {error.status}") from error
-        raise ConnectError(f"the admin answered {error.status} {error.message}") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         await session.close()
-        raise ConnectError(str(error) or type(error).__name__) from error
+        raise explain(error) from error
     except BaseException:  # cancelled, also by a time limit: leave no open session behind
         await session.close()
         raise
@@ -91,6 +88,7 @@ class WebSocketChannel:
         self._reason = ""
         self._ending: asyncio.Task[None] | None = None  # after abort
         self._closing: asyncio.Future[None] | None = None  # our own close; done when it is through
+        forks.watch(self)
 
     @property
     def close_reason(self) -> str:
@@ -144,6 +142,12 @@ class WebSocketChannel:
                 raw.shutdown(socket.SHUT_RDWR)  # wakes the reader; what cannot be flushed is gone
         if self._ending is None:  # nobody may be reading any more
             self._ending = asyncio.get_running_loop().create_task(self._session.close())
+
+    def forked(self) -> None:
+        """In a child: the connection is the parent's, and must end with the parent."""
+        raw: socket.socket | None = self._socket.get_extra_info("socket")
+        if raw is not None:
+            forks.let_go(raw.fileno())
 
     def _describe(self, message: aiohttp.WSMessage) -> str:
         code = self._socket.close_code

@@ -17,6 +17,7 @@ import msgspec
 
 from tickwheel_shared.protocol import Checkpoint, RunRequest
 
+from . import forks
 from .as_json import NULL
 from .keys import Key, key_of
 from .link import Link
@@ -48,6 +49,12 @@ class Checkpoints:
         self._by_key: dict[Key, _Newest] = {}
         self._armed = False
         self._flushed_at = float("-inf")
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child: nothing is held, and whoever held the lock is not here."""
+        self._lock = threading.Lock()
+        self._by_key = {}
 
     def begin(self, request: RunRequest, link: Link) -> None:
         """An attempt starts, which may save checkpoints until its end."""

@@ -29,7 +29,7 @@ import msgspec
 
 from tickwheel_shared.protocol import Result
 
-from . import disk, spool_record
+from . import disk, forks, spool_record
 from .errors import SpoolError
 from .keys import Claim, claim_of
 
@@ -97,6 +97,7 @@ class FileSpool:
         self._removed: deque[Claim] = deque()
         self._tidying = False
         self._unreadable: set[Path] = set()  # what was complained about
+        forks.watch(self)
 
     # --- what the node calls ---------------------------------------------------------------------
 
@@ -125,6 +126,12 @@ class FileSpool:
         """Remove what is not needed, unlock the rest."""
         await self._on_disk(self._close)
         self._disk.shutdown(wait=False)
+
+    def forked(self) -> None:
+        """In a child: a lock is held for as long as anybody has the file open."""
+        forks.let_go(self._active_file)
+        for home in self._homes.values():
+            forks.let_go(home.lock)
 
     async def _on_disk(self, work: Callable[[], _T]) -> _T:
         try:
@@ -191,8 +198,8 @@ class FileSpool:
         segment, self._active = self._active, None
         if segment is None:
             return
-        os.close(self._active_file)
-        self._active_file = -1
+        file, self._active_file = self._active_file, -1
+        os.close(file)
         if not segment.claims:
             self._drop(segment)
 

@@ -6,6 +6,7 @@ import logging
 
 from tickwheel_shared.protocol import Level
 
+from . import forks
 from .context import running
 
 
@@ -64,5 +65,12 @@ class LogCapture:
         if self._users == 0:
             logging.getLogger().removeHandler(self._handler)
 
+    def forked(self) -> None:
+        """In a child: no executor is running."""
+        if self._users:
+            self._users = 1
+            self.end()
+
 
 capture = LogCapture()
+forks.watch(capture)

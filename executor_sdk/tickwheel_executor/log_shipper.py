@@ -27,6 +27,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
 )
 
+from . import forks
 from .link import Link
 from .links import Links
 from .run_log import RunLog
@@ -69,6 +70,14 @@ class LogShipper:
         self._room = threading.Condition()  # threads wait on this
         self._waiters: list[asyncio.Future[None]] = []  # async handlers on these
         self._waiting_threads = 0
+        self._is_copy = False  # in a forked child: takes nothing
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child: whoever held a lock is not here, and nobody sends what is written."""
+        self._lock = threading.Lock()
+        self._room = threading.Condition()
+        self._is_copy = True
 
     @property
     def idle(self) -> bool:
@@ -86,6 +95,8 @@ class LogShipper:
 
     def add(self, log: RunLog, level: Level, text: str) -> None:
         """Take lines from a handler; may keep its thread waiting."""
+        if self._is_copy:
+            return
         at = self._clock()
         parts = clean(text).replace("\r\n", "\n").rstrip("\n").split("\n")
         lines = [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]

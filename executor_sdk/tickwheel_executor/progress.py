@@ -9,6 +9,7 @@ from contextvars import Context
 
 from tickwheel_shared.protocol import Progress
 
+from . import forks
 from .link import Link
 from .links import Links
 
@@ -27,6 +28,12 @@ class ProgressReporter:
         self._newest: dict[tuple[int, int], tuple[Progress, Link]] = {}
         self._armed = False
         self._flushed_at = float("-inf")
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child: nothing leaves any more, and whoever held the lock is not here."""
+        self._lock = threading.Lock()
+        self._armed = True
 
     def report(self, progress: Progress, link: Link) -> None:
         """Take the newest progress of an attempt; from any thread."""

@@ -15,6 +15,7 @@ from .urls import normal_url
 MIN_TOKEN_CHARS = 32
 _MAX_NAME_CHARS = 128
 _MAX_LABELS = 64
+MAX_LOG_MB = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class NodeSettings:
     slots: int = 16  # attempts at once
     labels: Mapping[str, str] = field(default_factory=dict)
     weight: int = 1  # share of the runs of jobs that are spread by weight
+    max_log_mb: int = 100  # of one attempt; what it writes beyond that is dropped
 
 
 def check(
@@ -39,6 +41,7 @@ def check(
     slots: int,
     labels: Mapping[str, str],
     weight: int = 1,
+    max_log_mb: int = 100,
     shutdown_grace_seconds: float = 30.0,
     environ: Mapping[str, str] = os.environ,
 ) -> NodeSettings:
@@ -53,11 +56,12 @@ def check(
         problems.append("no executor name: give one, or set TICKWHEEL_EXECUTOR")
     elif not _is_name(executor):
         problems.append(f"executor name {executor!r}: {_NAME_RULE}")
-    name = name or f"{socket.gethostname()}-{os.getpid()}"
+    name = name or default_name()
     if not _is_name(name):
         problems.append(f"node name {name!r}: {_NAME_RULE}")
     problems += _number_problems("slots", slots, MAX_SLOTS)
     problems += _number_problems("weight", weight, MAX_WEIGHT)
+    problems += _number_problems("max_log_mb", max_log_mb, MAX_LOG_MB)
     problems += _label_problems(labels)
     if not 0 <= shutdown_grace_seconds < float("inf"):
         problems.append(f"shutdown_grace_seconds is {shutdown_grace_seconds!r}; wanted 0 or more")
@@ -75,7 +79,13 @@ def check(
         slots=slots,
         labels=dict(labels),
         weight=weight,
+        max_log_mb=max_log_mb,
     )
+
+
+def default_name() -> str:
+    """A name for this process that no other one on any machine should have."""
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 def check_client(

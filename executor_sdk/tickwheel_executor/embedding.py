@@ -1,0 +1,117 @@
+"""A node beside a program that has no event loop: in a thread of its own, until the program ends.
+
+At the end of the main thread Python first stops its thread pools and then calls `atexit`: too late
+for a node that still has results to write. So it is stopped just before that.
+"""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures.thread  # noqa: F401 (stops its pools later than what is registered later)
+import logging
+import threading
+
+from . import forks
+from .context import running
+from .errors import ConfigurationError, SpoolError
+from .node_life import NodeLife
+from .own_thread import OwnThread
+
+_logger = logging.getLogger("tickwheel.executor")
+
+_STOP_SECONDS = 30.0  # beyond the grace: more than everything else in a shutdown may take together
+
+_at_exit = getattr(threading, "_register_atexit", atexit.register)
+
+
+class InOwnThread:
+    """Starts and stops nodes in a thread of their own; from any thread, one call at a time."""
+
+    def __init__(self, life: NodeLife, *, grace_seconds: float) -> None:
+        self._life = life
+        self._stop_seconds = grace_seconds + _STOP_SECONDS
+        self._guard = threading.Lock()
+        self._thread: OwnThread | None = None
+        forks.watch(self)
+
+    def start(self, timeout: float | None) -> None:
+        """Start a node, and return when its spool is open.
+
+        Raises:
+            ConfigurationError: there is one already.
+            SpoolError: results could not be kept, or not within `timeout` seconds.
+        """
+        with self._guard:
+            if self._thread is not None:
+                raise ConfigurationError(["this executor has been started already"])
+            thread = OwnThread()
+            try:
+                thread.call(self._life.start, timeout=timeout)
+            except BaseException as error:
+                thread.end()
+                if isinstance(error, TimeoutError):
+                    raise SpoolError(f"the spool did not open within {timeout:g} s") from error
+                raise
+            self._thread = thread
+            _running.add(self)
+
+    def stop(self) -> bool:
+        """Stop the node, if there is one; returns whether nothing was left behind.
+
+        Raises:
+            RuntimeError: it would wait for itself.
+        """
+        thread = self._thread
+        if thread is not None and (thread.is_current or running.get(None) is not None):
+            raise RuntimeError("a handler cannot stop its own executor: it would wait for itself")
+        with self._guard:
+            thread, self._thread = self._thread, None
+            _running.discard(self)
+            if thread is None:
+                return True
+            try:
+                clean = thread.call(self._life.stop, timeout=self._stop_seconds)
+            except TimeoutError:
+                clean = False
+            finally:
+                has_ended = thread.end()
+            if not has_ended:
+                _logger.warning("a handler blocks the event loop: the node is left behind")
+            return clean and has_ended
+
+    def forked(self) -> None:
+        """In a child: the thread is the parent's, and so is whoever held the lock."""
+        self._thread = None
+        self._guard = threading.Lock()
+
+
+class _Running:
+    """What is to be stopped when the main thread ends."""
+
+    def __init__(self) -> None:
+        self._nodes: list[InOwnThread] = []
+        self._registered = False
+
+    def add(self, node: InOwnThread) -> None:
+        """Stop it at the end, unless it is stopped before."""
+        if not self._registered:
+            self._registered = True
+            _at_exit(self._stop_all)
+        self._nodes.append(node)
+
+    def discard(self, node: InOwnThread) -> None:
+        """It is stopped."""
+        if node in self._nodes:
+            self._nodes.remove(node)
+
+    def forked(self) -> None:
+        """In a child: none of them runs."""
+        self._nodes.clear()
+
+    def _stop_all(self) -> None:
+        for node in list(self._nodes):
+            node.stop()
+
+
+_running = _Running()
+forks.watch(_running)

@@ -1,0 +1,95 @@
+"""An event loop in a thread of its own, for a service that has no loop: `Executor.start()`."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import Context
+from typing import TypeVar
+
+from . import forks
+
+_T = TypeVar("_T")
+
+_LEFTOVER_SECONDS = 2.0
+_JOIN_SECONDS = _LEFTOVER_SECONDS + 3.0
+
+
+class OwnThread:
+    """The loop runs from construction to `end`.
+
+    The thread is a daemon: a program that ends without a word must not hang in it.
+    """
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
+        self._thread = threading.Thread(target=self._run, name="tickwheel", daemon=True)
+        forks.watch(self)
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is this thread that asks."""
+        return threading.current_thread() is self._thread
+
+    def call(self, function: Callable[[], Awaitable[_T]], *, timeout: float | None = None) -> _T:
+        """Await it on the loop; returns what it returns, and raises what it raises.
+
+        It does not see the context variables of the caller: a node outlives whoever started it.
+
+        Raises:
+            TimeoutError: it takes more than `timeout` seconds; it goes on.
+        """
+        done: Future[_T] = Future()
+
+        async def answer() -> None:
+            try:
+                result = await function()
+            except BaseException as error:  # noqa: BLE001 (the caller's to deal with)
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        tasks: list[asyncio.Task[None]] = []  # the loop itself holds its tasks only weakly
+
+        def begin() -> None:
+            tasks.append(self._loop.create_task(answer(), name="tickwheel call"))
+
+        self._loop.call_soon_threadsafe(begin, context=Context())
+        return done.result(timeout)
+
+    def end(self) -> bool:
+        """Cancel what is still on the loop and end the thread; whether that is done.
+
+        It is not when a handler blocks the loop: then the thread ends as soon as it is let.
+        """
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_JOIN_SECONDS)
+        return not self._thread.is_alive()
+
+    def forked(self) -> None:
+        """In a child: nothing done to its copy of the selector may reach the parent's."""
+        fileno = getattr(self._selector, "fileno", None)  # not every kind has a file
+        if fileno is not None:
+            forks.let_go(fileno())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(cancel_leftovers())
+        finally:
+            self._loop.close()
+
+
+async def cancel_leftovers() -> None:
+    """Cancel what is still on the loop, and do not wait long for what refuses to end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for other in others:
+        other.cancel()
+    if others:
+        await asyncio.wait(others, timeout=_LEFTOVER_SECONDS)
