@@ -12,13 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from .embedding import InOwnThread
 from .handlers import HandlerFunction, Handlers
+from .job_fields import JobFields
 from .node_life import NodeLife
 from .own_thread import cancel_leftovers
 from .settings import NodeSettings, check, default_name
+from .signals import OwnSignals
 
 _logger = logging.getLogger("tickwheel.executor")
 _Function = TypeVar("_Function", bound=HandlerFunction)
@@ -98,21 +100,49 @@ class Executor:
         """What was registered; for `tickwheel_executor.testing`."""
         return self._handlers
 
-    def handler(self, name: str) -> Callable[[_Function], _Function]:
+    def handler(
+        self, name: str, *, job: str | None = None, **fields: Unpack[JobFields]
+    ) -> Callable[[_Function], _Function]:
         """Let the decorated `def` or `async def` run the jobs that name this handler.
 
-        It takes nothing or one argument, the `Run`; what it returns becomes the run's result, and
-        what it raises fails the run.
+        Its signature says what it takes: the run (annotated `Run`, or named `run`), and the run's
+        parameters by name and type. What it returns becomes the run's result, and what it raises
+        fails the run.
+
+        Args:
+            name: How jobs call it.
+            job: Name of a job to declare with it; the handler's name when only fields are given.
+            fields: What that job says, as in the API: `cron="0 3 * * *"`, `timezone="…"`, ….
 
         Raises:
-            HandlerError: the name is taken, the signature unsuitable, or the executor has started.
+            HandlerError: a name is taken, a field unknown, or the executor has started. What a
+                signature cannot say is refused when it starts.
         """
 
         def register(function: _Function) -> _Function:
             self._handlers.add(name, function)
+            if job is not None or fields:
+                self._handlers.declare(job if job is not None else name, name, fields)
             return function
 
         return register
+
+    def job(self, name: str, *, handler: str, **fields: Unpack[JobFields]) -> None:
+        """Declare a further job of a handler of this executor.
+
+        It is proposed to the admin when this process connects; what becomes of it there is the
+        executor's policy: applied at once, after a person has agreed, or never.
+
+        Raises:
+            HandlerError: the name is taken, a field unknown, or the executor has started. A handler
+                that is not here is refused when it starts.
+        """
+        self._handlers.declare(name, handler, fields)
+
+    @property
+    def declared_jobs(self) -> list[dict[str, Any]]:
+        """The jobs declared so far, as they are sent."""
+        return [dict(job) for job in self._handlers.jobs]
 
     # --- around every handler --------------------------------------------------------------------
 
@@ -191,8 +221,8 @@ class Executor:
             logging.shutdown()
             os._exit(128 + number)  # handlers may refuse to end; results are safe in the spool
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
+        signals = OwnSignals(on_signal)
+        signals.take()
         await self._life.start()
         refused = loop.create_task(self._life.until_refused())
         await asyncio.wait((asked, refused), return_when=asyncio.FIRST_COMPLETED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
 
 from .context import Run, arguments_of
+from .declared_jobs import DeclaredJobs
 from .errors import HandlerError
 from .hooks import Hooks
 from .signature import Signature
@@ -72,6 +73,8 @@ class Handlers:
         self._by_name: dict[str, Handler] = {}
         self._closed = False
         self.hooks = Hooks()
+        self.jobs = DeclaredJobs()
+        self.declared: list[msgspec.Raw] = []  # the jobs as JSON, once closed
         self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
     def add(self, name: str, function: HandlerFunction) -> None:
@@ -105,14 +108,25 @@ class Handlers:
             raise HandlerError(f"a hook is a function, not {hook!r}")
         hooks.append(hook)
 
+    def declare(self, job: str, handler: str, fields: Mapping[str, Any]) -> None:
+        """Propose a job to the admin.
+
+        Raises:
+            HandlerError: the node has started, the name is taken, or a field is wrong.
+        """
+        if self._closed:
+            raise HandlerError(f"job {job!r} comes too late: the executor has started")
+        self.jobs.add(job, handler, fields)
+
     def close(self) -> None:
         """Take no more: the node is about to say what it offers.
 
         Raises:
-            HandlerError: a handler takes what no run can give.
+            HandlerError: a handler takes what no run can give, or a job has no handler here.
         """
         if self._closed:
             return
+        self.declared = self.jobs.check(self._by_name)
         self.schemas = _within_limits(
             {handler.name: handler.signature.schema for handler in self._by_name.values()}
         )

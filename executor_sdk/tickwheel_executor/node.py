@@ -238,6 +238,7 @@ class Node:
             labels=dict(settings.labels),
             weight=settings.weight,
             schemas=self._handlers.schemas,
+            jobs=self._handlers.declared,
             clock=self._clock(),
         )
 
