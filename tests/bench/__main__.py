@@ -17,6 +17,7 @@ from typing import Any
 from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed, made
 from tests.bench.flood import Flood, flood
 from tests.bench.herd import Herd, Overdue, herd, overdue
+from tests.bench.node import NodeFigures, node_figures
 from tests.bench.schedules import Schedules, schedules
 from tests.bench.steady import Steady, steady
 
@@ -30,6 +31,8 @@ def main() -> int:
     for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
         del os.environ[name]  # a developer's own settings are not to be measured
     results: dict[str, Any] = {}
+    if arguments.node:
+        return _only_node(quick=arguments.quick)
     cron = schedules()
     _print_schedules(cron)
     for kind in () if arguments.schedules else arguments.database or KINDS:
@@ -48,6 +51,10 @@ def main() -> int:
         "schedules": asdict(cron),
         "databases": results,
     }
+    if not arguments.schedules:
+        one = node_figures(quick=arguments.quick)
+        _print_node(one)
+        report["node"] = asdict(one)
     (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
     return 0 if results or arguments.schedules else 1
 
@@ -57,10 +64,19 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--database", action="append", choices=KINDS, help="default: all three")
     parser.add_argument("--runs", type=int, help="queued runs in a flood (default 20,000)")
     parser.add_argument("--schedules", action="store_true", help="only schedules, no database")
+    parser.add_argument("--node", action="store_true", help="only one node, no database")
     parser.add_argument("--quick", action="store_true", help="a rough look in a minute")
     arguments = parser.parse_args()
     arguments.runs = arguments.runs or (5_000 if arguments.quick else 20_000)
     return arguments
+
+
+def _only_node(*, quick: bool) -> int:
+    one = node_figures(quick=quick)
+    _print_node(one)
+    report = {"machine": _machine(), "node": asdict(one)}
+    (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
+    return 0
 
 
 def _measure(bed: Bed, *, runs: int, quick: bool) -> dict[str, Any]:
@@ -140,6 +156,21 @@ def _print_overdue(kind: str, result: Overdue) -> None:
         f"{kind:<11} overdue {result.triggers:>7,} triggers  planned in {result.planned_seconds} s,"
         f" run in {result.ran_seconds} s; those on time started p99 {result.on_time_started_p99}"
         f" max {result.on_time_started_max} ms late; admin {result.peak_mebibytes} MiB at most",
+        flush=True,
+    )
+
+
+def _print_node(result: NodeFigures) -> None:
+    rates = ", ".join(f"{kind} {rate:,}" for kind, rate in result.runs_per_second.items())
+    cpu = ", ".join(f"{kind} {micros}" for kind, micros in result.cpu_us_per_run.items())
+    print(
+        f"node        runs/s of handlers: {rates}; processor µs per run: {cpu}\n"
+        f"            frame to handler p50 {result.frame_to_handler_p50_us} p99"
+        f" {result.frame_to_handler_p99_us} µs; from the admin's process p50"
+        f" {result.request_to_handler_p50_us}, to the result {result.request_to_result_p50_us} µs;"
+        f" {result.resident_mebibytes} MiB\n"
+        f"            import {result.imports.milliseconds} ms and {result.imports.mebibytes} MiB"
+        f" more than aiohttp",
         flush=True,
     )
 

@@ -36,10 +36,19 @@ def _stat(pid: int) -> list[str] | None:
 
 def peak_mebibytes(pid: int) -> int:
     """The most memory that the process has had resident so far (Linux)."""
+    return _kibibytes(pid, "VmHWM:") // 1024
+
+
+def resident_mebibytes(pid: int) -> float:
+    """The memory that the process has resident now (Linux)."""
+    return round(_kibibytes(pid, "VmRSS:") / 1024, 1)
+
+
+def _kibibytes(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) // 1024
-    raise AssertionError("no VmHWM in /proc: not Linux?")
+        if line.startswith(name):
+            return int(line.split()[1])
+    raise AssertionError(f"no {name} in /proc: not Linux?")
 
 
 def percentile(values: Sequence[int], share: float) -> int:
