@@ -66,9 +66,8 @@ class AsyncRunner:
             except StopIteration as stop:
                 verdict: Verdict = stop.value
                 return verdict
-            finally:
-                if self._is_copy:
-                    forks.leave()
+            if self._is_copy:
+                forks.leave(RuntimeError("a handler forked, and its child awaits something"))
             try:
                 value = yield awaited
                 resume = coroutine.send
