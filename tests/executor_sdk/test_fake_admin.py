@@ -11,7 +11,15 @@ from threading import Thread
 import pytest
 
 from tests.support.polling import wait_until_async
-from tickwheel_executor import Executor, Run
+from tickwheel_executor import (
+    Client,
+    Executor,
+    NotFoundError,
+    Run,
+    RunNotSucceededError,
+    TokenRefusedError,
+    WaitTimeoutError,
+)
 from tickwheel_executor.testing import FakeAdmin, RunRefusedError
 
 
@@ -166,3 +174,52 @@ async def test_waiting_on_the_loop_of_the_node_is_refused(admin: FakeAdmin) -> N
 def test_it_is_used_within_its_block() -> None:
     with pytest.raises(RuntimeError, match="within its `with` block"):
         FakeAdmin().node()
+
+
+# --- for clients ----------------------------------------------------------------------------------
+
+
+async def test_a_client_runs_handlers_as_jobs(admin: FakeAdmin, tmp_path: Path) -> None:
+    async with (
+        make_executor(admin, tmp_path),
+        Client([admin.url], admin.api_token) as client,
+    ):
+        await admin.node()
+        run_id = await client.run_job("billing/add", {"numbers": [1, 2]})
+        status = await client.wait(run_id)
+        assert (status.job, status.state, status.result) == ("add", "succeeded", 3)
+        (line,) = await client.log(run_id)
+        assert (line.seq, line.level, line.text) == (1, "info", "adding")
+        assert await client.log(run_id, after=1) == []
+
+        bad = await client.run_job("billing/add", {"numbers": "no"})
+        with pytest.raises(RunNotSucceededError, match="unsupported operand"):
+            await client.wait(bad)
+
+
+async def test_a_client_meets_what_it_meets_elsewhere(admin: FakeAdmin, tmp_path: Path) -> None:
+    async with (
+        make_executor(admin, tmp_path),
+        Client([admin.url], admin.api_token) as client,
+    ):
+        await admin.node()
+        with pytest.raises(NotFoundError):
+            await client.run_job("billing/nothing")
+        with pytest.raises(NotFoundError):
+            await client.run_job(77)
+        with pytest.raises(NotFoundError):
+            await client.run(99)
+        with pytest.raises(TokenRefusedError):
+            await Client([admin.url], "w" * 40).run(1)
+
+        once = await client.run_job("billing/wait", idempotency_key="order-1")
+        assert await client.run_job("billing/wait", idempotency_key="order-1") == once
+        with pytest.raises(WaitTimeoutError):
+            await client.wait(once, timeout=0.05)
+        await admin.drain()
+        refused = await client.run_job("billing/add", {"numbers": []})
+        await wait_until_async(lambda: _is_queued(client, refused))
+
+
+async def _is_queued(client: Client, run_id: int) -> bool:
+    return (await client.run(run_id)).state == "queued"

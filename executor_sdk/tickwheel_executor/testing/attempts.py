@@ -42,13 +42,19 @@ class GivenAttempt:
         return self._result is None and not self._ended.done()
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its end is known, or that it was refused."""
+        return self._ended.done()
+
+    @property
+    def lines(self) -> list[LogLine]:
+        """The lines that have come, in order, as they came."""
+        return [line for _, lines in sorted(self._chunks.items()) for line in lines]
+
+    @property
     def log(self) -> list[LoggedLine]:
         """The lines that have come, in order."""
-        return [
-            LoggedLine(line.level.value, line.text)
-            for _, lines in sorted(self._chunks.items())
-            for line in lines
-        ]
+        return [LoggedLine(line.level.value, line.text) for line in self.lines]
 
     @property
     def progress(self) -> list[ReportedProgress]:

@@ -48,7 +48,7 @@ class Desk:
 
     async def node(self, name: str | None) -> ConnectedNode:
         """A node that takes runs."""
-        return _described((await self._find(name, None)).hello)
+        return described((await self._find(name, None)).hello)
 
     async def nodes_gone(self) -> None:
         """Wait until none is connected."""
@@ -138,7 +138,8 @@ def _takes_runs(conversation: Conversation, name: str | None) -> bool:
     )
 
 
-def _described(hello: Hello) -> ConnectedNode:
+def described(hello: Hello) -> ConnectedNode:
+    """What it says, decoded."""
     return ConnectedNode(
         name=hello.name,
         executor=hello.executor,

@@ -13,6 +13,7 @@ from .attempts import GivenAttempt
 from .conversation import Manners
 from .desk import ConnectedNode, Desk
 from .handler_end import HandlerEnd, LoggedLine, ReportedProgress
+from .http_api import HttpApi
 from .pending import Pending
 from .requests import RunFields
 from .thread_loop import ThreadLoop
@@ -47,6 +48,9 @@ class FakeAdmin:
         lease_seconds: float = 15.0,
     ) -> None:
         self.token = f"twx_{secrets.token_hex(20)}"
+        """Of the executor, for nodes."""
+        self.api_token = f"twt_{secrets.token_hex(20)}"
+        """For `Client`: each handler of a connected node is a job of the same name."""
         self.refuses_token = False
         """Whether everybody who connects from now on is answered 401."""
         self._manners = Manners(
@@ -58,11 +62,19 @@ class FakeAdmin:
         self._desk = Desk(self._manners, knows=self._knows, within_seconds=within_seconds)
         self._thread = ThreadLoop("tickwheel fake admin")
         self._last_run = 0
+        api = HttpApi(
+            self._desk, knows=lambda token: token == self.api_token, next_run=self._next_run
+        )
+        self._desk.server.add_routes = api.add_to
 
     @property
     def url(self) -> str:
         """Base URL, within the `with` block."""
         return f"http://127.0.0.1:{self._desk.server.port}"
+
+    def _next_run(self) -> int:
+        self._last_run += 1
+        return self._last_run
 
     def _knows(self, token: str) -> bool:
         return token == self.token and not self.refuses_token
@@ -145,18 +157,16 @@ class FakeAdmin:
     async def _run(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> HandlerEnd:
-        self._last_run += 1
         attempt = await self._desk.give(
-            self._last_run, handler, parameters, node=node, fields=fields
+            self._next_run(), handler, parameters, node=node, fields=fields
         )
         return await self._desk.end(attempt)
 
     async def _begin(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> FakeRun:
-        self._last_run += 1
         attempt = await self._desk.give(
-            self._last_run, handler, parameters, node=node, fields=fields
+            self._next_run(), handler, parameters, node=node, fields=fields
         )
         await self._desk.accepted(attempt)
         return FakeRun(attempt, self._desk, self._thread)

@@ -36,6 +36,7 @@ class SocketServer:
         self._on_change = on_change
         self._runner: web.AppRunner | None = None
         self._sockets: dict[Conversation, _Socket] = {}
+        self.add_routes: Callable[[web.UrlDispatcher], None] = lambda router: None  # beside ours
         self.port = 0  # chosen when it listens for the first time, and kept
 
     @property
@@ -47,6 +48,7 @@ class SocketServer:
         """Let nodes in."""
         app = web.Application()
         app.router.add_get(LINK_PATH, self._link)
+        self.add_routes(app.router)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSE_SECONDS)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
