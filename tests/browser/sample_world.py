@@ -8,6 +8,7 @@ import random
 import msgspec
 import sqlalchemy as sa
 
+from tests.browser.sample_declared import add_declared
 from tests.browser.sample_routing import add_routing
 from tests.browser.sample_rows import ADMIN as ADMIN
 from tests.browser.sample_rows import NOW as NOW
@@ -94,6 +95,7 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_rules(services, job_ids, executor_ids, ids)
     live |= await add_routing(services, job_ids, executor_ids, ids)
     live |= await add_schedules(services, job_ids, executor_ids)
+    live |= await add_declared(services, job_ids, executor_ids, ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}

@@ -14,6 +14,16 @@ from typing import Any
 from multidict import MultiMapping
 
 from tickwheel_admin.console import routing_form
+from tickwheel_admin.console.parameter_form import (
+    ParameterForm,
+    is_about_parameters,
+    parameter_form,
+    switched,
+    text_of_form,
+)
+from tickwheel_admin.console.parameter_form import (
+    form_as_sent as parameters_as_sent,
+)
 from tickwheel_admin.console.trigger_form import (
     TriggerCard,
     card_of_trigger,
@@ -61,6 +71,7 @@ class JobForm:
     triggers: tuple[TriggerCard, ...] = ()
     children: tuple[ChildRow, ...] = ()
     problems: tuple[Problem, ...] = ()
+    sent: MultiMapping[str] | None = None  # all that was filled in; None: nobody did yet
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "")
@@ -99,6 +110,14 @@ class JobForm:
         names = ("description", "owner", "tags", "priority")
         return any(self[name] != _DEFAULTS[name] or self.problem(name) for name in names)
 
+    def parameters(self, schema: str | None) -> ParameterForm:
+        """Its parameters, by what the handler takes."""
+        if self.sent is None:
+            return parameter_form(schema, self["parameters"], problems=self.problems)
+        if "do" in self.sent:
+            return switched(schema, self.sent)
+        return parameters_as_sent(schema, self.sent, problems=self.problems)
+
     def refused(self, problems: Sequence[Problem]) -> JobForm:
         """The same, with what is wrong."""
         return replace(self, problems=tuple(problems))
@@ -109,6 +128,8 @@ class JobForm:
         return replace(self, triggers=cards)
 
     def _place(self, problem: Problem) -> str:
+        if is_about_parameters(problem):
+            return "parameters"
         if child := _CHILD.match(problem.field):
             return f"child-{child[1]}"
         field = _PLACES.get(problem.field, problem.field)
@@ -193,13 +214,17 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
         triggers=cards_as_sent(sent),
         children=children,
         problems=tuple(problems),
+        sent=sent,
     )
 
 
-def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def job_of_form(
+    form: JobForm, *, children: Sequence[Mapping[str, Any]], schema: str | None = None
+) -> dict[str, Any]:
     """The raw job that the form says.
 
     Args:
+        schema: what its handler takes.
         children: the raw children that its rows name, found by `console.child_jobs`.
 
     Raises:
@@ -207,7 +232,10 @@ def job_of_form(form: JobForm, *, children: Sequence[Mapping[str, Any]]) -> dict
             that concern the meaning are checked where the raw job goes.
     """
     problems: list[Problem] = []
-    typed = Typed(values=form.values, problems=problems)
+    values = dict(form.values)
+    if form.sent is not None:
+        values["parameters"], problems = text_of_form(schema, form.sent)
+    typed = Typed(values=values, problems=problems)
     raw: dict[str, Any] = {
         "name": form["name"],
         "handler": form["handler"],

@@ -143,8 +143,9 @@ async def _raw_job(request: web.Request, form: JobForm) -> dict[str, Any]:
         InvalidInput: with every problem found.
     """
     children, problems = await find_children(request, form.children)
+    schema = _schema(form, await _executor(request, form))
     try:
-        raw = job_of_form(form, children=children)
+        raw = job_of_form(form, children=children, schema=schema)
     except InvalidInput as error:
         raise InvalidInput((*error.problems, *problems)) from None
     if problems:
@@ -180,6 +181,7 @@ async def _form_page(
             "job_id": int(job_id) if job_id else None,
             "executors": executors,
             "handlers": [] if executor is None else executor.handlers,
+            "parameters": form.parameters(_schema(form, executor)),
             "nodes_now": None if executor is None else _nodes_now(form, executor),
             "suggested": await suggestions(request, "", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
@@ -210,6 +212,11 @@ async def _executor(request: web.Request, form: JobForm) -> ExecutorDetail | Non
         return await request.app[EXECUTORS].get(actor_of(request), executor_id)
     except NotFound:
         return None
+
+
+def _schema(form: JobForm, executor: ExecutorDetail | None) -> str | None:
+    """What the handler that is typed takes, if it says so."""
+    return None if executor is None else executor.schemas.get(form["handler"].strip())
 
 
 def _nodes_now(form: JobForm, executor: ExecutorDetail) -> RoutingNow:

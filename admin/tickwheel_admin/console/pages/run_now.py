@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
+from multidict import MultiMapping
 
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.parameter_form import (
+    form_as_sent,
+    is_about_parameters,
+    parameter_form,
+    switched,
+    text_of_form,
+)
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import (
     done_in_place,
@@ -18,7 +26,7 @@ from tickwheel_admin.console.rendering import (
     render,
 )
 from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.console.typed import Typed, pretty
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.node import NodeState
@@ -31,7 +39,7 @@ from tickwheel_admin.web.keys import EXECUTORS, JOBS
 from tickwheel_admin.web.routes import Routes
 
 JOB_RUN = "/jobs/{job_id:[0-9]{1,18}}/run"
-_FIELDS = ("parameters", "node", "delay", "delay_unit")
+_FIELDS = ("node", "delay", "delay_unit")
 _PLACES = {"node_id": "node", "delay_seconds": "delay"}  # what the rules call by another name
 
 routes = Routes()
@@ -39,14 +47,15 @@ routes = Routes()
 
 @routes.get(JOB_RUN, permission=Permission.OPERATE)
 async def ask_how(request: web.Request) -> web.Response:
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
-    return await _form(request, values={"parameters": detail.item.job.config.parameters})
+    return await _form(request)
 
 
 @routes.post(JOB_RUN, permission=Permission.OPERATE)
 async def run_now(request: web.Request) -> web.Response:
     """Without parameters, as from the button in a list, it runs as it is and the page stays."""
     form = await read_form(request)
+    if "do" in form:
+        return await _form(request, sent=form)
     by_button = "parameters" not in form
     try:
         run_id = await request.app[JOBS].run_now(
@@ -59,10 +68,7 @@ async def run_now(request: web.Request) -> web.Response:
     except InvalidInput as error:
         if by_button:
             raise
-        values = {name: form.get(name, "") for name in _FIELDS}
-        return await _form(
-            request, values=values, problems=error.problems, request_key=form.get("request_key")
-        )
+        return await _form(request, sent=form, problems=error.problems)
     if by_button and is_scripted(request):
         set_reader(request)
         return done_in_place(
@@ -76,23 +82,23 @@ async def run_now(request: web.Request) -> web.Response:
     return response
 
 
-async def _asked(request: web.Request, form: Mapping[str, str]) -> dict[str, Any]:
+async def _asked(request: web.Request, form: MultiMapping[str]) -> dict[str, Any]:
     """How the run differs from the job's own.
 
     Raises:
         InvalidInput: what is typed is no JSON or no number.
     """
-    problems: list[Problem] = []
+    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    text, problems = text_of_form(detail.schema, form, over=True)
     typed = Typed(values=form, problems=problems)
     seconds = typed.length("delay", typed.text("delay_unit")) or 0
     parameters: str | None = None
     try:
-        parameters = parse_parameters(typed.text("parameters") or "{}")
+        parameters = parse_parameters(text)
     except InvalidInput as error:
         problems += error.problems
     if problems:
         raise InvalidInput(problems)
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
     unchanged = parameters == detail.item.job.config.parameters
     return {
         "parameters": None if unchanged else parameters,
@@ -104,13 +110,21 @@ async def _asked(request: web.Request, form: Mapping[str, str]) -> dict[str, Any
 async def _form(
     request: web.Request,
     *,
-    values: Mapping[str, str],
+    sent: MultiMapping[str] | None = None,
     problems: Sequence[Problem] = (),
-    request_key: str | None = None,
 ) -> web.Response:
+    """The form as somebody filled it in; None: nobody did yet."""
+    set_reader(request)
     actor = actor_of(request)
     detail = await request.app[JOBS].get(actor, _job_id(request))
     job = detail.item.job
+    values = {} if sent is None else {name: sent.get(name, "") for name in _FIELDS}
+    if sent is None:
+        parameters = parameter_form(detail.schema, pretty(job.config.parameters))
+    elif "do" in sent:
+        parameters = switched(detail.schema, sent, over=True)
+    else:
+        parameters = form_as_sent(detail.schema, sent, problems=problems)
     executor = await request.app[EXECUTORS].get(actor, job.executor_id)
     found = {_PLACES.get(problem.field, problem.field): problem for problem in reversed(problems)}
     return await render(
@@ -119,14 +133,16 @@ async def _form(
         {
             "job": job,
             "offered": job.config.handler in detail.offered_handlers,
-            "parameters": values.get("parameters", ""),
-            "is_typed": bool(problems),
+            "parameters": parameters,
             "values": values,
-            "problem": found.get("parameters"),
             "problems": found,
-            "other_problems": [each for name, each in found.items() if name not in _FIELDS],
+            "other_problems": [
+                each
+                for name, each in found.items()
+                if name not in _FIELDS and not is_about_parameters(each)
+            ],
             "nodes": _nodes(executor.nodes, job.config.handler),
-            "request_key": request_key or new_request_key(),
+            "request_key": (sent and sent.get("request_key")) or new_request_key(),
         },
         status=422 if problems else 200,
         block="dialog",

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
+from multidict import MultiMapping
 
 from tickwheel_admin.console import labels
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.labels import shown_state
+from tickwheel_admin.console.parameter_form import (
+    form_as_sent,
+    is_about_parameters,
+    parameter_form,
+    switched,
+    text_of_form,
+)
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import done_or_back, go_to, new_request_key, render
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.shards import shard_overview
-from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.console.typed import pretty
+from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.runs import RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.keys import JOBS, RUNS
 from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
@@ -83,32 +93,26 @@ async def release_run(request: web.Request) -> web.Response:
 
 @routes.get(f"{RUN}/retry", permission=Permission.OPERATE)
 async def ask_retry(request: web.Request) -> web.Response:
-    return await _retry_form(request, await _detail(request))
+    return await _retry_form(request)
 
 
 @routes.post(f"{RUN}/retry", permission=Permission.OPERATE)
 async def retry_run(request: web.Request) -> web.Response:
     form = await read_form(request)
-    typed = form.get("parameters")
+    if "do" in form:
+        return await _retry_form(request, sent=form)
     try:
         new_id = await request.app[RUNS].retry(
             actor_of(request),
             _run_id(request),
-            parameters=None if typed is None else parse_parameters(typed.strip() or "{}"),
+            parameters=await _typed_parameters(request, form),
             request_key=form.get("request_key") or None,
             failed_shards_only=form.get("failed_shards_only") == "yes",
         )
     except InvalidInput as error:
-        if typed is None:
+        if "parameters" not in form:
             raise
-        return await _retry_form(
-            request,
-            await _detail(request),
-            parameters=typed,
-            problem=error.problems[0],
-            request_key=form.get("request_key"),
-            status=422,
-        )
+        return await _retry_form(request, sent=form, problems=error.problems)
     response = go_to(request, f"/runs/{new_id}")
     set_flash(response, "run.requested")
     return response
@@ -125,27 +129,57 @@ def _late(detail: RunDetail) -> dict[int, str]:
     }
 
 
+async def _typed_parameters(request: web.Request, form: MultiMapping[str]) -> str | None:
+    """The parameters that were filled in; None: the form had none.
+
+    Raises:
+        InvalidInput: they cannot be read.
+    """
+    if "parameters" not in form:
+        return None
+    schema = await _schema(request, await _detail(request))
+    text, problems = text_of_form(schema, form, over=True)
+    if problems:
+        raise InvalidInput(problems)
+    return parse_parameters(text)
+
+
+async def _schema(request: web.Request, detail: RunDetail) -> str | None:
+    """What the handler of the job takes, as the job is now; None: anything."""
+    try:
+        job = await request.app[JOBS].get(actor_of(request), detail.item.run.job_id)
+    except NotFound:
+        return None
+    return job.schema
+
+
 async def _retry_form(
     request: web.Request,
-    detail: RunDetail,
     *,
-    parameters: str | None = None,
-    problem: Problem | None = None,
-    request_key: str | None = None,
-    status: int = 200,
+    sent: MultiMapping[str] | None = None,
+    problems: Sequence[Problem] = (),
 ) -> web.Response:
+    """The form as somebody filled it in; None: nobody did yet."""
+    set_reader(request)
+    detail = await _detail(request)
+    schema = await _schema(request, detail)
+    if sent is None:
+        parameters = parameter_form(schema, pretty(detail.parameters))
+    elif "do" in sent:
+        parameters = switched(schema, sent, over=True)
+    else:
+        parameters = form_as_sent(schema, sent, problems=problems)
     return await render(
         request,
         "run_again.html",
         {
             "detail": detail,
             "run": detail.item.run,
-            "parameters": detail.parameters if parameters is None else parameters,
-            "is_typed": parameters is not None,
-            "problem": problem,
-            "request_key": request_key or new_request_key(),
+            "parameters": parameters,
+            "other_problems": [each for each in problems if not is_about_parameters(each)],
+            "request_key": (sent and sent.get("request_key")) or new_request_key(),
         },
-        status=status,
+        status=422 if problems else 200,
         block="dialog",
     )
 

@@ -151,6 +151,7 @@ document.addEventListener('click', (event) => {
   const field = document.getElementById(chip.dataset.fill);
   field.value = chip.dataset.value;
   field.dispatchEvent(new Event('input', {bubbles: true}));
+  field.dispatchEvent(new Event('change', {bubbles: true}));
   field.focus();
 });
 

@@ -1,0 +1,181 @@
+"""One parameter in a form: how its value is shown, and what was typed means as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from multidict import MultiMapping
+
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.parameter_schema import Kind, Parameter, json_of, rules_in_words
+from tickwheel_admin.console.typed import pretty
+from tickwheel_admin.domain.errors import Problem
+
+FIELD = "param."
+FIELD_AS_JSON = "param_json."  # of a value that its own field cannot show
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,299})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One parameter in the form."""
+
+    parameter: Parameter
+    index: int
+    kind: Kind  # JSON where the value is none of the parameter's own kind
+    text: str  # as it is shown: "true" for a switch that is on, JSON for a choice
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name in the form."""
+        as_json = self.kind is Kind.JSON and self.parameter.kind is not Kind.JSON
+        return f"{FIELD_AS_JSON if as_json else FIELD}{self.parameter.name}"
+
+    @property
+    def id(self) -> str:
+        """Its id in the page: names of parameters may be anything."""
+        return f"f-param-{self.index}"
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its text needs several lines."""
+        return "\n" in self.text
+
+    @property
+    def placeholder(self) -> str:
+        """What the handler takes when nothing is given; "" when it does not say."""
+        return "" if self.default is None else _shown(self.kind, self.default) or ""
+
+    @property
+    def default(self) -> str | None:
+        """JSON of what the handler takes when nothing is given."""
+        return None if self.parameter.default in (None, "null") else self.parameter.default
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Values and words of a choice."""
+        return [(each, _word(each)) for each in self.parameter.options]
+
+    @property
+    def default_word(self) -> str:
+        return "" if self.default is None else _word(self.default)
+
+    @property
+    def rules(self) -> list[str]:
+        """What a value must be like, in words."""
+        return rules_in_words(self.parameter)
+
+
+def field_of(parameter: Parameter, value: str | None, index: int) -> Field:
+    """The field for a JSON value; None: there is none."""
+    if parameter.kind is Kind.SWITCH and value is None:
+        value = parameter.default
+    if value is None or (value == "null" and parameter.nullable):
+        return Field(parameter=parameter, index=index, kind=parameter.kind, text="")
+    shown = _shown(parameter.kind, value, parameter.options)
+    if shown is None:
+        return Field(parameter=parameter, index=index, kind=Kind.JSON, text=pretty(value))
+    return Field(parameter=parameter, index=index, kind=parameter.kind, text=shown)
+
+
+def _shown(kind: Kind, value: str, options: Sequence[str] | None = None) -> str | None:
+    """A JSON value as a field of that kind shows it; None: it cannot."""
+    match kind:
+        case Kind.TEXT | Kind.DATE:
+            return str(msgspec.json.decode(value)) if value.startswith('"') else None
+        case Kind.INTEGER:
+            return value if _INTEGER.fullmatch(value) else None
+        case Kind.NUMBER:
+            return value if _NUMBER.fullmatch(value) else None
+        case Kind.SWITCH:
+            return value if value in ("true", "false") else None
+        case Kind.CHOICE:
+            same = json_of(msgspec.json.decode(value))
+            return same if options is None or same in options else None
+        case Kind.JSON:
+            return pretty(value)
+
+
+def field_as_sent(field: Field, sent: MultiMapping[str]) -> Field:
+    """The field as somebody filled it in; the same when it was not in their form."""
+    name = field.parameter.name
+    if FIELD_AS_JSON + name in sent and field.parameter.kind is not Kind.JSON:
+        return replace(field, kind=Kind.JSON, text=lines_of(sent[FIELD_AS_JSON + name]))
+    typed = sent.getall(FIELD + name, [])
+    if not typed:
+        return field
+    if field.parameter.kind is Kind.SWITCH:
+        text = "true" if "true" in typed else "false"
+    else:
+        text = lines_of(typed[0])
+    return replace(field, kind=field.parameter.kind, text=text)
+
+
+def value_of(field: Field, problems: list[Problem], *, over: bool) -> str | None:
+    """JSON of what was typed; None: nothing, so the handler's default counts."""
+    parameter = field.parameter
+    place = f"parameters.{parameter.name}"
+    text = field.text if field.kind is Kind.TEXT else field.text.strip()
+    if not text:
+        if not over:
+            return None
+        if parameter.default is not None:
+            return parameter.default
+        if parameter.nullable:
+            return "null"
+        if field.kind is Kind.TEXT:
+            return '""'
+        problems.append(Problem(field=place, code="required", template="This is needed."))
+        return None
+    match field.kind:
+        case Kind.TEXT | Kind.DATE:
+            return json_of(text)
+        case Kind.INTEGER if _INTEGER.fullmatch(text):
+            return text
+        case Kind.INTEGER:
+            template = "This must be a whole number."
+        case Kind.NUMBER if _NUMBER.fullmatch(text):
+            return text
+        case Kind.NUMBER:
+            template = "This must be a number."
+        case Kind.SWITCH:
+            return text
+        case Kind.CHOICE if text in parameter.options:
+            return text
+        case Kind.CHOICE:
+            template = "Choose one of the list."
+        case Kind.JSON:
+            return _json_of_text(text, place, problems)
+    problems.append(Problem(field=place, code="wrong_type", template=template))
+    return None
+
+
+def _json_of_text(text: str, place: str, problems: list[Problem]) -> str | None:
+    try:
+        msgspec.json.decode(text)
+        return msgspec.json.format(text, indent=-1)
+    except (msgspec.DecodeError, RecursionError):
+        problems.append(Problem(field=place, code="json.invalid", template="This is not JSON."))
+        return None
+
+
+def lines_of(text: str) -> str:
+    """Text of a field with several lines, which browsers send with other line ends."""
+    return text.replace("\r\n", "\n")
+
+
+def _word(value: str) -> str:
+    """A JSON value as people read it."""
+    match value:
+        case "true":
+            return _("yes")
+        case "false":
+            return _("no")
+        case _:
+            return str(msgspec.json.decode(value)) if value.startswith('"') else value

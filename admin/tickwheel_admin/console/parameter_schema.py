@@ -1,0 +1,249 @@
+"""What a handler takes, as a form can ask for it: read from the JSON Schema of its parameters.
+
+The schema comes from a node, so nothing in it is trusted: what is not understood makes a field for
+JSON, and a schema that is none makes no form at all. Whether values are right is checked elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeGuard
+
+import msgspec
+
+from tickwheel_admin.console.i18n import gettext as _
+
+MAX_FIELDS = 100  # a handler that takes more gets them as JSON
+MAX_OPTIONS = 200
+MAX_DESCRIPTION_CHARS = 500
+_LIMITS = frozenset(
+    {
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+        "minLength", "maxLength",
+    }
+)  # fmt: skip
+_MAX_HOPS = 8  # from one reference to the next
+_REFERENCE = "#/$defs/"
+_ABSENT = object()
+
+
+class Kind(StrEnum):
+    """How a form asks for a value."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    SWITCH = "switch"  # yes or no, where one of them is the default
+    CHOICE = "choice"
+    DATE = "date"
+    JSON = "json"  # everything deeper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a handler."""
+
+    name: str
+    kind: Kind
+    required: bool
+    nullable: bool
+    default: str | None  # JSON; None: the schema names none
+    description: str
+    format: str  # of a text: "date-time", "uuid", …; "": any text
+    limits: Mapping[str, int | float]  # by their JSON Schema keywords
+    options: Sequence[str]  # of a choice, as JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """All that a handler takes."""
+
+    parameters: Sequence[Parameter]
+    takes_more: bool  # parameters that have no name here
+    description: str
+
+
+def taken_by(schema: str | None) -> Taken | None:
+    """What a schema says; None when there is none, or none that makes a form."""
+    if schema is None:
+        return None
+    try:
+        root = msgspec.json.decode(schema)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not isinstance(root, dict):
+        return None
+    parts = root.get("$defs")
+    parts = parts if isinstance(parts, dict) else {}
+    described = _resolved(root, parts)
+    properties = described.get("properties", {})
+    if described.get("type") != "object" or not isinstance(properties, dict):
+        return None
+    if len(properties) > MAX_FIELDS:
+        return None
+    required = described.get("required")
+    needed = {each for each in required if isinstance(each, str)} if _is_list(required) else set()
+    return Taken(
+        parameters=[
+            _parameter(name, part, parts, required=name in needed)
+            for name, part in properties.items()
+        ],
+        takes_more=described.get("additionalProperties", True) is not False,
+        description=_text(described, "description"),
+    )
+
+
+def _parameter(
+    name: str, schema: object, parts: Mapping[str, object], *, required: bool
+) -> Parameter:
+    outer = schema if isinstance(schema, dict) else {}
+    part, nullable = _without_null(outer, parts)
+    default = outer.get("default", part.get("default", _ABSENT))
+    options = _options(part)
+    kind = _kind(part, options, default)
+    return Parameter(
+        name=name,
+        kind=kind,
+        required=required,
+        nullable=nullable or "null" in options,
+        default=None if default is _ABSENT else json_of(default),
+        description=_text(outer, "description") or _text(part, "description"),
+        format=part["format"] if isinstance(part.get("format"), str) else "",
+        limits={
+            key: value
+            for key, value in part.items()
+            if key in _LIMITS and isinstance(value, int | float) and not isinstance(value, bool)
+        },
+        options=[each for each in options if each != "null"] if kind is Kind.CHOICE else (),
+    )
+
+
+def _kind(part: Mapping[str, Any], options: Sequence[str], default: object) -> Kind:
+    if options:
+        return Kind.CHOICE
+    match part.get("type"):
+        case "string":
+            return Kind.DATE if part.get("format") == "date" else Kind.TEXT
+        case "integer":
+            return Kind.INTEGER
+        case "number":
+            return Kind.NUMBER
+        case "boolean":
+            return Kind.SWITCH if isinstance(default, bool) else Kind.CHOICE
+        case _:
+            return Kind.JSON
+
+
+def _options(part: Mapping[str, Any]) -> list[str]:
+    """Values of which one is to be chosen; none: any."""
+    values = [part["const"]] if "const" in part else part.get("enum")
+    if part.get("type") == "boolean" and values is None:
+        # Without a default, neither of them is what nobody has chosen.
+        return [] if isinstance(part.get("default"), bool) else ["true", "false"]
+    if not _is_list(values) or not 0 < len(values) <= MAX_OPTIONS:
+        return []
+    if any(isinstance(each, dict | list) for each in values):
+        return []
+    return [json_of(each) for each in values]
+
+
+def _without_null(
+    schema: Mapping[str, Any], parts: Mapping[str, object]
+) -> tuple[dict[str, Any], bool]:
+    """The schema of what is not null, and whether null is taken as well."""
+    part = _resolved(schema, parts)
+    kinds = part.get("type")
+    if _is_list(kinds):
+        others = [each for each in kinds if each != "null"]
+        if len(others) == 1:
+            return {**part, "type": others[0]}, len(others) < len(kinds)
+    for word in ("anyOf", "oneOf"):
+        ways = part.get(word)
+        if not _is_list(ways):
+            continue
+        others = [each for each in ways if not _is_null(each)]
+        if len(others) == 1 and isinstance(others[0], dict):
+            inner = _resolved(others[0], parts)
+            outer = {key: value for key, value in part.items() if key != word}
+            return {**outer, **inner}, len(others) < len(ways)
+    return part, False
+
+
+def _resolved(schema: Mapping[str, Any], parts: Mapping[str, object]) -> dict[str, Any]:
+    """The schema with its own reference followed."""
+    found = dict(schema)
+    for _hop in range(_MAX_HOPS):
+        reference = found.pop("$ref", None)
+        if reference is None:
+            return found
+        name = reference.removeprefix(_REFERENCE) if isinstance(reference, str) else ""
+        target = parts.get(name)
+        if not isinstance(target, dict):
+            return {}
+        found = {**target, **found}
+    return {}
+
+
+def _is_null(schema: object) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _text(schema: Mapping[str, Any], key: str) -> str:
+    value = schema.get(key)
+    return value[:MAX_DESCRIPTION_CHARS].strip() if isinstance(value, str) else ""
+
+
+def json_of(value: object) -> str:
+    """Compact JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def rules_in_words(parameter: Parameter) -> list[str]:
+    """What a value must be like, one sentence each."""
+    limits = parameter.limits
+    found = []
+    if text := _formats().get(parameter.format):
+        found.append(text)
+    if "minimum" in limits and "maximum" in limits:
+        found.append(_("From %(low)s to %(high)s.") % _range(limits, "minimum", "maximum"))
+    else:
+        found += [text % {"n": _short(limits[key])} for key, text in _ends() if key in limits]
+    if parameter.kind is Kind.JSON:
+        found.append(_("As JSON."))
+    return found
+
+
+def _ends() -> list[tuple[str, str]]:
+    return [
+        ("minimum", _("At least %(n)s.")),
+        ("maximum", _("At most %(n)s.")),
+        ("exclusiveMinimum", _("More than %(n)s.")),
+        ("exclusiveMaximum", _("Less than %(n)s.")),
+        ("multipleOf", _("A multiple of %(n)s.")),
+        ("minLength", _("At least %(n)s characters.")),
+        ("maxLength", _("At most %(n)s characters.")),
+    ]
+
+
+def _formats() -> dict[str, str]:
+    return {
+        "date-time": _("A date and a time, such as 2026-11-22T09:30:00+01:00."),
+        "time": _("A time of day, such as 09:30:00."),
+        "duration": _("A length of time as ISO 8601 writes it, such as PT90S."),
+        "uuid": _("A UUID."),
+        "decimal": _("A decimal number."),
+    }
+
+
+def _range(limits: Mapping[str, int | float], low: str, high: str) -> dict[str, str]:
+    return {"low": _short(limits[low]), "high": _short(limits[high])}
+
+
+def _short(value: int | float) -> str:
+    return str(int(value)) if float(value).is_integer() else str(value)
