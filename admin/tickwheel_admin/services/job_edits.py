@@ -21,6 +21,7 @@ from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.children import check_children
 from tickwheel_admin.services.code_hands import check_not_managed, give_up_declarations
 from tickwheel_admin.services.handlers import check_handler
+from tickwheel_admin.services.run_parameters import check_job_parameters
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.services.settling import add_triggers, go_on, settle
 from tickwheel_admin.services.trigger_calendars import held_calendars
@@ -61,6 +62,7 @@ def create_job(
     if get_executor(conn, executor_id, lock=True) is None:
         raise not_found()
     check_handler(conn, executor_id, config.handler)
+    check_job_parameters(conn, executor_id, config)
     _check_name(conn, executor_id, config.name)
     check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
     now = now_ms(conn)
@@ -103,6 +105,8 @@ def update_job(
         return old.revision
     if config.handler != old.config.handler:
         check_handler(conn, old.executor_id, config.handler)
+    if _given(config) != _given(old.config):
+        check_job_parameters(conn, old.executor_id, config)
     _check_name(conn, old.executor_id, config.name, by_other_than=old.id)
     if config.children != old.config.children:
         check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
@@ -222,6 +226,11 @@ def _check_name(
             "This executor already has a job named “%(name)s”.",
             name=name,
         )
+
+
+def _given(config: JobConfig) -> tuple[object, ...]:
+    """What decides whether its runs' parameters are right."""
+    return config.handler, config.parameters, [spec.parameters for spec in config.triggers]
 
 
 def _changed(job: Job) -> Conflict:

@@ -16,6 +16,7 @@ from tickwheel_admin.domain.moves import expanded, node_gone
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import Origin, Run
 from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.services.run_parameters import check_run_parameters
 from tickwheel_admin.store.audit import write_audit
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_node
@@ -78,8 +79,8 @@ def request_run(
     """Queue one run of a locked job; returns the run that already has the key, if any.
 
     Raises:
-        InvalidInput: the parameters are too large when they are laid over the job's; the node
-            that was asked for cannot run it.
+        InvalidInput: the parameters, laid over the job's, are too large or not what the handler
+            takes; the node that was asked for cannot run it.
         MoreIds: it needs one id.
     """
     if not run_ids:
@@ -91,7 +92,7 @@ def request_run(
             return standing
     now = now_ms(conn)
     request = replace(request, node_id=_chosen_node(conn, job, request, now=now))
-    run = _requested(job, request, run_id=run_ids[0], now=now)
+    run = _requested(conn, job, request, run_id=run_ids[0], now=now)
     asked = insert_requested_run(conn, run)
     if asked == run.id:
         _note(conn, job, request, run_id=run.id, audit_id=audit_id)
@@ -131,7 +132,7 @@ def request_shards(
         )
     _check_place(conn, job)
     now = now_ms(conn)
-    queued = _requested(job, request, run_id=run_ids[0], now=now)
+    queued = _requested(conn, job, request, run_id=run_ids[0], now=now)
     total = shards[0].shard_total
     fire = expanded(queued, shards=total, now=now).after
     if fire.blocking_key is not None:
@@ -196,8 +197,12 @@ def _chosen_node(conn: sa.Connection, job: Job, request: Request, *, now: int) -
     return node.id
 
 
-def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
-    """Raises InvalidInput when the parameters are too large together."""
+def _requested(conn: sa.Connection, job: Job, request: Request, *, run_id: int, now: int) -> Run:
+    """Raises InvalidInput when the parameters are too large together, or not what is taken."""
+    parameters = _parameters(job, request)
+    if request.parameters is not None or request.retry_of is None:
+        # Done again with what it was given, a run is told by its node what is wrong with that.
+        check_run_parameters(conn, job, parameters)
     run = new_run(
         job.config,
         id=run_id,
@@ -214,7 +219,7 @@ def _requested(job: Job, request: Request, *, run_id: int, now: int) -> Run:
         requested_by=request.actor.name[:100],
         retry_of=request.retry_of,
         pinned_node_id=request.node_id,
-        parameters=_parameters(job, request),
+        parameters=parameters,
     )
 
 

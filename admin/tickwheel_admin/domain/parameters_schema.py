@@ -1,0 +1,361 @@
+"""Whether a run's parameters are what its handler takes, by the JSON Schema that the handler sent.
+
+This is the part of JSON Schema 2020-12 that signatures give, read so that no schema can be a trap:
+references lead to its own `$defs` alone, there are no patterns, and the work is bounded. What is
+not checked here (`pattern`, `not`, `if` …) passes: the node checks everything before it calls the
+handler. A schema that makes no sense asks for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.fields import closest
+
+MAX_STEPS = 10_000  # well below 0.1 s
+MAX_DEPTH = 100  # of references and values within each other
+MAX_TOLD = 20
+MAX_SHOWN_CHARS = 50
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+_WRONG_TYPE = {
+    "string": "This must be text.",
+    "integer": "This must be a whole number.",
+    "number": "This must be a number.",
+    "boolean": "This must be true or false.",
+    "array": "This must be a list.",
+    "object": "This must be an object.",
+    "null": "This must stay empty (null).",
+}
+_FORMATS: dict[str, tuple[type[Any], str]] = {
+    "date-time": (datetime, "This must be a date and time such as 2026-03-01T09:00:00Z."),
+    "date": (date, "This must be a date such as 2026-03-01."),
+    "time": (time, "This must be a time such as 09:00:00."),
+    "duration": (timedelta, "This must be a length of time such as PT1H30M."),
+    "uuid": (UUID, "This must be a UUID such as 123e4567-e89b-42d3-a456-426614174000."),
+    "decimal": (Decimal, 'This must be a decimal number in quotes, such as "12.50".'),
+}
+
+
+class _TooMuch(Exception):
+    """The schema asks for more work than is done here."""
+
+
+def check_parameters(
+    schema_text: str, parameters_text: str, *, field: str = "parameters", partial: bool = False
+) -> None:
+    """Refuse parameters that the handler would refuse.
+
+    Args:
+        schema_text: the handler's JSON Schema.
+        parameters_text: a JSON object.
+        field: what the paths of problems begin with.
+        partial: some may still be missing.
+
+    Raises:
+        InvalidInput: one problem for each place, at most 20.
+    """
+    problems = parameter_problems(schema_text, parameters_text, field=field, partial=partial)
+    if problems:
+        raise InvalidInput(problems)
+
+
+def parameter_problems(
+    schema_text: str, parameters_text: str, *, field: str = "parameters", partial: bool = False
+) -> list[Problem]:
+    """The problems that `check_parameters` raises."""
+    schema = json.loads(schema_text)
+    check = _Check(schema, partial_at=field if partial else None)
+    problems: dict[str, Problem] = {}
+    # After too much work, what was found so far is true all the same.
+    with contextlib.suppress(_TooMuch, RecursionError):
+        for problem in check.problems(schema, json.loads(parameters_text), field, 0):
+            problems.setdefault(problem.field, problem)
+            if len(problems) == MAX_TOLD:
+                break
+    return list(problems.values())
+
+
+class _Check:
+    """One look at one value; counts its steps."""
+
+    def __init__(self, root: Any, *, partial_at: str | None) -> None:
+        self._root = root
+        self._partial_at = partial_at
+        self._steps = 0
+
+    def problems(self, schema: Any, value: Any, path: str, depth: int) -> Iterator[Problem]:
+        """What is wrong with a value; the schema may be anything."""
+        self._count(1)
+        if depth > MAX_DEPTH:
+            raise _TooMuch
+        if schema is False:
+            yield _problem(path, "not_allowed", "Nothing is allowed here.")
+        if not isinstance(schema, dict):
+            return
+        if schema.get("format") == "decimal" and _TYPES["number"](value):
+            return  # said to be text, so that nothing is rounded; numbers are read as well
+        wrong_type = _type_problem(schema.get("type"), value, path)
+        if wrong_type is not None:
+            yield wrong_type
+            return
+        yield from self._combined(schema, value, path, depth)
+        yield from self._of_choices(schema, value, path)
+        if isinstance(value, str):
+            yield from _of_text(schema, value, path)
+        elif isinstance(value, bool):
+            return
+        elif isinstance(value, int | float):
+            yield from _of_number(schema, value, path)
+        elif isinstance(value, list):
+            yield from self._of_list(schema, value, path, depth)
+        elif isinstance(value, dict):
+            yield from self._of_object(schema, value, path, depth)
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise _TooMuch
+
+    def _combined(
+        self, schema: dict[str, Any], value: Any, path: str, depth: int
+    ) -> Iterator[Problem]:
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            yield from self.problems(self._referred(reference), value, path, depth + 1)
+        for each in _list(schema.get("allOf")):
+            yield from self.problems(each, value, path, depth + 1)
+        for keyword in ("anyOf", "oneOf"):
+            forms = _list(schema.get(keyword))
+            if forms:
+                yield from self._of_forms(forms, value, path, depth)
+
+    def _of_forms(self, forms: list[Any], value: Any, path: str, depth: int) -> Iterator[Problem]:
+        """It must fit one of several forms; else the one that it was probably meant to be tells."""
+        refused: list[list[Problem]] = []
+        for form in forms:
+            found = []
+            for problem in self.problems(form, value, path, depth + 1):
+                found.append(problem)
+                if len(found) == MAX_TOLD:
+                    break
+            if not found:
+                return
+            refused.append(found)
+        meant = [found for found in refused if found[0].code != "wrong_type"]
+        meant += [found for found in refused if found[0].field != path and found not in meant]
+        if len(meant) == 1:
+            yield from meant[0]
+        elif meant:
+            yield _problem(path, "no_form_fits", "This has none of the forms that are allowed.")
+        else:
+            names = [name for form in forms for name in self._type_names(form)]
+            yield _wrong_type(path, names)
+
+    def _type_names(self, form: Any) -> list[str]:
+        if not isinstance(form, dict):
+            return []
+        if isinstance(reference := form.get("$ref"), str):
+            form = self._referred(reference)
+        wanted = form.get("type") if isinstance(form, dict) else None
+        names = wanted if isinstance(wanted, list) else [wanted]
+        return [name for name in names if isinstance(name, str) and name in _TYPES]
+
+    def _referred(self, reference: str) -> Any:
+        """What a reference into the schema itself leads to; nothing else is followed."""
+        self._count(1)
+        if reference == "#":
+            return self._root
+        found = self._root
+        for part in reference.removeprefix("#/").split("/")[:10]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, dict) else None
+        return found if reference.startswith("#/") else None
+
+    def _of_choices(self, schema: dict[str, Any], value: Any, path: str) -> Iterator[Problem]:
+        choices = _list(schema.get("enum"))
+        if "const" in schema:
+            choices = [schema["const"]]
+        if not choices:
+            return
+        self._count(len(choices) // 10)
+        if any(_may_be_same(each, value) for each in choices):
+            return
+        shown = [
+            json.dumps(each, ensure_ascii=False)[:MAX_SHOWN_CHARS] for each in choices[:MAX_TOLD]
+        ]
+        if len(choices) > MAX_TOLD:
+            shown.append("…")
+        yield _problem(
+            path, "not_one_of", "This must be one of %(choices)s.", choices=", ".join(shown)
+        )
+
+    def _of_list(
+        self, schema: dict[str, Any], value: list[Any], path: str, depth: int
+    ) -> Iterator[Problem]:
+        yield from _of_size(
+            schema,
+            len(value),
+            path,
+            ("minItems", "At least %(limit)d entries, please."),
+            ("maxItems", "At most %(limit)d entries, please."),
+        )
+        first = _list(schema.get("prefixItems"))
+        for index, each in enumerate(value):
+            form = first[index] if index < len(first) else schema.get("items", True)
+            yield from self.problems(form, each, f"{path}[{index}]", depth + 1)
+
+    def _of_object(
+        self, schema: dict[str, Any], value: dict[str, Any], path: str, depth: int
+    ) -> Iterator[Problem]:
+        yield from _of_size(
+            schema,
+            len(value),
+            path,
+            ("minProperties", "At least %(limit)d entries, please."),
+            ("maxProperties", "At most %(limit)d entries, please."),
+        )
+        named = schema.get("properties")
+        named = named if isinstance(named, dict) else {}
+        required = _list(schema.get("required"))
+        self._count((len(named) + len(required)) // 10)
+        if path != self._partial_at:
+            for name in required:
+                if isinstance(name, str) and name not in value:
+                    yield _problem(_inner(path, name), "required", "This is required.")
+        others = schema.get("additionalProperties", True)
+        if "patternProperties" in schema and others is False:
+            others = True  # which names they are is for the node to tell
+        for name, each in value.items():
+            if name in named:
+                yield from self.problems(named[name], each, _inner(path, name), depth + 1)
+            elif others is False:
+                self._count(1)
+                yield _unknown(path, name, named)
+            else:
+                yield from self.problems(others, each, _inner(path, name), depth + 1)
+
+
+def _type_problem(wanted: Any, value: Any, path: str) -> Problem | None:
+    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
+    known = [name for name in names[: len(_TYPES)] if isinstance(name, str) and name in _TYPES]
+    if not known or any(_TYPES[name](value) for name in known):
+        return None
+    return _wrong_type(path, known)
+
+
+def _of_text(schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]:
+    yield from _of_size(
+        schema,
+        len(value),
+        path,
+        ("minLength", "At least %(limit)d characters, please."),
+        ("maxLength", "At most %(limit)d characters, please."),
+    )
+    name = schema.get("format")
+    kind, template = _FORMATS.get(name if isinstance(name, str) else "", (str, ""))
+    try:
+        msgspec.convert(value, kind)  # as the node reads it
+    except msgspec.ValidationError:
+        yield _problem(path, "wrong_format", template)
+
+
+def _of_number(schema: dict[str, Any], value: float, path: str) -> Iterator[Problem]:
+    for keyword, template, fits in (
+        ("minimum", "This must be at least %(limit)s.", lambda limit: value >= limit),
+        ("exclusiveMinimum", "This must be more than %(limit)s.", lambda limit: value > limit),
+        ("maximum", "This must be at most %(limit)s.", lambda limit: value <= limit),
+        ("exclusiveMaximum", "This must be less than %(limit)s.", lambda limit: value < limit),
+        ("multipleOf", "This must be a multiple of %(limit)s.", lambda unit: _divides(unit, value)),
+    ):
+        limit = schema.get(keyword)
+        if _TYPES["number"](limit) and not fits(limit):
+            yield _problem(path, "out_of_range", template, limit=f"{limit:,}")
+
+
+def _of_size(
+    schema: dict[str, Any], size: int, path: str, low: tuple[str, str], high: tuple[str, str]
+) -> Iterator[Problem]:
+    least, most = schema.get(low[0]), schema.get(high[0])
+    if isinstance(least, int) and size < least:
+        yield _problem(path, "too_short", low[1], limit=least)
+    if isinstance(most, int) and size > most:
+        yield _problem(path, "too_long", high[1], limit=most)
+
+
+def _divides(unit: float, value: float) -> bool:
+    try:
+        if isinstance(unit, int) and isinstance(value, int):
+            return unit <= 0 or value % unit == 0
+        # Decimals as they are written: 0.3 is three times 0.1.
+        return unit <= 0 or Decimal(str(value)) % Decimal(str(unit)) == 0
+    except (ArithmeticError, ValueError):  # too large to tell
+        return True
+
+
+def _may_be_same(one: Any, other: Any) -> bool:
+    """Equal in JSON, where true is not 1; lists and objects are not looked into."""
+    if isinstance(one, dict | list):
+        return type(one) is type(other)
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _inner(path: str, name: str) -> str:
+    return f"{path}.{name[:MAX_SHOWN_CHARS]}"
+
+
+def _wrong_type(path: str, names: list[str]) -> Problem:
+    """Empty is allowed where null is; people are told what else."""
+    told = [name for name in dict.fromkeys(names) if name != "null"] or names
+    if len(told) == 1:
+        return _problem(path, "wrong_type", _WRONG_TYPE[told[0]])
+    return _problem(path, "wrong_type", "This must be one of %(choices)s.", choices=", ".join(told))
+
+
+def _unknown(path: str, name: str, known: Mapping[str, Any]) -> Problem:
+    where = _inner(path, name)
+    shown = name[:MAX_SHOWN_CHARS]
+    if not known:
+        return _problem(where, "unknown_field", "There is no parameter “%(name)s”.", name=shown)
+    names = list(known)[:MAX_TOLD]
+    meant = closest(name, names)
+    if meant is not None:
+        return _problem(
+            where,
+            "unknown_field",
+            "There is no parameter “%(name)s”; did you mean “%(meant)s”?",
+            name=shown,
+            meant=meant,
+        )
+    return _problem(
+        where,
+        "unknown_field",
+        "There is no parameter “%(name)s”; known are %(known)s.",
+        name=shown,
+        known=", ".join(names),
+    )
+
+
+def _problem(path: str, code: str, template: str, **params: Any) -> Problem:
+    return Problem(field=path, code=code, template=template, params=params)
