@@ -118,51 +118,68 @@ def field_as_sent(field: Field, sent: MultiMapping[str]) -> Field:
 
 
 def value_of(field: Field, problems: list[Problem], *, over: bool) -> str | None:
-    """JSON of what was typed; None: nothing, so the handler's default counts."""
-    parameter = field.parameter
-    place = f"parameters.{parameter.name}"
+    """JSON of what was typed; None: nothing, so the handler's default counts.
+
+    Args:
+        problems: what cannot be read is added.
+        over: the value is laid over an earlier one, which would stay without one.
+    """
     text = field.text if field.kind is Kind.TEXT else field.text.strip()
-    if not text:
-        if not over:
-            return None
-        if parameter.default is not None:
-            return parameter.default
-        if parameter.nullable:
-            return "null"
-        if field.kind is Kind.TEXT:
-            return '""'
-        problems.append(Problem(field=place, code="required", template="This is needed."))
+    if not text and not over:
         return None
+    problem = None
+    if not text:
+        value = _cleared(field)
+        if value is None:
+            problem = Problem(field="", code="required", template="This is needed.")
+    else:
+        value = _json_of_text(field, text)
+        if value is None:
+            problem = _unreadable(field.kind)
+    if problem is not None:
+        problems.append(replace(problem, field=f"parameters.{field.parameter.name}"))
+    return value
+
+
+def _cleared(field: Field) -> str | None:
+    """What says that there is nothing; None: nothing can say so."""
+    if field.parameter.default is not None:
+        return field.parameter.default
+    if field.parameter.nullable:
+        return "null"
+    return '""' if field.kind is Kind.TEXT else None
+
+
+def _json_of_text(field: Field, text: str) -> str | None:
     match field.kind:
         case Kind.TEXT | Kind.DATE:
             return json_of(text)
-        case Kind.INTEGER if _INTEGER.fullmatch(text):
-            return text
         case Kind.INTEGER:
-            template = "This must be a whole number."
-        case Kind.NUMBER if _NUMBER.fullmatch(text):
-            return text
+            return text if _INTEGER.fullmatch(text) else None
         case Kind.NUMBER:
-            template = "This must be a number."
+            return text if _NUMBER.fullmatch(text) else None
         case Kind.SWITCH:
             return text
-        case Kind.CHOICE if text in parameter.options:
-            return text
         case Kind.CHOICE:
-            template = "Choose one of the list."
+            return text if text in field.parameter.options else None
         case Kind.JSON:
-            return _json_of_text(text, place, problems)
-    problems.append(Problem(field=place, code="wrong_type", template=template))
-    return None
+            try:
+                msgspec.json.decode(text)
+                return msgspec.json.format(text, indent=-1)
+            except (msgspec.DecodeError, RecursionError):
+                return None
 
 
-def _json_of_text(text: str, place: str, problems: list[Problem]) -> str | None:
-    try:
-        msgspec.json.decode(text)
-        return msgspec.json.format(text, indent=-1)
-    except (msgspec.DecodeError, RecursionError):
-        problems.append(Problem(field=place, code="json.invalid", template="This is not JSON."))
-        return None
+def _unreadable(kind: Kind) -> Problem:
+    match kind:
+        case Kind.INTEGER:
+            return Problem(field="", code="wrong_type", template="This must be a whole number.")
+        case Kind.NUMBER:
+            return Problem(field="", code="wrong_type", template="This must be a number.")
+        case Kind.CHOICE:
+            return Problem(field="", code="wrong_type", template="Choose one of the list.")
+        case _:
+            return Problem(field="", code="json.invalid", template="This is not JSON.")
 
 
 def lines_of(text: str) -> str:

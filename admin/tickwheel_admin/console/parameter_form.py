@@ -216,13 +216,23 @@ def _lay_more(
         return
     more = _values_of(sent[MORE])
     named = {each.name for each in taken.parameters}
-    if more is None or named & more.keys():
-        template = (
-            "This must be a JSON object, such as {}."
-            if more is None
-            else "Parameters that have a field of their own do not belong here."
+    if more is None:
+        problems.append(
+            Problem(
+                field="parameters",
+                code="parameters.more",
+                template="This must be a JSON object, such as {}.",
+            )
         )
-        problems.append(Problem(field="parameters", code="parameters.more", template=template))
+        return
+    if named & more.keys():
+        problems.append(
+            Problem(
+                field="parameters",
+                code="parameters.more",
+                template="Parameters that have a field of their own do not belong here.",
+            )
+        )
         return
     for name in _without_field(taken, values):
         said.pop(name)
