@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import random
 import re
@@ -192,14 +191,3 @@ async def test_the_checkpoint_in_the_readme_goes_from_try_to_try() -> None:
     again = request(1, 2, parameters=year, checkpoint=first.checkpoint)
     (second,) = await run_in_order(function, again)
     assert (value(second), written) == (12, [*range(6), *range(5, 12)])
-
-
-def test_the_code_in_the_readme_is_python_and_its_settings_are_all() -> None:
-    blocks = readme_blocks()
-    assert blocks
-    for block in blocks:
-        compile(block, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    text = (SDK / "README.md").read_text()
-    for name in ("admins", "token", "slots", "name", "labels", "weight", "spool_dir"):
-        assert f"| `{name}` |" in text
-    assert "| `shutdown_grace_seconds` |" in text
