@@ -26,6 +26,7 @@ from .executor import Executor
 from .hooks import Ending
 from .run_log import RunLog
 from .run_status import RunStatus
+from .structlog_lines import structlog_lines
 
 __all__ = [
     "Call",
@@ -54,4 +55,5 @@ __all__ = [
     "TokenRefusedError",
     "WaitTimeoutError",
     "current_run",
+    "structlog_lines",
 ]

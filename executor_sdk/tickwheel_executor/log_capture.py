@@ -1,75 +1,97 @@
-"""Lines that a handler writes through standard `logging` become lines of its run's log."""
+"""What code inside a handler logs in the usual way, or prints, becomes lines of its run's log.
+
+Between `begin` and `end` every logger passes by here after it has called its handlers. A handler
+on the root logger would be simpler, but not invisible: `logging.basicConfig`, Flask and werkzeug
+set up nothing where they find one, and the service would lose lines of its own.
+"""
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
 
 from tickwheel_shared.protocol import Level
 
 from . import forks
-from .context import running
+from .captured_prints import CapturedPrints, told_otherwise
+from .context import Run, running
+
+_CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
+_format = logging.Formatter().format
 
 
-class RunLogHandler(logging.Handler):
-    """Passes records of code that runs inside a handler on to that run's log.
+class LogCapture:
+    """Captures while any executor of the process is running."""
 
-    It sees what reaches the root logger: a logger with `propagate = False` is not captured, and the
-    level of the user's loggers decides as always.
-    """
+    def __init__(self) -> None:
+        self._users = 0
+        self._guard = threading.Lock()
+        self._prints = CapturedPrints()
+        self._before: _CallHandlers | None = None  # what we have put ourselves in the place of
+        self._ours: _CallHandlers | None = None
 
-    def handle(self, record: logging.LogRecord) -> bool:
-        """Emit without the handler's lock: a thread that waits for room in the run's log must not
-        keep every other one, the event loop's included, from logging."""
-        accepted = bool(self.filter(record))
-        if accepted:
-            self.emit(record)
-        return accepted
+    def begin(self) -> None:
+        """One more executor is running."""
+        with self._guard:
+            self._users += 1
+            if self._users == 1:
+                self._prints.begin()
+                self._install()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the record to the run's log, if a run is going on here."""
-        run = running.get(None)
-        if run is None or record.name.partition(".")[0] == "tickwheel":
-            return  # our own records are about the node, not about the run
-        try:
-            text = self.format(record)
-        except Exception:  # noqa: BLE001 (a bad logging call must not fail the run: as in logging)
-            self.handleError(record)
-            return
-        run.log.write(_level(record.levelno), text)
+    def end(self) -> None:
+        """One executor less is running."""
+        with self._guard:
+            self._users -= 1
+            if self._users == 0:
+                self._prints.end()
+                self._remove()
+
+    def forked(self) -> None:
+        """In a child: no executor is running."""
+        self._guard = threading.Lock()
+        if self._users:
+            self._users = 1
+            self.end()
+
+    def _install(self) -> None:
+        def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+            run = running.get(None)
+            # Who has put himself in our place since may go on calling us when our time is over.
+            if run is None or self._ours is not call_handlers:
+                before(logger, record)
+                return
+            with told_otherwise():  # a handler that writes to stderr
+                before(logger, record)
+            _pass_on(record, run)
+
+        before = self._before = logging.Logger.callHandlers
+        self._ours = call_handlers
+        logging.Logger.callHandlers = call_handlers  # type: ignore[assignment,method-assign]
+
+    def _remove(self) -> None:
+        if logging.Logger.callHandlers is self._ours and self._before is not None:
+            logging.Logger.callHandlers = self._before  # type: ignore[assignment,method-assign]
+        self._ours = None
 
 
-def _level(number: int) -> Level:
+def _pass_on(record: logging.LogRecord, run: Run) -> None:
+    if record.name.partition(".")[0] == "tickwheel":
+        return  # our own records are about the node, not about the run
+    try:
+        text = _format(record)
+    except Exception:  # noqa: BLE001 (a bad logging call must not fail the run: as in logging)
+        text = f"{record.msg!r} cannot be formatted with {record.args!r}"
+    run.log.write(level_of(record.levelno), text)
+
+
+def level_of(number: int) -> Level:
+    """The level of a line, by that of `logging`."""
     if number >= logging.ERROR:
         return Level.ERROR
     if number >= logging.WARNING:
         return Level.WARNING
     return Level.INFO if number >= logging.INFO else Level.DEBUG
-
-
-class LogCapture:
-    """Puts one RunLogHandler on the root logger while any executor of the process is running."""
-
-    def __init__(self) -> None:
-        self._handler = RunLogHandler()
-        self._users = 0
-
-    def begin(self) -> None:
-        """One more executor is running."""
-        self._users += 1
-        if self._users == 1:
-            logging.getLogger().addHandler(self._handler)
-
-    def end(self) -> None:
-        """One executor less is running."""
-        self._users -= 1
-        if self._users == 0:
-            logging.getLogger().removeHandler(self._handler)
-
-    def forked(self) -> None:
-        """In a child: no executor is running."""
-        if self._users:
-            self._users = 1
-            self.end()
 
 
 capture = LogCapture()

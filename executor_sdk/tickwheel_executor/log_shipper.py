@@ -19,7 +19,6 @@ from contextvars import Context
 from dataclasses import dataclass
 
 from tickwheel_shared.protocol import (
-    MAX_LINE_CHARS,
     MAX_LINES_PER_CHUNK,
     Level,
     LogChunk,
@@ -30,8 +29,8 @@ from tickwheel_shared.protocol import (
 from . import forks
 from .link import Link
 from .links import Links
+from .log_lines import LogCap, lines_of, pieces
 from .run_log import RunLog
-from .text import clean, cut
 
 RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
 NODE_SOFT_CHARS = 32 * 1024 * 1024  # the same for all attempts together
@@ -56,8 +55,16 @@ class _Sent:
 class LogShipper:
     """Buffers, sends, resends and slows down; one for a node."""
 
-    def __init__(self, links: Links, clock: Callable[[], int], *, context: Context) -> None:
+    def __init__(
+        self,
+        links: Links,
+        clock: Callable[[], int],
+        *,
+        context: Context,
+        max_log_mb: int,
+    ) -> None:
         self._links = links
+        self._cap = LogCap(max_log_mb)
         self._clock = clock
         self._context = context  # ours, so that nothing here runs in the name of a handler
         self._loop = asyncio.get_running_loop()
@@ -97,9 +104,12 @@ class LogShipper:
         """Take lines from a handler; may keep its thread waiting."""
         if self._is_copy:
             return
+        for piece in pieces(text):
+            self._add(log, level, piece)
+
+    def _add(self, log: RunLog, level: Level, text: str) -> None:
         at = self._clock()
-        parts = clean(text).replace("\r\n", "\n").rstrip("\n").split("\n")
-        lines = [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
+        lines = lines_of(text, level, at)
         with self._lock:
             if not self._keep(log, lines, at):
                 return
@@ -115,31 +125,38 @@ class LogShipper:
             self._wait_in_thread(log)
 
     def _keep(self, log: RunLog, lines: list[LogLine], at: int) -> bool:
-        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
         if log.closed:
             return False
+        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
         if log.buffered + size > RUN_HARD_CHARS or self._buffered + size > NODE_HARD_CHARS:
             log.dropped += len(lines)
             return False
+        lines = self._cap.admit(log, lines, at)
+        if not lines:
+            return False
         if log.dropped:
             lines.insert(0, _dropped_line(log, at))
-            size += len(lines[0].text) + _LINE_OVERHEAD_CHARS
+        self._put(log, lines)
+        return True
+
+    def _put(self, log: RunLog, lines: list[LogLine]) -> None:
+        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
         log.lines.extend(lines)
         log.buffered += size
         self._buffered += size
         self._dirty[log] = None
-        return True
 
     def close(self, log: RunLog) -> int:
         """The attempt has ended: send what is left; returns how many lines it wrote in all."""
+        log.finish_prints()
         with self._lock:
             log.closed = True
-            if log.dropped:
-                line = _dropped_line(log, self._clock())
-                log.lines.append(line)
-                log.buffered += len(line.text) + _LINE_OVERHEAD_CHARS
-                self._buffered += len(line.text) + _LINE_OVERHEAD_CHARS
-                self._dirty[log] = None
+            at = self._clock()
+            last = [_dropped_line(log, at)] if log.dropped else []
+            if (line := self._cap.last_line(log, at)) is not None:
+                last.append(line)
+            if last:
+                self._put(log, last)
         if log in self._dirty:
             self._send_lines(log, self._links.pick(log.link))
         return log.next_seq - 1

@@ -134,7 +134,9 @@ class Node:
         self._delivery = ResultDelivery(
             self._spool, self._links, on_handled=self._handled, on_receipt=self._receipted
         )
-        self._shipper = LogShipper(self._links, self._clock, context=context)
+        self._shipper = LogShipper(
+            self._links, self._clock, context=context, max_log_mb=self._settings.max_log_mb
+        )
         self._shutdown = Shutdown(self._links, self._delivery, self._shipper)
         self._held = HeldAttempts(
             links=self._links,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from typing import Protocol
 
-from tickwheel_shared.protocol import Level, LogLine
+from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
 
 from .link import Link
 
@@ -22,15 +23,18 @@ class RunLog:
 
     __slots__ = (
         "_sink",
+        "_unfinished",
         "attempt",
         "buffered",
         "closed",
         "dropped",
         "hurried",
+        "left_out",
         "lines",
         "link",
         "next_seq",
         "run",
+        "size",
         "token",
     )
 
@@ -44,6 +48,9 @@ class RunLog:
         self.next_seq = 1  # number of the first line in `lines`
         self.buffered = 0  # characters in `lines` and in chunks without receipt
         self.dropped = 0  # lines dropped since the last one that was kept
+        self.size = 0  # bytes of all lines that were kept
+        self.left_out = 0  # lines that were not, because the log is full
+        self._unfinished: dict[tuple[Level, int], str] = {}  # printed, by level and thread
         self.hurried = False  # the attempt is to end: do not make it wait any more
         self.closed = False  # the attempt has ended: later lines come too late
 
@@ -71,3 +78,29 @@ class RunLog:
     def write(self, level: Level, text: str) -> None:
         """Write text, one line of the log for each of its lines."""
         self._sink.add(self, level, str(text))
+
+    def printed(self, level: Level, text: str) -> None:
+        """Take what was printed: it is written when its line is complete.
+
+        Of a line that goes back to its beginning, as progress bars do, the last state counts.
+        """
+        key = (level, threading.get_ident())  # so that threads do not cut up each other's lines
+        text = self._unfinished.pop(key, "") + text
+        lines, newline, rest = text.rpartition("\n")
+        if len(rest) > MAX_LINE_CHARS:
+            lines, newline, rest = text, "\n", ""
+        elif rest:
+            self._unfinished[key] = rest[rest.rstrip("\r").rfind("\r") + 1 :]
+        if newline:
+            self.write(level, "\n".join(_last_state(line) for line in lines.split("\n")))
+
+    def finish_prints(self) -> None:
+        """Nothing more is printed: write what has no newline."""
+        while self._unfinished:
+            (level, _), rest = self._unfinished.popitem()
+            self.write(level, _last_state(rest))
+
+
+def _last_state(line: str) -> str:
+    line = line.rstrip("\r")
+    return line[line.rfind("\r") + 1 :]

@@ -56,6 +56,7 @@ def test_the_public_names() -> None:
         "TokenRefusedError",
         "WaitTimeoutError",
         "current_run",
+        "structlog_lines",
     ]
     for name in tickwheel_executor.__all__:
         value = getattr(tickwheel_executor, name)

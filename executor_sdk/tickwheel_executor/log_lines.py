@@ -1,0 +1,73 @@
+"""From text of any length to lines of a run's log, and how many of them a run may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
+
+from .run_log import RunLog
+from .text import clean, cut
+
+_PIECE_CHARS = 64 * 1024
+_MIN_LINE_BYTES = 20  # what an empty line counts: storing it costs more than its text
+_ERROR_RESERVE_BYTES = 256 * 1024  # a full log still takes these errors: why did the run fail?
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a long text between lines, so that no more than a piece is made into lines at once."""
+    start = 0
+    while len(text) - start > _PIECE_CHARS:
+        end = text.find("\n", start + _PIECE_CHARS) + 1
+        if not end:
+            break
+        yield text[start:end]
+        start = end
+    if start < len(text) or not text:
+        yield text[start:] if start else text
+
+
+def lines_of(text: str, level: Level, at: int) -> list[LogLine]:
+    """The lines of a text, fit to be stored; a long one is cut."""
+    parts = clean(text).replace("\r\n", "\n").rstrip("\n").split("\n")
+    return [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
+
+
+class LogCap:
+    """Limits what one attempt may write to its log, in MiB of UTF-8 text."""
+
+    def __init__(self, max_log_mb: int) -> None:
+        self._max_log_mb = max_log_mb
+        self._max_bytes = max_log_mb * 1024 * 1024
+
+    def admit(self, log: RunLog, lines: list[LogLine], at: int) -> list[LogLine]:
+        """Those that fit, and once a line that says that no more do."""
+        kept: list[LogLine] = []
+        for line in lines:
+            size = max(_MIN_LINE_BYTES, _bytes_of(line.text) + 1)
+            reserve = _ERROR_RESERVE_BYTES if line.level is Level.ERROR else 0
+            if log.size + size <= self._max_bytes + reserve:
+                log.size += size
+                kept.append(line)
+                continue
+            if not log.left_out:
+                kept.append(LogLine(at, Level.WARNING, self._full()))
+            log.left_out += 1
+        return kept
+
+    def last_line(self, log: RunLog, at: int) -> LogLine | None:
+        """What ends a log that became full."""
+        if not log.left_out:
+            return None
+        text = f"{log.left_out:,} lines were left out: {self._rule()}"
+        return LogLine(at, Level.WARNING, text)
+
+    def _full(self) -> str:
+        return f"the log is full, further lines are left out: {self._rule()}"
+
+    def _rule(self) -> str:
+        return f"one attempt may write {self._max_log_mb:,} MiB (`max_log_mb` of the Executor)"
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
