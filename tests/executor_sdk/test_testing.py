@@ -18,6 +18,7 @@ from tickwheel_executor import (
     Run,
     Skip,
     current_run,
+    testing,
 )
 from tickwheel_executor.testing import run_handler
 
@@ -216,3 +217,32 @@ def test_a_handler_that_is_not_there_is_named() -> None:
         run_handler(make_executor(), "send-invoice")
     with pytest.raises(HandlerError, match="which of its handlers"):
         run_handler(make_executor())
+
+
+def test_the_signature_is_checked_as_on_a_node() -> None:
+    called: list[str] = []
+
+    def report(month: str, copies: int = 1) -> int:
+        called.append(month)
+        return copies
+
+    end = run_handler(report, parameters={"month": 3}).result()
+    assert (end.outcome, end.final) == ("failed", True)
+    assert end.message == "parameters: month: expected str, got int"
+    assert called == []
+    assert run_handler(report, parameters={"month": "2026-03"}).result().result == 1
+
+
+def test_the_public_names_of_the_test_kit() -> None:
+    assert testing.__all__ == [
+        "ConnectedNode",
+        "FakeAdmin",
+        "FakeRun",
+        "HandlerEnd",
+        "LoggedLine",
+        "Pending",
+        "ReportedProgress",
+        "RunRefusedError",
+        "run_handler",
+    ]
+    assert all(hasattr(testing, name) for name in testing.__all__)
