@@ -219,11 +219,15 @@ async def test_a_bad_first_frame_closes_with_the_place_and_stores_nothing(
 
 
 @pytest.mark.parametrize(
-    ("hello", "code"),
-    [({"executor": "payroll"}, "wrong_executor"), ({"versions": [7]}, "version")],
+    ("hello", "code", "text"),
+    [
+        ({"executor": "payroll"}, "wrong_executor", "not to “payroll”"),
+        ({"versions": [7]}, "version", "upgrade the admin"),
+        ({"versions": [0]}, "version", "upgrade the SDK"),
+    ],
 )
 async def test_a_node_that_cannot_be_served_is_told_why_for_good(
-    connect: Connect, database: Database, hello: dict[str, object], code: str
+    connect: Connect, database: Database, hello: dict[str, object], code: str, text: str
 ) -> None:
     node = connect()
     node.pipe.say(HELLO | hello)
@@ -232,6 +236,7 @@ async def test_a_node_that_cannot_be_served_is_told_why_for_good(
 
     assert isinstance(rejected, Rejected)
     assert (rejected.code, rejected.fatal) == (code, True)
+    assert rejected.message.endswith(text)
     assert (await node.ended())[0] == 1008
     assert await stored_nodes(database) == 0
 
