@@ -105,6 +105,14 @@ def sync_work(run: Run) -> object:
     return {"thread": True}
 
 
+def chatter(run: Run) -> object:
+    """Log `count` lines of `width` characters, as fast as that is let."""
+    rest = "x" * (run.parameters["width"] - 8)
+    for number in range(run.parameters["count"]):
+        run.log.info("%07d %s", number, rest)
+    return {"lines": run.parameters["count"]}
+
+
 async def noop() -> None:
     """What the bench measures: everything but the work."""
 
@@ -134,6 +142,7 @@ def executor(arguments: argparse.Namespace, around: Around) -> Executor:
     for handler in (work, report, fail_once, fail, wait_for_cancel, count, steps):
         executor.handler(handler.__name__)(around(handler))
     executor.handler("sync_work")(sync_work)
+    executor.handler("chatter")(chatter)
     executor.handler("noop")(noop)
     return executor
 

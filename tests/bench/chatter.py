@@ -1,0 +1,78 @@
+"""A run that logs a million lines through a real admin: how fast, and what it costs in memory.
+
+    python -m tests.bench.chatter [--database sqlite|mariadb|postgresql] [--lines N] [--width N]
+
+Prints lines a second, and by how much the memory of node and admin grew at its peak; asserts only
+that all lines were stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+
+from tests.bench.bed import KINDS, Bed, made
+from tests.bench.measure import peak_mebibytes
+
+TIMEOUT_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chatter:
+    """What one long run took."""
+
+    lines: int
+    seconds: float
+    node_before: int  # MiB, the peak until then
+    node_grew: int  # MiB that the run added to the peak
+    admin_before: int
+    admin_grew: int
+
+
+def chatter(bed: Bed, *, lines: int, width: int) -> Chatter:
+    """Let one node log that many lines in one run, and wait until it has succeeded."""
+    job_id = bed.cluster.add_job("chatter", "chatter")
+    warm_up = bed.cluster.run_job(job_id, {"count": 20_000, "width": width})
+    bed.cluster.wait_for_run(warm_up, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
+    nodes = [node.process.pid for node in bed.cluster.nodes]
+    (admin,) = (admin.process.pid for admin in bed.cluster.admins)
+    nodes_before, admin_before = [peak_mebibytes(pid) for pid in nodes], peak_mebibytes(admin)
+    begun = time.monotonic()
+    run_id = bed.cluster.run_job(job_id, {"count": lines, "width": width})
+    run = bed.cluster.wait_for_run(run_id, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
+    seconds = time.monotonic() - begun
+    stored = bed.cluster.api().get(f"/runs/{run_id}/log?after={lines - 1}")["lines"]
+    assert run["result"] == {"lines": lines}
+    assert [line["seq"] for line in stored] == [lines], stored
+    after = [peak_mebibytes(pid) for pid in nodes]
+    grew, before = max((b - a, a) for a, b in zip(nodes_before, after, strict=True))
+    return Chatter(
+        lines=lines,
+        seconds=round(seconds, 1),
+        node_before=before,
+        node_grew=grew,
+        admin_before=admin_before,
+        admin_grew=peak_mebibytes(admin) - admin_before,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--database", choices=KINDS, action="append")
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--width", type=int, default=80, help="characters of a line")
+    asked = parser.parse_args()
+    for kind in asked.database or KINDS:
+        with made(kind) as bed:
+            told = chatter(bed, lines=asked.lines, width=asked.width)
+        print(
+            f"{kind:<11} {told.lines:,} lines of {asked.width} characters in {told.seconds} s,"
+            f" {told.lines / told.seconds:,.0f} lines/s; the node grew by {told.node_grew} MiB"
+            f" from {told.node_before}, the admin by {told.admin_grew} from {told.admin_before}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
