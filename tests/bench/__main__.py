@@ -168,9 +168,9 @@ def _print_node(result: NodeFigures) -> None:
         f"            frame to handler p50 {result.frame_to_handler_p50_us} p99"
         f" {result.frame_to_handler_p99_us} µs; from the admin's process p50"
         f" {result.request_to_handler_p50_us}, to the result {result.request_to_result_p50_us} µs;"
-        f" {result.resident_mebibytes} MiB\n"
+        f" {result.idle_mebibytes} MiB, afterwards {result.busy_mebibytes}\n"
         f"            import {result.imports.milliseconds} ms and {result.imports.mebibytes} MiB"
-        f" more than aiohttp",
+        f" on top of aiohttp's {result.imports.bare_mebibytes}",
         flush=True,
     )
 

@@ -18,7 +18,7 @@ def resident():
 
 before, began = resident(), time.perf_counter()
 import tickwheel_executor
-print(time.perf_counter() - began, resident() - before)
+print(time.perf_counter() - began, resident() - before, before)
 """
 
 
@@ -28,20 +28,23 @@ class Imports:
 
     milliseconds: float
     mebibytes: float  # resident memory
+    bare_mebibytes: float  # of the interpreter with aiohttp, before the import
 
 
 def imports(*, repeats: int) -> Imports:
     """Measure it; one process before, so that the compiled files are there (Linux)."""
     measured = [_once() for _ in range(repeats + 1)][1:]
+    seconds, more, bare = (statistics.median(column) for column in zip(*measured, strict=True))
     return Imports(
-        milliseconds=round(statistics.median(seconds for seconds, _ in measured) * 1000, 1),
-        mebibytes=round(statistics.median(kibibytes for _, kibibytes in measured) / 1024, 1),
+        milliseconds=round(seconds * 1000, 1),
+        mebibytes=round(more / 1024, 1),
+        bare_mebibytes=round(bare / 1024, 1),
     )
 
 
-def _once() -> tuple[float, int]:
+def _once() -> tuple[float, float, float]:
     output = subprocess.run(
         [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True
     ).stdout
-    seconds, kibibytes = output.split()
-    return float(seconds), int(kibibytes)
+    seconds, more, bare = map(float, output.split())
+    return seconds, more, bare

@@ -38,7 +38,8 @@ class NodeFigures:
     frame_to_handler_p99_us: int
     request_to_handler_p50_us: int  # … from the sending in the admin's process on
     request_to_result_p50_us: int  # … until the result is on disk and back at the admin
-    resident_mebibytes: float  # of the idle node, after all that
+    idle_mebibytes: float  # resident memory of a node that is connected and has done nothing yet
+    busy_mebibytes: float  # … after all that
     imports: Imports
 
 
@@ -52,6 +53,7 @@ async def _measure(quick: bool) -> NodeFigures:
     rates: dict[str, list[int]] = {}
     costs: dict[str, int] = {}
     async with NodeAdmin().listening() as admin, _node(admin) as pid:
+        idle = resident_mebibytes(pid)
         alone = await _alone(admin, 1_000 // share)
         for kind, runs in KINDS.items():
             await admin.flood(kind, runs=runs // 10, at_once=SLOTS)  # warms pools and caches
@@ -63,7 +65,7 @@ async def _measure(quick: bool) -> NodeFigures:
             spent = cpu_seconds([pid]) - cpu
             rates[kind] = [round(runs // share / each) for each in seconds]
             costs[kind] = round(spent / (runs // share * len(seconds)) * 1e6)
-        resident = resident_mebibytes(pid)
+        busy = resident_mebibytes(pid)
     return NodeFigures(
         runs_per_second={kind: round(statistics.median(all_)) for kind, all_ in rates.items()},
         runs_per_second_all=rates,
@@ -72,7 +74,8 @@ async def _measure(quick: bool) -> NodeFigures:
         frame_to_handler_p99_us=percentile(alone.in_node, 0.99),
         request_to_handler_p50_us=percentile(alone.with_the_way, 0.5),
         request_to_result_p50_us=percentile(alone.and_back, 0.5),
-        resident_mebibytes=resident,
+        idle_mebibytes=idle,
+        busy_mebibytes=busy,
         imports=imports(repeats=5 if quick else 15),
     )
 
