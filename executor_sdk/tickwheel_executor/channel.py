@@ -70,7 +70,7 @@ async def connect(url: str, token: str) -> Channel:
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:
         await session.close()
-        raise explain(error) from error
+        raise explain(error, url) from error
     except BaseException:  # cancelled, also by a time limit: leave no open session behind
         await session.close()
         raise

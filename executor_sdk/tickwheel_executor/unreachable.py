@@ -12,8 +12,8 @@ from .errors import ConnectError, UnauthorizedError
 _AWAY = (500, 502, 503, 504)  # an admin, or a proxy before it, that is starting or broken
 
 
-def explain(error: Exception) -> ConnectError:
-    """The error to raise for what aiohttp, ssl or the system raised."""
+def explain(error: Exception, url: str) -> ConnectError:
+    """The error to raise for what aiohttp, ssl or the system raised at this base URL."""
     if isinstance(error, aiohttp.WSServerHandshakeError):
         return _answered(error)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
@@ -31,7 +31,8 @@ def explain(error: Exception) -> ConnectError:
     if isinstance(error, aiohttp.ClientConnectorError):
         return ConnectError(f"it cannot be reached ({_system(error.os_error)})")
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return ConnectError("it closed the connection without an answer; is its URL https://?")
+        hint = "" if url.startswith("https:") else "; is its URL https://?"
+        return ConnectError(f"it closed the connection without an answer{hint}")
     if isinstance(error, aiohttp.ClientResponseError):
         return ConnectError("what answers there does not speak HTTP; is the port right?")
     return ConnectError(str(error) or type(error).__name__)
