@@ -75,16 +75,17 @@ class HttpApi:
         key = (job_id, request.headers.get("Idempotency-Key", ""))
         if not key[1] or key not in self._by_key:
             self._by_key[key] = run_id = self._next_run()
-            await self._give(run_id, jobs[job_id - 1], await request.json())
+            await self._give(run_id, job_id, await request.json())
         return web.json_response({"run_id": self._by_key[key]})
 
-    async def _give(self, run_id: int, job: _Job, body: Mapping[str, Any]) -> None:
+    async def _give(self, run_id: int, job_id: int, body: Mapping[str, Any]) -> None:
+        job = self._jobs[job_id - 1]
         await self._desk.give(
             run_id,
             job.handler,
             body.get("parameters", {}),
             node=body.get("node"),
-            fields={"job": job.name, "origin": "api"},
+            fields={"job": job.name, "job_id": job_id, "origin": "api"},
         )
 
     async def _show_run(self, request: web.Request) -> web.Response:

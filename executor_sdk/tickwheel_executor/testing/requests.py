@@ -32,6 +32,7 @@ class RunFields(TypedDict, total=False):
     recovering: bool  # an earlier attempt was lost
     timeout: float | None  # seconds
     job: str | None  # name of the job; None: that of the handler
+    job_id: int
 
 
 def make_request(
@@ -50,6 +51,7 @@ def make_request(
     recovering: bool = False,
     timeout: float | None = None,
     job: str | None = None,
+    job_id: int = 1,
 ) -> RunRequest:
     """The request for one attempt of a run.
 
@@ -64,7 +66,7 @@ def make_request(
         run=run,
         attempt=max(try_number, 1),
         token=f"test-{run}",
-        job_id=1,
+        job_id=job_id,
         job=handler if job is None else job,
         handler=handler,
         parameters=_json(dict(parameters), "the parameters", MAX_PARAMETERS_BYTES),
