@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.browser.sample_rows import ADMIN, NOW, row
 from tickwheel_admin.app import Services
 from tickwheel_admin.domain.declared_job import (
+    CodeJobs,
     DeclaredJob,
     DeclaredReason,
     DeclaredState,
@@ -19,7 +20,7 @@ from tickwheel_admin.domain.declared_job import (
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.job_input import parse_job
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.declared_jobs import write_declared
+from tickwheel_admin.store.declared_jobs import set_policy, write_declared
 from tickwheel_admin.store.handler_schemas import set_schemas
 
 HOUR = 3_600_000
@@ -77,7 +78,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     },
 }
 _STORED: dict[str, dict[str, Any]] = {
-    "weekly-digest": {"handler": "reports.digest", "retries": 0, "triggers": _cron("0 8 * * 1")},
+    "weekly-digest": {"handler": "reports.digest", "triggers": _cron("0 8 * * 1")},
     "tax-export": {"handler": "reports.tax-csv"},
 }
 _RULINGS = {
@@ -105,7 +106,7 @@ async def add_declared(
     )
     executor_ids["reports"] = made.id
     for name in (*_MANAGED, *_BY_HAND):
-        raw = {"name": name, **DECLARED[name], **_STORED.get(name, {})}
+        raw = {"name": name, **_STORED.get(name, DECLARED[name])}
         job_ids[name] = await services.jobs.create(ADMIN, made.id, raw)
     return await services.store.run(_add_rows, made.id, job_ids, ids)
 
@@ -142,6 +143,7 @@ def _add_rows(
                 declared_at=NOW - HOUR,
             ),
         )
+    set_policy(conn, executor_id, CodeJobs.ASK)
     run_id = next(ids)
     began = NOW - 2 * HOUR
     conn.execute(

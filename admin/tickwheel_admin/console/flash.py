@@ -53,4 +53,8 @@ def flash_text(code: str) -> str | None:
         "calendar.saved": _("The calendar was saved."),
         "calendar.deleted": _("The calendar was deleted."),
         "executor.deleted": _("The executor was deleted."),
+        "declared.accepted": _("Code manages the job now."),
+        "declared.ignored": _("It is ignored."),
+        "declared.released": _("People manage the job now."),
+        "declared.policy": _("The rule was saved."),
     }.get(code)

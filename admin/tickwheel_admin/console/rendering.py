@@ -18,6 +18,7 @@ from aiohttp import hdrs, web
 from tickwheel_admin import __version__
 from tickwheel_admin.console import (
     calendar_words,
+    declared_words,
     labels,
     policies,
     reader,
@@ -76,6 +77,7 @@ class Renderer:
             "routing_words": routing_words,
             "trigger_words": trigger_words,
             "calendar_words": calendar_words,
+            "declared_words": declared_words,
             "Permission": Permission,
             "node_program": node_program,
         }

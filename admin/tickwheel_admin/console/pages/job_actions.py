@@ -48,7 +48,9 @@ async def resume_trigger(request: web.Request) -> web.Response:
 @routes.get(f"{JOB}/delete", permission=Permission.DEVELOP)
 async def ask_delete(request: web.Request) -> web.Response:
     detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
-    return await render(request, "job_delete.html", {"job": detail.item.job})
+    return await render(
+        request, "job_delete.html", {"job": detail.item.job, "managed": detail.managed}
+    )
 
 
 @routes.post(f"{JOB}/delete", permission=Permission.DEVELOP)

@@ -74,6 +74,8 @@ async def create_job(request: web.Request) -> web.Response:
 async def show_edit(request: web.Request) -> web.Response:
     detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
     job = detail.item.job
+    if detail.managed:
+        return await render(request, "job_by_code.html", {"job": job})
     form = form_of_job(
         job.config,
         executor_id=job.executor_id,

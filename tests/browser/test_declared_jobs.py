@@ -1,0 +1,106 @@
+"""Jobs that code declares, in the browser: what would change, and what people decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.browser.consoles import Console
+
+
+@pytest.fixture
+def declared(admin_page: Page, console: Console) -> Page:
+    admin_page.goto(f"{console.url}/executors/{console.ids['executor:reports']}")
+    admin_page.get_by_role("link", name="Declared in code").click()
+    expect(admin_page.get_by_role("heading", level=1)).to_have_text("Jobs declared in code")
+    return admin_page
+
+
+def card(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def test_each_declaration_says_what_it_is_and_what_would_change(declared: Page) -> None:
+    headings = declared.locator(".declared h2").all_inner_texts()
+    assert headings == [
+        "audit-trail", "statement-export", "tax-export", "weekly-digest", "odd-hours",
+        "statements", "month-end", "experiment", "ledger-copy",
+    ]  # fmt: skip
+    digest = card(declared, "weekly-digest")
+    expect(digest.locator(".badge")).to_have_text("Waits for a decision")
+    expect(digest.get_by_role("row", name="Timeout")).to_have_text(
+        re.compile(r"Timeout\s*none\s*15 min")
+    )
+    expect(digest.get_by_role("row", name="When")).to_contain_text("At 07:00 on Monday (0 7 * * 1")
+    expect(card(declared, "odd-hours").locator(".error-text")).to_have_count(2)
+    expect(card(declared, "odd-hours").get_by_role("button")).to_have_count(0)
+    expect(card(declared, "statements")).to_contain_text("No live node declares this job any more")
+
+
+def test_people_decide_and_the_page_follows(declared: Page, console: Console) -> None:
+    reload_would_lose = "() => { window.here = true; }"
+    declared.evaluate(reload_would_lose)
+    digest = card(declared, "weekly-digest")
+    digest.get_by_role("button", name="Accept the change").click()
+    expect(digest.locator(".badge")).to_have_text("As declared")
+    expect(declared.locator("#toasts")).to_contain_text("Code manages the job now.")
+    card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
+    expect(card(declared, "audit-trail").locator(".badge")).to_have_text("Ignored")
+    card(declared, "tax-export").get_by_role("button", name="Let code manage it").click()
+    expect(card(declared, "tax-export").locator(".badge")).to_have_text("As declared")
+    # The same job under its new name: the old declaration is gone with it.
+    job = console.ids["job:statements"]
+    card(declared, "statement-export").get_by_role("button", name="Rename the job").click()
+    expect(card(declared, "statements")).to_have_count(0)
+    link = card(declared, "statement-export").get_by_role("link", name="statement-export")
+    expect(link).to_have_attribute("href", f"/jobs/{job}")
+    assert declared.evaluate("() => window.here")
+
+    # A job in code's hands is not edited here until somebody takes it out of them.
+    declared.goto(f"{console.url}/jobs/{job}")
+    expect(declared.locator(".notice")).to_contain_text("This job is declared in code")
+    expect(declared.get_by_role("link", name="Edit")).to_have_count(0)
+    declared.goto(f"{console.url}/jobs/{job}/edit")
+    expect(declared.locator("form[action*=edit]")).to_have_count(0)
+    declared.get_by_role("link", name="Jobs declared in code").click()
+    mine = card(declared, "statement-export")
+    mine.get_by_role("button", name="Take it out of code’s hands").click()
+    expect(mine.locator(".badge")).to_have_text("In people’s hands")
+    declared.goto(f"{console.url}/jobs/{job}")
+    expect(declared.get_by_role("link", name="Edit")).to_have_count(1)
+
+
+def test_the_rule_for_declared_jobs_is_chosen(declared: Page) -> None:
+    expect(declared.get_by_role("radio", name="Ask")).to_be_checked()
+    declared.get_by_role("radio", name="Ignore").check()
+    declared.get_by_role("button", name="Save the rule").click()
+    expect(declared.locator("#toasts")).to_contain_text("The rule was saved.")
+    declared.reload()
+    expect(declared.get_by_role("radio", name="Ignore")).to_be_checked()
+
+
+def test_a_viewer_sees_no_button(page: Page, context: BrowserContext, console: Console) -> None:
+    console.open_as(context, "viewer")
+    page.goto(f"{console.url}/executors/{console.ids['executor:reports']}/declared-jobs")
+    expect(page.locator(".declared").first).to_be_visible()
+    assert page.get_by_role("main").get_by_role("button").count() == 0
+    assert page.get_by_role("radio").count() == 0
+
+
+@pytest.fixture
+def page_without_scripts(browser: Browser, console: Console) -> Iterator[Page]:
+    context = browser.new_context(java_script_enabled=False, locale="en-US")
+    console.open_as(context)
+    yield context.new_page()
+    context.close()
+
+
+def test_it_works_without_scripts(page_without_scripts: Page, console: Console) -> None:
+    page = page_without_scripts
+    page.goto(f"{console.url}/executors/{console.ids['executor:reports']}/declared-jobs")
+    card(page, "experiment").get_by_role("button", name="Add the job").click()
+    expect(page.get_by_role("status").first).to_contain_text("Code manages the job now.")
+    expect(card(page, "experiment").locator(".badge")).to_have_text("As declared")
