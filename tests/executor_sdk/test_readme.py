@@ -115,6 +115,9 @@ CASES: dict[str, Case] = {
     ),
     "nightly-invoices": Case(check=lambda end: end.succeeded),
     "sync-stock": Case(check=lambda end: end.succeeded, given={"parameters": {}}),
+    "count-stock": Case(
+        check=lambda end: [line.level for line in end.log] == ["info", "warning", "info"],
+    ),
     "import-orders": Case(
         check=lambda end: (end.result, end.state) == (1, {"since": "2026-03-01"}),
         names={
@@ -260,14 +263,31 @@ async def test_it_lives_inside_a_service_without_a_loop(tmp_path: Path) -> None:
         await admin.no_node()
 
 
-async def test_a_worker_starts_its_node_after_the_fork(tmp_path: Path) -> None:
+async def test_a_worker_starts_its_node_after_the_fork(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with FakeAdmin() as admin:
         executor = make_executor(admin, tmp_path)
         executor.handler("work")(lambda: "done")
-        names = await execute(block("Inside your service", 5).code, executor=executor)
-        names["post_fork"](server=None, worker=None)
+        module = ModuleType("service")
+        vars(module)["executor"] = executor
+        monkeypatch.setitem(sys.modules, "service", module)
+        names = await execute(block("Inside your service", 5).code)
+        names["post_worker_init"](worker=None)
         await admin.node()
         assert await asyncio.to_thread(executor.stop)
+
+
+async def test_structlog_keeps_its_levels() -> None:
+    names = await execute(block("Logging", 2).code)
+    try:
+        logger = names["structlog"].get_logger()
+        end = await run_handler(lambda: logger.warning("low stock", article=7))
+    finally:
+        names["structlog"].reset_defaults()
+    ((level, text),) = end.log
+    assert level == "warning"
+    assert "low stock" in text
 
 
 @pytest.fixture
@@ -347,6 +367,7 @@ def test_a_client_without_a_loop(
 OTHERS = {
     "Two minutes": 1,
     "Hooks": 1,
+    "Logging": 2,
     "Inside your service": 5,
     "Client": 2,
     "Testing your handlers": 2,
