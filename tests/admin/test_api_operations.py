@@ -30,10 +30,10 @@ async def add_node(api: Api, *, name: str = "host", handlers: tuple[str, ...] = 
         address="192.0.2.1",
     )
     ids = api.admin.services.ids
-    node_id, _ = await api.admin.services.store.run(
+    stored = await api.admin.services.store.run(
         admit_node, arrival, new_id=await ids.take("node"), admin_id=1, session_id=1
     )
-    return node_id
+    return stored.node_id
 
 
 async def end_runs(api: Api) -> None:

@@ -210,6 +210,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             concern(ConcernKind.LATE, run_id=7, why=wants_slot, **job),
             concern(ConcernKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
             concern(ConcernKind.LATE),
+            concern(ConcernKind.DECLARED_WAITING, **executor | {"params": {"names": "a, b"}}),
             concern(
                 ConcernKind.ADMIN_BEHIND,
                 admin_id=2,
@@ -234,6 +235,11 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ),
         ("crm", "Due runs that wait although slots are free: 12", "/runs/8"),
         ("Planning", "Triggers that are overdue: 24", "/admins"),
+        (
+            "billing",
+            "Jobs declared in code that wait for a decision: a, b",
+            "/executors/1/declared-jobs",
+        ),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
     ]
     assert [row.retries for row in rows][:2] == [9, None]

@@ -199,10 +199,8 @@ async def test_a_weight_holds_until_it_is_handed_back(world: World) -> None:
     )
 
     def come() -> int:
-        node_id, _ = world.database.run_sync(
-            admit_node, arrival, new_id=7, admin_id=1, session_id=1
-        )
-        return node_id
+        stored = world.database.run_sync(admit_node, arrival, new_id=7, admin_id=1, session_id=1)
+        return stored.node_id
 
     async def weights() -> tuple[int, int | None]:
         view = (await world.nodes.get(ADMIN, node_id)).view

@@ -39,6 +39,7 @@ NOTHING = dict.fromkeys(("executor_id", "job_id", "trigger_id", "run_id", "node_
 EDITS: dict[str, dict[str, object]] = {
     "/api/v1/jobs/{job_id}": {"revision": 1, "name": "x", "handler": "h"},
     "/api/v1/jobs/{job_id}/state": {"state": {}},
+    "/api/v1/executors/{executor_id}/code-jobs": {"policy": "ask"},
     "/api/v1/nodes/{node_id}/slots": {"slots": 2},
     "/api/v1/nodes/{node_id}/weight": {"weight": 2},
     "/api/v1/calendars/{calendar_id}": {"version": 1, "name": "x", "dates": ["2026-10-01"]},

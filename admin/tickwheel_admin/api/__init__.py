@@ -7,6 +7,7 @@ from aiohttp import web
 from tickwheel_admin.api import (
     attention,
     calendars,
+    declared_jobs,
     executors,
     job_states,
     jobs,
@@ -22,5 +23,5 @@ from tickwheel_admin.api import (
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
     operations = (executors, nodes, jobs, job_states, runs, runs_bulk, runs_purge)
-    for module in (*operations, calendars, schedule, attention, system):
+    for module in (*operations, declared_jobs, calendars, schedule, attention, system):
         module.routes.add_to(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tickwheel_admin.api.views import instant, mark_view, run_view
@@ -22,6 +23,8 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
         "waiting_since": instant(item.waiting_since),
         "paused_at": instant(item.paused_at),
         "old_token_until": instant(item.old_token_until),
+        "code_jobs": item.code_jobs.value,
+        "declared_waiting": item.declared_waiting,
         "created_at": instant(item.created_at),
     }
 
@@ -29,6 +32,7 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
 def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
     return executor_view(detail.item) | {
         "handlers": list(detail.handlers),
+        "schemas": {handler: json.loads(text) for handler, text in detail.schemas.items()},
         "nodes": [
             node_view(each) | {"running": [mark_view(mark) for mark in each.running]}
             for each in detail.nodes

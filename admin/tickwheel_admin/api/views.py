@@ -66,6 +66,7 @@ def job_view(item: JobItem) -> dict[str, Any]:
         "executor_name": item.executor_name,
         "revision": job.revision,
         "paused": job.paused,
+        "managed": item.managed,
         "created_at": instant(job.created_at),
         "updated_at": instant(job.updated_at),
         "next_fire_at": instant(item.next_fire_at),
@@ -81,6 +82,7 @@ def job_detail_view(detail: JobDetail) -> dict[str, Any]:
         "executor_paused_at": instant(detail.executor_paused_at),
         "everything_paused_at": instant(detail.everything_paused_at),
         "recent_runs": [mark_view(mark) for mark in detail.item.recent],
+        "schema": None if detail.schema is None else json.loads(detail.schema),
     }
 
 

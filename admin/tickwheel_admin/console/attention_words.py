@@ -20,6 +20,7 @@ _ICONS = {
     ConcernKind.TRIGGER_ERROR: "warning",
     ConcernKind.NO_NODES: "offline",
     ConcernKind.FULL: "executors",
+    ConcernKind.DECLARED_WAITING: "code",
     ConcernKind.ADMIN_BEHIND: "system",
 }
 
@@ -92,6 +93,8 @@ def _text(concern: Concern) -> str:
             return _("All %(slots)s slots are taken; %(waiting)s runs wait") % params
         case ConcernKind.LATE:
             return _("Triggers that are overdue: %(count)s") % params
+        case ConcernKind.DECLARED_WAITING:
+            return _("Jobs declared in code that wait for a decision: %(names)s") % params
         case ConcernKind.ADMIN_BEHIND:
             return _admin_text(concern)
 
@@ -112,6 +115,8 @@ def _href(concern: Concern) -> str:
     match concern.kind:
         case ConcernKind.SLOW | ConcernKind.LATE | ConcernKind.FULL if concern.run_id is not None:
             return f"/runs/{concern.run_id}"
+        case ConcernKind.DECLARED_WAITING:
+            return f"/executors/{concern.executor_id}/declared-jobs"
         case ConcernKind.ADMIN_BEHIND:
             return f"/admins#h-admin-{concern.admin_id}"
         case _ if concern.job_id is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -18,7 +19,7 @@ from uuid import UUID
 
 import msgspec
 
-from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.errors import InvalidInput, Problem, Word
 from tickwheel_admin.domain.fields import closest
 
 MAX_STEPS = 10_000  # well below 0.1 s
@@ -36,21 +37,52 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
 }
 _WRONG_TYPE = {
-    "string": "This must be text.",
-    "integer": "This must be a whole number.",
-    "number": "This must be a number.",
-    "boolean": "This must be true or false.",
-    "array": "This must be a list.",
-    "object": "This must be an object.",
-    "null": "This must stay empty (null).",
+    "string": Word("This must be text."),
+    "integer": Word("This must be a whole number."),
+    "number": Word("This must be a number."),
+    "boolean": Word("This must be true or false."),
+    "array": Word("This must be a list."),
+    "object": Word("This must be an object."),
+    "null": Word("This must stay empty (null)."),
 }
 _FORMATS: dict[str, tuple[type[Any], str]] = {
-    "date-time": (datetime, "This must be a date and time such as 2026-03-01T09:00:00Z."),
-    "date": (date, "This must be a date such as 2026-03-01."),
-    "time": (time, "This must be a time such as 09:00:00."),
-    "duration": (timedelta, "This must be a length of time such as PT1H30M."),
-    "uuid": (UUID, "This must be a UUID such as 123e4567-e89b-42d3-a456-426614174000."),
-    "decimal": (Decimal, 'This must be a decimal number in quotes, such as "12.50".'),
+    "date-time": (datetime, Word("This must be a date and time such as 2026-03-01T09:00:00Z.")),
+    "date": (date, Word("This must be a date such as 2026-03-01.")),
+    "time": (time, Word("This must be a time such as 09:00:00.")),
+    "duration": (timedelta, Word("This must be a length of time such as PT1H30M.")),
+    "uuid": (UUID, Word("This must be a UUID such as 123e4567-e89b-42d3-a456-426614174000.")),
+    "decimal": (Decimal, Word('This must be a decimal number in quotes, such as "12.50".')),
+}
+
+
+def _divides(value: float, unit: float) -> bool:
+    try:
+        if isinstance(unit, int) and isinstance(value, int):
+            return unit <= 0 or value % unit == 0
+        # Decimals as they are written: 0.3 is three times 0.1.
+        return unit <= 0 or Decimal(str(value)) % Decimal(str(unit)) == 0
+    except (ArithmeticError, ValueError):  # too large to tell
+        return True
+
+
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minimum": (Word("This must be at least %(limit)s."), operator.ge),
+    "exclusiveMinimum": (Word("This must be more than %(limit)s."), operator.gt),
+    "maximum": (Word("This must be at most %(limit)s."), operator.le),
+    "exclusiveMaximum": (Word("This must be less than %(limit)s."), operator.lt),
+    "multipleOf": (Word("This must be a multiple of %(limit)s."), _divides),
+}
+_ENTRIES = (
+    Word("At least %(limit)d entries, please."),
+    Word("At most %(limit)d entries, please."),
+)
+_SIZES: dict[str, tuple[str, str]] = {
+    "Length": (
+        Word("At least %(limit)d characters, please."),
+        Word("At most %(limit)d characters, please."),
+    ),
+    "Items": _ENTRIES,
+    "Properties": _ENTRIES,
 }
 
 
@@ -107,7 +139,7 @@ class _Check:
         if depth > MAX_DEPTH:
             raise _TooMuch
         if schema is False:
-            yield _problem(path, "not_allowed", "Nothing is allowed here.")
+            yield _problem(path, "not_allowed", Word("Nothing is allowed here."))
         if not isinstance(schema, dict):
             return
         if schema.get("format") == "decimal" and _TYPES["number"](value):
@@ -164,7 +196,9 @@ class _Check:
         if len(meant) == 1:
             yield from meant[0]
         elif meant:
-            yield _problem(path, "no_form_fits", "This has none of the forms that are allowed.")
+            yield _problem(
+                path, "no_form_fits", Word("This has none of the forms that are allowed.")
+            )
         else:
             names = [name for form in forms for name in self._type_names(form)]
             yield _wrong_type(path, names)
@@ -210,13 +244,7 @@ class _Check:
     def _of_list(
         self, schema: dict[str, Any], value: list[Any], path: str, depth: int
     ) -> Iterator[Problem]:
-        yield from _of_size(
-            schema,
-            len(value),
-            path,
-            ("minItems", "At least %(limit)d entries, please."),
-            ("maxItems", "At most %(limit)d entries, please."),
-        )
+        yield from _of_size(schema, len(value), path, "Items")
         first = _list(schema.get("prefixItems"))
         for index, each in enumerate(value):
             form = first[index] if index < len(first) else schema.get("items", True)
@@ -225,13 +253,7 @@ class _Check:
     def _of_object(
         self, schema: dict[str, Any], value: dict[str, Any], path: str, depth: int
     ) -> Iterator[Problem]:
-        yield from _of_size(
-            schema,
-            len(value),
-            path,
-            ("minProperties", "At least %(limit)d entries, please."),
-            ("maxProperties", "At most %(limit)d entries, please."),
-        )
+        yield from _of_size(schema, len(value), path, "Properties")
         named = schema.get("properties")
         named = named if isinstance(named, dict) else {}
         required = _list(schema.get("required"))
@@ -262,13 +284,7 @@ def _type_problem(wanted: Any, value: Any, path: str) -> Problem | None:
 
 
 def _of_text(schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]:
-    yield from _of_size(
-        schema,
-        len(value),
-        path,
-        ("minLength", "At least %(limit)d characters, please."),
-        ("maxLength", "At most %(limit)d characters, please."),
-    )
+    yield from _of_size(schema, len(value), path, "Length")
     name = schema.get("format")
     kind, template = _FORMATS.get(name if isinstance(name, str) else "", (str, ""))
     try:
@@ -278,36 +294,20 @@ def _of_text(schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]
 
 
 def _of_number(schema: dict[str, Any], value: float, path: str) -> Iterator[Problem]:
-    for keyword, template, fits in (
-        ("minimum", "This must be at least %(limit)s.", lambda limit: value >= limit),
-        ("exclusiveMinimum", "This must be more than %(limit)s.", lambda limit: value > limit),
-        ("maximum", "This must be at most %(limit)s.", lambda limit: value <= limit),
-        ("exclusiveMaximum", "This must be less than %(limit)s.", lambda limit: value < limit),
-        ("multipleOf", "This must be a multiple of %(limit)s.", lambda unit: _divides(unit, value)),
-    ):
+    for keyword, (template, fits) in _BOUNDS.items():
         limit = schema.get(keyword)
-        if _TYPES["number"](limit) and not fits(limit):
+        if _TYPES["number"](limit) and not fits(value, limit):
             yield _problem(path, "out_of_range", template, limit=f"{limit:,}")
 
 
-def _of_size(
-    schema: dict[str, Any], size: int, path: str, low: tuple[str, str], high: tuple[str, str]
-) -> Iterator[Problem]:
-    least, most = schema.get(low[0]), schema.get(high[0])
+def _of_size(schema: dict[str, Any], size: int, path: str, what: str) -> Iterator[Problem]:
+    """How long it is: `what` is the end of the keywords, such as "Items"."""
+    too_short, too_long = _SIZES[what]
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if isinstance(least, int) and size < least:
-        yield _problem(path, "too_short", low[1], limit=least)
+        yield _problem(path, "too_short", too_short, limit=least)
     if isinstance(most, int) and size > most:
-        yield _problem(path, "too_long", high[1], limit=most)
-
-
-def _divides(unit: float, value: float) -> bool:
-    try:
-        if isinstance(unit, int) and isinstance(value, int):
-            return unit <= 0 or value % unit == 0
-        # Decimals as they are written: 0.3 is three times 0.1.
-        return unit <= 0 or Decimal(str(value)) % Decimal(str(unit)) == 0
-    except (ArithmeticError, ValueError):  # too large to tell
-        return True
+        yield _problem(path, "too_long", too_long, limit=most)
 
 
 def _may_be_same(one: Any, other: Any) -> bool:
@@ -337,21 +337,23 @@ def _unknown(path: str, name: str, known: Mapping[str, Any]) -> Problem:
     where = _inner(path, name)
     shown = name[:MAX_SHOWN_CHARS]
     if not known:
-        return _problem(where, "unknown_field", "There is no parameter “%(name)s”.", name=shown)
+        return _problem(
+            where, "unknown_field", Word("There is no parameter “%(name)s”."), name=shown
+        )
     names = list(known)[:MAX_TOLD]
     meant = closest(name, names)
     if meant is not None:
         return _problem(
             where,
             "unknown_field",
-            "There is no parameter “%(name)s”; did you mean “%(meant)s”?",
+            Word("There is no parameter “%(name)s”; did you mean “%(meant)s”?"),
             name=shown,
             meant=meant,
         )
     return _problem(
         where,
         "unknown_field",
-        "There is no parameter “%(name)s”; known are %(known)s.",
+        Word("There is no parameter “%(name)s”; known are %(known)s."),
         name=shown,
         known=", ".join(names),
     )

@@ -21,6 +21,7 @@ class ConcernKind(StrEnum):
     TRIGGER_ERROR = "trigger_error"  # a schedule cannot be computed
     NO_NODES = "no_nodes"  # an executor has jobs and no live node
     FULL = "full"  # runs wait because every slot is taken
+    DECLARED_WAITING = "declared_waiting"  # jobs declared in code wait for somebody's decision
     ADMIN_BEHIND = "admin_behind"  # an admin does not keep up
 
 
