@@ -12,8 +12,9 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from tests.bench.bed import KINDS, Bed, made
+from tests.bench.bed import KINDS, made
 from tests.bench.measure import peak_mebibytes
+from tests.e2e.cluster import Cluster
 
 TIMEOUT_SECONDS = 900
 
@@ -30,19 +31,19 @@ class Chatter:
     admin_grew: int
 
 
-def chatter(bed: Bed, *, lines: int, width: int) -> Chatter:
+def chatter(cluster: Cluster, *, lines: int, width: int) -> Chatter:
     """Let one node log that many lines in one run, and wait until it has succeeded."""
-    job_id = bed.cluster.add_job("chatter", "chatter")
-    warm_up = bed.cluster.run_job(job_id, {"count": 20_000, "width": width})
-    bed.cluster.wait_for_run(warm_up, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
-    nodes = [node.process.pid for node in bed.cluster.nodes]
-    (admin,) = (admin.process.pid for admin in bed.cluster.admins)
+    job_id = cluster.add_job("chatter", "chatter")
+    warm_up = cluster.run_job(job_id, {"count": 2_000, "width": width})
+    cluster.wait_for_run(warm_up, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
+    nodes = [node.process.pid for node in cluster.nodes]
+    (admin,) = (admin.process.pid for admin in cluster.admins)
     nodes_before, admin_before = [peak_mebibytes(pid) for pid in nodes], peak_mebibytes(admin)
     begun = time.monotonic()
-    run_id = bed.cluster.run_job(job_id, {"count": lines, "width": width})
-    run = bed.cluster.wait_for_run(run_id, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
+    run_id = cluster.run_job(job_id, {"count": lines, "width": width})
+    run = cluster.wait_for_run(run_id, "succeeded", timeout_seconds=TIMEOUT_SECONDS)
     seconds = time.monotonic() - begun
-    stored = bed.cluster.api().get(f"/runs/{run_id}/log?after={lines - 1}")["lines"]
+    stored = cluster.api().get(f"/runs/{run_id}/log?after={lines - 1}")["lines"]
     assert run["result"] == {"lines": lines}
     assert [line["seq"] for line in stored] == [lines], stored
     after = [peak_mebibytes(pid) for pid in nodes]
@@ -65,7 +66,7 @@ def main() -> None:
     asked = parser.parse_args()
     for kind in asked.database or KINDS:
         with made(kind) as bed:
-            told = chatter(bed, lines=asked.lines, width=asked.width)
+            told = chatter(bed.cluster, lines=asked.lines, width=asked.width)
         print(
             f"{kind:<11} {told.lines:,} lines of {asked.width} characters in {told.seconds} s,"
             f" {told.lines / told.seconds:,.0f} lines/s; the node grew by {told.node_grew} MiB"
