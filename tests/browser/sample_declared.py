@@ -47,7 +47,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def _cron(expression: str) -> list[dict[str, Any]]:
-    return [{"kind": "cron", "expression": expression, "timezone": "Europe/Zurich"}]
+    return [{"kind": "cron", "expression": expression, "timezone": "Europe/Berlin"}]
 
 
 # name: its job's fields; what is stored differs in `_STORED`
@@ -69,7 +69,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "statement-export": {"handler": "reports.statements", "triggers": _cron("15 5 * * *")},
     "statements": {"handler": "reports.statements", "triggers": _cron("15 5 * * *")},
     "audit-trail": {"handler": "reports.audit", "triggers": _cron("0 6 * * *"), "tags": ["audit"]},
-    "odd-hours": {"handler": "reports.odd", "triggers": _cron("0 25 * * *"), "retries": -1},
+    "odd-hours": {"handler": "reports.odd", "timeout_seconds": 0, "retries": -1},
     "experiment": {"handler": "reports.experiment"},
     "ledger-copy": {
         "handler": "reports.month-end",
