@@ -35,3 +35,24 @@ def full_fsync(file: int) -> None:
         os.fsync(file)
     else:
         fcntl.fcntl(file, full)
+
+
+def explain(directory: Path, error: OSError) -> str:
+    """What is wrong with a spool directory, and what can be done about it."""
+    hint = _HINTS.get(error.errno or 0, "").format(user=os.geteuid())
+    return f"the spool directory {directory}: {error.strerror or error}{hint}"
+
+
+_NOT_OURS = (
+    ": this process (user {user}) may not write there; give it a `spool_dir` where it may, on a "
+    "disk that outlives the process"
+)
+_FULL = ": make room, or give another `spool_dir`"
+_HINTS = {
+    errno.EACCES: _NOT_OURS,
+    errno.EPERM: _NOT_OURS,
+    errno.EROFS: _NOT_OURS,
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: _FULL,
+}

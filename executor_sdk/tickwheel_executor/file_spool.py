@@ -13,6 +13,7 @@ is skipped. All disk work happens on one thread, so it is in order and the event
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -21,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,40 +32,16 @@ from tickwheel_shared.protocol import Result
 from . import disk, forks, spool_record
 from .errors import SpoolError
 from .keys import Claim, claim_of
+from .spool_segment import SUFFIX, Home, Segment, read
 
 _logger = logging.getLogger("tickwheel.spool")
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # a new segment is begun when the newest has reached this
-_SUFFIX = ".results"
+_PROBE = b"\0" * (256 * 1024)  # more than one result may have, with state, checkpoint and message
 _PROCESS = re.compile(r"[0-9a-f]{32}")
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Result)
 _T = TypeVar("_T")
-
-
-@dataclass(slots=True, eq=False)
-class _Segment:
-    path: Path
-    home: _Home
-    claims: set[Claim] = field(default_factory=set)  # results in it that have no receipt yet
-    unreadable: bool = False  # it holds records that this version cannot read: keep the file
-
-    def remove(self) -> None:
-        with suppress(FileNotFoundError):
-            if self.unreadable:
-                self.path.rename(self.path.with_suffix(".unreadable"))
-            else:
-                self.path.unlink()
-
-
-@dataclass(slots=True, eq=False)
-class _Home:
-    """The directory of one process, ours or one we have taken over."""
-
-    path: Path
-    lock: int  # open file, locked
-    segments: set[_Segment] = field(default_factory=set)
 
 
 class FileSpool:
@@ -88,9 +64,9 @@ class FileSpool:
         self._fsync = fsync or disk.full_fsync
         self._segment_bytes = segment_bytes
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickwheel-spool")
-        self._homes: dict[str, _Home] = {}
-        self._by_claim: dict[Claim, _Segment] = {}
-        self._active: _Segment | None = None
+        self._homes: dict[str, Home] = {}
+        self._by_claim: dict[Claim, Segment] = {}
+        self._active: Segment | None = None
         self._active_file = -1
         self._active_size = 0
         self._numbers = 0
@@ -103,7 +79,12 @@ class FileSpool:
 
     async def open(self) -> None:
         """Make the directories, take our lock, and see that writing works."""
-        await self._on_disk(self._open)
+        try:
+            await self._on_disk(self._open)
+        except SpoolError:
+            self._disk.submit(self._give_up)
+            self._disk.shutdown(wait=False)
+            raise
 
     async def adopt(self) -> list[Result]:
         """Take over the directories whose processes have died; returns what is in them."""
@@ -137,21 +118,29 @@ class FileSpool:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._disk, work)
         except OSError as error:
-            raise SpoolError(f"{self._directory}: {error.strerror or error}") from error
+            raise SpoolError(disk.explain(self._directory, error)) from error
 
     # --- on the disk thread ----------------------------------------------------------------------
 
     def _open(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_home()
+        self._write([])
+
+    def _make_home(self) -> Home:
+        """Our own directory; once more, when somebody has deleted it."""
         with self._looking_around():
             path = self._directory / self._process
             path.mkdir(mode=0o700, exist_ok=True)
             lock = disk.lock(path / "lock")
             if lock is None:
                 raise SpoolError(f"{path} is in use by another process")
-            self._homes[self._process] = _Home(path, lock)
+            before = self._homes.get(self._process)
+            self._homes[self._process] = home = Home(path, lock)
+        if before is not None:
+            os.close(before.lock)
         self._sync_directory(self._directory)
-        self._write([])
+        return home
 
     @contextmanager
     def _looking_around(self) -> Iterator[None]:
@@ -169,8 +158,12 @@ class FileSpool:
             if segment is None or self._active_size >= self._segment_bytes:
                 segment = self._begin_segment()
             data = b"".join(spool_record.pack(payload) for _, payload in payloads)
-            disk.write_all(self._active_file, data)
+            disk.write_all(self._active_file, data or _PROBE)
+            if not data:  # there was room for it: a test, nothing to keep
+                os.ftruncate(self._active_file, self._active_size)
             self._fsync(self._active_file)
+            if not os.fstat(self._active_file).st_nlink:
+                raise FileNotFoundError(errno.ENOENT, "somebody has deleted it, with results")
         except OSError:
             # After a failed write or fsync nobody knows what the file holds: the same results are
             # written again, to another one. What was in it before stays good.
@@ -181,15 +174,18 @@ class FileSpool:
             self._by_claim[claim] = segment
             segment.claims.add(claim)
 
-    def _begin_segment(self) -> _Segment:
+    def _begin_segment(self) -> Segment:
         self._end_segment()
         home = self._homes[self._process]
+        if not (home.path / "lock").exists():
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home = self._make_home()
         self._numbers += 1
-        path = home.path / f"{self._numbers:06}{_SUFFIX}"
+        path = home.path / f"{self._numbers:06}{SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._active_file = os.open(path, flags, 0o600)
         self._active_size = 0
-        self._active = segment = _Segment(path, home)
+        self._active = segment = Segment(path, home)
         home.segments.add(segment)
         self._sync_directory(home.path)
         return segment
@@ -232,20 +228,22 @@ class FileSpool:
                 else:
                     self._drop(segment)
 
-    def _drop(self, segment: _Segment) -> None:
+    def _drop(self, segment: Segment) -> None:
         """All results of a segment have their receipt."""
         segment.home.segments.discard(segment)
         segment.remove()
         if not segment.home.segments and segment.home.path.name != self._process:
             self._leave(segment.home)
 
-    def _leave(self, home: _Home) -> None:
+    def _leave(self, home: Home) -> None:
         """Give a directory up, and remove it when nothing is left in it."""
         del self._homes[home.path.name]
-        if all(path.name == "lock" for path in home.path.iterdir()):
-            (home.path / "lock").unlink()
-            home.path.rmdir()
-        os.close(home.lock)
+        try:
+            if all(path.name == "lock" for path in home.path.iterdir()):
+                (home.path / "lock").unlink()
+                home.path.rmdir()
+        finally:
+            os.close(home.lock)
 
     def _adopt(self) -> list[Result]:
         results: list[Result] = []
@@ -264,16 +262,14 @@ class FileSpool:
         lock = disk.lock(path / "lock")
         if lock is None:
             return []  # its process lives
-        home = _Home(path, lock)
+        home = Home(path, lock)
         self._homes[path.name] = home
         results: list[Result] = []
-        for file in sorted(path.glob(f"*{_SUFFIX}")):
+        for file in sorted(path.glob(f"*{SUFFIX}")):
             try:
-                data = file.read_bytes()
+                results += self._adopt_segment(file, home)
             except OSError as error:
                 self._passed_over(file, error)
-            else:
-                results += self._adopt_segment(file, data, home)
         if not home.segments:
             self._leave(home)
         return results
@@ -284,22 +280,14 @@ class FileSpool:
             self._unreadable.add(path)
             _logger.error("results in %s cannot be read and stay there: %s", path, error)
 
-    def _adopt_segment(self, path: Path, data: bytes, home: _Home) -> list[Result]:
-        segment = _Segment(path, home)
+    def _adopt_segment(self, path: Path, home: Home) -> list[Result]:
+        found, has_problems = read(path)
+        segment = Segment(path, home, is_kept=has_problems)
         home.segments.add(segment)
-        results: list[Result] = []
-        for payload in spool_record.unpack(data):
-            try:
-                result = _decoder.decode(payload)
-            except msgspec.DecodeError as error:
-                segment.unreadable = True
-                _logger.error("a result in %s cannot be read: %s; the file is kept", path, error)
-                continue
-            claim = claim_of(result)
-            if claim not in self._by_claim:
-                self._by_claim[claim] = segment
-                segment.claims.add(claim)
-                results.append(result)
+        results = [result for result in found if claim_of(result) not in self._by_claim]
+        for claim in map(claim_of, results):
+            self._by_claim[claim] = segment
+            segment.claims.add(claim)
         if not segment.claims:
             home.segments.discard(segment)
             segment.remove()
@@ -314,3 +302,8 @@ class FileSpool:
             else:
                 self._leave(home)
         self._homes.clear()
+
+    def _give_up(self) -> None:
+        """It could not be opened: leave nothing behind."""
+        with suppress(OSError):
+            self._close()
