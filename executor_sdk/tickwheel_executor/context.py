@@ -222,6 +222,11 @@ def stop_of(run: Run) -> Stop | None:
     return run._stop
 
 
+def deadline_of(run: Run) -> int | None:
+    """What `run.deadline` shows, in UTC epoch ms."""
+    return run._deadline_at
+
+
 def arguments_of(run: Run) -> dict[str, Any]:
     """The run's parameters as its handler takes them, by name."""
     return run._arguments

@@ -12,15 +12,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from .embedding import InOwnThread
-from .handlers import HandlerFunction, Handlers
+from .handlers import HandlerFunction, Handlers, limits_of
 from .job_fields import JobFields
 from .node_life import NodeLife
 from .own_thread import cancel_leftovers
+from .pool import PoolProcessReached, in_pool_process
 from .settings import NodeSettings, check, default_name
 from .signals import OwnSignals
+
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"  # where nobody says another one
 
 _logger = logging.getLogger("tickwheel.executor")
 _Function = TypeVar("_Function", bound=HandlerFunction)
@@ -101,7 +104,14 @@ class Executor:
         return self._handlers
 
     def handler(
-        self, name: str, *, job: str | None = None, **fields: Unpack[JobFields]
+        self,
+        name: str,
+        *,
+        isolation: Literal["process"] | None = None,
+        memory_mb: int | None = None,
+        cpu_seconds: float | None = None,
+        job: str | None = None,
+        **fields: Unpack[JobFields],
     ) -> Callable[[_Function], _Function]:
         """Let the decorated `def` or `async def` run the jobs that name this handler.
 
@@ -111,16 +121,23 @@ class Executor:
 
         Args:
             name: How jobs call it.
+            isolation: "process" runs it in a process of its own, from a pool: it can be stopped and
+                killed whatever it does, and uses a processor of its own. It has to be at the top
+                level of a module. Without, `async def` shares the event loop, and `def` has a
+                thread.
+            memory_mb: MiB that a run may take, in a process, beyond what that has; on Linux.
+            cpu_seconds: CPU time that a run may take, in a process; whole seconds count.
             job: Name of a job to declare with it; the handler's name when only fields are given.
             fields: What that job says, as in the API: `cron="0 3 * * *"`, `timezone="…"`, ….
 
         Raises:
-            HandlerError: a name is taken, a field unknown, or the executor has started. What a
-                signature cannot say is refused when it starts.
+            HandlerError: a name is taken, a field unknown, a limit impossible, or the executor has
+                started. What a signature cannot say is refused when it starts.
         """
+        limits = limits_of(name, isolation, memory_mb=memory_mb, cpu_seconds=cpu_seconds)
 
         def register(function: _Function) -> _Function:
-            self._handlers.add(name, function)
+            self._handlers.add(name, function, limits)
             if job is not None or fields:
                 self._handlers.declare(job if job is not None else name, name, fields)
             return function
@@ -196,10 +213,10 @@ class Executor:
             ConfigurationError: it runs already.
             SpoolError: the spool directory cannot be used.
         """
+        if in_pool_process():  # the script has no main guard, and is only read for its handlers
+            return
         if not logging.getLogger().handlers:
-            logging.basicConfig(
-                level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-            )
+            logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
         loop = asyncio.new_event_loop()
         try:
             code = loop.run_until_complete(self._run_until_signal())
@@ -255,7 +272,8 @@ class Executor:
             ConfigurationError: it was started already.
             SpoolError: the spool directory cannot be used, or did not answer in time.
         """
-        self._in_own_thread.start(timeout)
+        if not in_pool_process():
+            self._in_own_thread.start(timeout)
 
     def stop(self) -> bool:
         """End what `start` began: finish what is running, deliver it, and return when it is done.
@@ -274,6 +292,8 @@ class Executor:
             ConfigurationError: it was started already.
             SpoolError: the spool directory cannot be used.
         """
+        if in_pool_process():
+            raise PoolProcessReached  # what comes next would wait for ever
         await self._life.start()
         return self
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +19,9 @@ from .errors import HandlerError
 from .hooks import Hooks
 from .signature import Signature
 
+if TYPE_CHECKING:
+    from .importable import Pickled
+
 _logger = logging.getLogger("tickwheel.executor")
 
 # What may be registered: the run and its parameters by name; it returns the run's result.
@@ -27,14 +31,64 @@ MAX_NAME_CHARS = 128
 MAX_HANDLERS = 2_000  # an admin takes no more in a hello
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run of a handler may take, in a process of its own; None: what there is."""
+
+    memory_mb: int | None = None  # MiB, beyond what the process has before the run
+    cpu_seconds: float | None = None  # of all its threads
+
+
+def limits_of(
+    name: str, isolation: str | None, *, memory_mb: int | None, cpu_seconds: float | None
+) -> Limits | None:
+    """What a handler with these settings is held to; None: it runs in the node's process.
+
+    Raises:
+        HandlerError: there is no such isolation, or a limit is impossible.
+    """
+    if isolation not in (None, "process"):
+        raise HandlerError(
+            f'handler {name!r}: isolation is "process" or None, not {isolation!r}; without, an '
+            "async def shares the event loop and a def has a thread"
+        )
+    for what, value, kinds in (
+        ("memory_mb", memory_mb, (int,)),
+        ("cpu_seconds", cpu_seconds, (int, float)),
+    ):
+        if value is None:
+            continue
+        if isolation is None:
+            raise HandlerError(f'handler {name!r}: {what} needs isolation="process"')
+        if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
+            raise HandlerError(f"handler {name!r}: {what} is {value!r}; wanted a number above 0")
+    if isolation is None:
+        return None
+    return Limits(memory_mb=memory_mb, cpu_seconds=cpu_seconds)
+
+
 class Handler:
     """One function that runs the jobs which name it."""
 
-    __slots__ = ("_signature", "function", "hooks", "is_async", "name")
+    __slots__ = (
+        "_signature",
+        "cpu_seconds",
+        "function",
+        "hooks",
+        "in_process",
+        "is_async",
+        "memory_mb",
+        "name",
+    )
 
-    def __init__(self, name: str, function: HandlerFunction, *, hooks: Hooks) -> None:
+    def __init__(
+        self, name: str, function: HandlerFunction, *, hooks: Hooks, limits: Limits | None = None
+    ) -> None:
         self.name = name
         self.hooks = hooks  # of its executor
+        self.in_process = limits is not None  # runs in a process of its own
+        self.memory_mb = limits.memory_mb if limits is not None else None
+        self.cpu_seconds = limits.cpu_seconds if limits is not None else None
         self.function = function
         self.is_async = _is_async(name, function)  # a coroutine function
         self._signature: Signature | None = None
@@ -53,7 +107,7 @@ class Handler:
     @property
     def stoppable(self) -> bool:
         """Whether something else than itself can end it; a thread cannot be ended."""
-        return self.is_async
+        return self.is_async or self.in_process
 
     def call(self, run: Run) -> Any:
         """Call the function; for an async one this only makes its coroutine."""
@@ -75,10 +129,14 @@ class Handlers:
         self.hooks = Hooks()
         self.jobs = DeclaredJobs()
         self.declared: list[msgspec.Raw] = []  # the jobs as JSON, once closed
+        self.pickled: Pickled | None = None  # those in processes, once closed; None: there are none
         self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
-    def add(self, name: str, function: HandlerFunction) -> None:
+    def add(self, name: str, function: HandlerFunction, limits: Limits | None = None) -> None:
         """Offer `function` under this name.
+
+        Args:
+            limits: It runs in a process of its own, which is held to these.
 
         Raises:
             HandlerError: bad or taken name, no function, or the node has started.
@@ -94,7 +152,7 @@ class Handlers:
             raise HandlerError(f"more than {MAX_HANDLERS:,} handlers in one executor")
         if name in self._by_name:
             raise HandlerError(f"there is a handler {name!r} already")
-        self._by_name[name] = Handler(name, function, hooks=self.hooks)
+        self._by_name[name] = Handler(name, function, hooks=self.hooks, limits=limits)
 
     def add_hook(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
         """Call `hook` with those of its kind.
@@ -127,10 +185,19 @@ class Handlers:
         if self._closed:
             return
         self.declared = self.jobs.check(self._by_name)
+        self.pickled = self._pickle()
         self.schemas = _within_limits(
             {handler.name: handler.signature.schema for handler in self._by_name.values()}
         )
         self._closed = True
+
+    def _pickle(self) -> Pickled | None:
+        functions = {each.name: each.function for each in self._by_name.values() if each.in_process}
+        if not functions:
+            return None
+        from .importable import pickled  # only now: it is of no use to most services
+
+        return pickled(functions, self.hooks)
 
     def get(self, name: str) -> Handler | None:
         """The handler of that name."""
@@ -145,6 +212,7 @@ class Handlers:
         if name not in self._by_name:
             raise HandlerError(self.explain_unknown(name))
         one = Handlers()
+        one.hooks = self.hooks
         one._by_name[name] = self._by_name[name]
         return one
 

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,7 +25,7 @@ from .decoding import decode
 from .delivery import ResultDelivery
 from .errors import Fail
 from .given import Given
-from .handlers import Handler
+from .handlers import Handler, Handlers
 from .keys import Key, key_of
 from .link import Link
 from .links import Links
@@ -37,6 +38,9 @@ from .runner.thread_runner import ThreadRunner
 from .slots import Slots
 from .stop import Stop
 from .verdict import End, Verdict, judge
+
+if TYPE_CHECKING:
+    from .runner.process_runner import ProcessRunner
 
 CUT_OFF_GRACE_SECONDS = 2.0  # well within what is left of the lease
 
@@ -67,6 +71,7 @@ class HeldAttempts:
         self._checkpoints = Checkpoints(links, context=context)
         self._async_runner = AsyncRunner(shipper)
         self._thread_runner = ThreadRunner(self._loop)
+        self._process_runner: ProcessRunner | None = None
         self._cut_off = CutOff(links, self._stop_cut_off)
         self._links = links
         self._by_key: dict[Key, Attempt] = {}
@@ -91,6 +96,12 @@ class HeldAttempts:
     def welcomed(self) -> None:
         """An admin has said how long a lease is."""
         self._cut_off.aim()
+        self.acknowledged()
+
+    def acknowledged(self) -> None:
+        """An admin was heard; handlers in processes look at the time themselves."""
+        if self._process_runner is not None:
+            self._process_runner.heard(self._links.cut_off_at)
 
     def opened(self, link: Link) -> None:
         """Checkpoints may leave."""
@@ -101,6 +112,14 @@ class HeldAttempts:
         self._checkpoints.closed(link)
 
     # --- beginning -------------------------------------------------------------------------------
+
+    def warm_up(self, handlers: Handlers, *, title: str) -> None:
+        """Have a process ready if there are handlers that want one."""
+        if handlers.pickled is not None:
+            from .runner.process_runner import ProcessRunner  # only now: most need no processes
+
+            self._process_runner = ProcessRunner(handlers, self._loop, title=title)
+            self._process_runner.warm_up()
 
     def begin(self, link: Link, request: RunRequest, handler: Handler) -> None:
         """Start the handler of an attempt that has a slot and came on this link."""
@@ -132,6 +151,8 @@ class HeldAttempts:
 
     def _execute(self, attempt: Attempt, handler: Handler) -> Execution:
         on_end = partial(self._ended, attempt)
+        if handler.in_process and self._process_runner is not None:
+            return self._execute_in_process(attempt, handler, self._process_runner)
         if not handler.is_async:
             return self._thread_runner.start(handler, attempt.run, on_end)
         if not attempt.request.stop_when_cut_off:
@@ -139,6 +160,18 @@ class HeldAttempts:
         self._cut_off.watch(attempt)
         must_stop = partial(self._cut_off.must_stop, attempt)
         return self._async_runner.start(handler, attempt.run, on_end, must_stop=must_stop)
+
+    def _execute_in_process(
+        self, attempt: Attempt, handler: Handler, runner: ProcessRunner
+    ) -> Execution:
+        cut_off_at = None
+        if attempt.request.stop_when_cut_off:
+            self._cut_off.watch(attempt)
+            cut_off_at = self._links.cut_off_at
+        return runner.start(
+            handler, attempt.run, attempt.request, partial(self._ended, attempt),
+            cut_off_at=cut_off_at,
+        )  # fmt: skip
 
     def _on_progress(self, link: Link, request: RunRequest, fraction: float, text: str) -> None:
         progress = Progress(
@@ -206,3 +239,5 @@ class HeldAttempts:
                 attempt.timer.cancel()
             if attempt.execution is not None:
                 attempt.execution.abandon()
+        if self._process_runner is not None:
+            self._process_runner.close()

@@ -100,15 +100,14 @@ class LogShipper:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def add(self, log: RunLog, level: Level, text: str) -> None:
+    def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
         """Take lines from a handler; may keep its thread waiting."""
         if self._is_copy:
             return
         for piece in pieces(text):
-            self._add(log, level, piece)
+            self._add(log, level, piece, at if at is not None else self._clock())
 
-    def _add(self, log: RunLog, level: Level, text: str) -> None:
-        at = self._clock()
+    def _add(self, log: RunLog, level: Level, text: str, at: int) -> None:
         lines = lines_of(text, level, at)
         with self._lock:
             if not self._keep(log, lines, at):

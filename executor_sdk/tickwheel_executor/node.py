@@ -125,6 +125,7 @@ class Node:
             self._background.append(
                 self._loop.create_task(_forever(part), name=f"tickwheel {part.__name__}")
             )
+        self._held.warm_up(self._handlers, title=f"node {self._settings.name}")
         self._links.start()
 
     def _put_together(self) -> None:
@@ -272,6 +273,7 @@ class Node:
     def acknowledged(self, sent_at: float) -> None:
         """The lease was renewed, after a heartbeat sent at this time."""
         self._links.acknowledged(sent_at)
+        self._held.acknowledged()
 
     def receive(self, link: Link, message: FromAdmin) -> None:
         """Handle a message."""

@@ -14,8 +14,12 @@ from .link import Link
 class Sink(Protocol):
     """Where lines go; `log_shipper.LogShipper` is one."""
 
-    def add(self, log: RunLog, level: Level, text: str) -> None:
-        """Take text of any length, from any thread; may make the caller wait for room."""
+    def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
+        """Take text of any length, from any thread; may make the caller wait for room.
+
+        Args:
+            at: when it was written, UTC epoch ms; None: now.
+        """
 
 
 class RunLog:
@@ -75,9 +79,9 @@ class RunLog:
         text = message % args if args else message
         self.write(Level.ERROR, f"{text}\n{traceback.format_exc().rstrip()}")
 
-    def write(self, level: Level, text: str) -> None:
-        """Write text, one line of the log for each of its lines."""
-        self._sink.add(self, level, str(text))
+    def write(self, level: Level, text: str, *, at: int | None = None) -> None:
+        """Write text, one line of the log for each of its lines; `at` as of `Sink.add`."""
+        self._sink.add(self, level, str(text), at)
 
     def printed(self, level: Level, text: str) -> None:
         """Take what was printed: it is written when its line is complete.

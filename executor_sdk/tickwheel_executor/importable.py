@@ -1,0 +1,58 @@
+"""What handlers with isolation="process" are to the processes that run them: names to import."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import HandlerError
+from .hooks import Hooks
+from .raised import text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pickled:
+    """Functions as a pool process finds them again."""
+
+    handlers: Mapping[str, bytes]  # by name
+    hooks: bytes  # a pair of lists: those before, those after
+
+
+def pickled(functions: Mapping[str, Callable[..., Any]], hooks: Hooks) -> Pickled:
+    """How another process imports these.
+
+    Raises:
+        HandlerError: it could not; says what to do.
+    """
+    if functions and not _has_importable_main():
+        for name, function in functions.items():
+            if getattr(function, "__module__", None) == "__main__":
+                raise HandlerError(
+                    f"handler {name!r}: a process of its own cannot import it, because this "
+                    "program was not started from a file; define it in a module"
+                )
+    around: list[Callable[..., Any]] = [*hooks.started, *hooks.ended]
+    for hook in around:
+        _dumped(f"hook {getattr(hook, '__qualname__', hook)!r}", hook)
+    return Pickled(
+        handlers={name: _dumped(f"handler {name!r}", each) for name, each in functions.items()},
+        hooks=pickle.dumps((hooks.started, hooks.ended)),
+    )
+
+
+def _dumped(what: str, function: Callable[..., Any]) -> bytes:
+    try:
+        return pickle.dumps(function)
+    except Exception as error:  # an object's own code may raise anything
+        raise HandlerError(
+            f'{what}: with isolation="process" it is imported by another process, and cannot be '
+            f"({text_of(error)}): define it at the top level of a module, under its own name"
+        ) from error
+
+
+def _has_importable_main() -> bool:
+    main = sys.modules.get("__main__")
+    return getattr(main, "__spec__", None) is not None or bool(getattr(main, "__file__", None))

@@ -1,0 +1,77 @@
+"""The node's end of the program that kills its pool processes when it died (process_guard.py)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from multiprocessing.spawn import get_executable
+from pathlib import Path
+
+from tickwheel_executor import forks
+
+_PROGRAM = Path(__file__).with_name("process_guard.py")
+
+
+def python() -> str:
+    """The interpreter for other processes; multiprocessing.set_executable() says another one."""
+    executable = get_executable()
+    return executable.decode() if isinstance(executable, bytes) else executable or sys.executable
+
+
+class Guard:
+    """Told of every process group that begins and ends; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._living: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child: the groups are the parent's, and so must be the end of the pipe."""
+        if self._process is not None and self._process.stdin is not None:
+            forks.let_go(self._process.stdin.fileno())
+        self._process = None
+        self._living = set()
+        self._lock = threading.Lock()
+
+    def watch(self, group: int) -> None:
+        """Kill this process group if we die."""
+        with self._lock:
+            self._living.add(group)
+            self._tell(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        """It has ended; called before another process may have its number."""
+        with self._lock:
+            self._living.discard(group)
+            self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """Kill what is left."""
+        with self._lock:
+            self._closed = True
+            process, self._process = self._process, None
+        if process is not None:
+            process.communicate()  # the end of its input
+
+    def _tell(self, line: str) -> None:
+        if self._closed:
+            return  # what is left was killed
+        if self._process is None or self._process.poll() is not None:
+            self._start()  # somebody may have killed it
+            line = "".join(f"+{group}\n" for group in sorted(self._living))
+        process = self._process
+        assert process is not None  # noqa: S101 (just made sure)
+        assert process.stdin is not None  # noqa: S101 (asked for below)
+        process.stdin.write(line.encode())
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 (our own program)
+            [python(), "-I", "-S", str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # what ends the node's terminal must not end it
+        )

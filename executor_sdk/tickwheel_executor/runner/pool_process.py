@@ -1,0 +1,204 @@
+"""One process of the pool, as the node sees it: started, spoken to, watched and killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tickwheel_executor import forks
+
+from .guard import Guard, python
+from .process_wire import FromProcess, Ready, Setup, Unpacker, packed
+
+_PROGRAM = Path(__file__).with_name("process_boot.py")
+_CHUNK_BYTES = 256 * 1024
+_LOOK_AGAIN_MS = 500  # where a death cannot be waited for
+_START_SECONDS = 60.0  # for the imports of a service
+_LEAVE_SECONDS = 2.0
+
+
+class NotStartedError(Exception):
+    """The process came to nothing; says why."""
+
+
+class PoolProcess:
+    """A living process. All but `kill` is for the one thread that talks with it."""
+
+    def __init__(self, setup: Setup, guard: Guard, *, title: str) -> None:
+        """Start it and wait until it is ready.
+
+        Raises:
+            NotStartedError: it did not get so far.
+        """
+        self._guard = guard
+        self._lock = threading.Lock()  # between sending and killing, and the end of the process
+        self._unpacker = Unpacker(FromProcess)
+        self._inbox: list[Any] = []
+        self._socket, theirs = socket.socketpair()
+        self._pidfd = -1
+        self._is_over = False
+        forks.watch(self)
+        try:
+            with theirs:
+                self._process = self._spawn(theirs, title)
+        except OSError as error:
+            self._socket.close()
+            raise NotStartedError(str(error)) from error
+        self.pid = self._process.pid
+        guard.watch(self.pid)
+        with suppress(AttributeError, OSError):  # Linux has it, macOS does not
+            self._pidfd = os.pidfd_open(self.pid)
+        self._socket.setblocking(False)
+        self._begin(setup)
+
+    def _spawn(self, theirs: socket.socket, title: str) -> subprocess.Popen[bytes]:
+        flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        return subprocess.Popen(  # noqa: S603 (our own program)
+            [python(), *flags, str(_PROGRAM), str(theirs.fileno()), title],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # a process group of its own, and no signals of a terminal
+        )
+
+    def _begin(self, setup: Setup) -> None:
+        timer = threading.Timer(_START_SECONDS, self.kill)
+        timer.daemon = True
+        timer.start()
+        self._send_bytes(json.dumps(sys.path).encode() + b"\n" + packed(setup))
+        message = self.receive()
+        timer.cancel()
+        if not isinstance(message, Ready):
+            how = self.end()
+            raise NotStartedError(f"the process for it {how} before it was ready")
+
+    def forked(self) -> None:
+        """In a child of the node: the socket is the parent's."""
+        forks.let_go(self._socket.fileno())
+        forks.let_go(self._pidfd)
+        self._is_over = True
+
+    # --- talking ---------------------------------------------------------------------------------
+
+    def send(self, message: Any) -> None:
+        """Say something; waits while the process does not read. Nothing happens when it is dead."""
+        self._send_bytes(packed(message))
+
+    def send_now(self, message: Any) -> None:
+        """Say something short, from any thread, without waiting: if there is room for it."""
+        with self._lock, suppress(OSError):
+            if not self._is_over:
+                self._socket.send(packed(message))
+
+    def _send_bytes(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view and not self.is_dead:
+            with self._lock:
+                try:
+                    view = view[self._socket.send(view) :]
+                    continue
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    return
+            self._wait(select.POLLOUT)
+
+    def receive(self) -> Any:
+        """The next message; None when the process is dead and has said nothing more."""
+        while not self._inbox:
+            is_dead = self.is_dead  # looked at before reading: what it said before is read then
+            try:
+                data = self._socket.recv(_CHUNK_BYTES)
+            except BlockingIOError:
+                if is_dead:
+                    return None
+                self._wait(select.POLLIN)
+                continue
+            except OSError:
+                return None
+            if not data:
+                self._await_death()  # its files are closed a moment before it is dead
+                return None
+            self._inbox = self._unpacker.feed(data)[::-1]
+        return self._inbox.pop()
+
+    def _wait(self, event: int) -> None:
+        """Until the socket is ready, or the process is dead."""
+        poll = select.poll()
+        poll.register(self._socket, event)
+        if self._pidfd >= 0:
+            poll.register(self._pidfd, select.POLLIN)
+        poll.poll(None if self._pidfd >= 0 else _LOOK_AGAIN_MS)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has ended, by itself or not; it is not buried yet."""
+        if self._is_over:
+            return True
+        if self._pidfd >= 0:
+            poll = select.poll()
+            poll.register(self._pidfd, select.POLLIN)
+            return bool(poll.poll(0))
+        # Looks without burying: until then nobody else has its number.
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.pid, flags) is not None
+        return True
+
+    def kill(self) -> None:
+        """Kill it and all that it started, from any thread."""
+        with self._lock:
+            self._kill()
+
+    def _kill(self) -> None:
+        if not self._is_over:
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def end(self, *, gently: bool = False) -> str:
+        """Make an end of it and of all that it started; returns how it ended.
+
+        Args:
+            gently: it has nothing to do, and may exit by itself within two seconds.
+        """
+        if gently:
+            self._socket.close()
+            self._await_death()
+        with self._lock:
+            self._kill()
+            self._is_over = True
+        self._guard.forget(self.pid)
+        code = self._process.wait()
+        self._socket.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+        return ended_with(code)
+
+    def _await_death(self) -> None:
+        if self._pidfd >= 0:
+            poll = select.poll()
+            poll.register(self._pidfd, select.POLLIN)
+            poll.poll(int(_LEAVE_SECONDS * 1000))
+
+
+def ended_with(code: int) -> str:
+    """What a return code says, as the rest of a sentence."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+    return f"was killed by {name}{hint}"

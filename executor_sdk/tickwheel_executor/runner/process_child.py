@@ -1,0 +1,148 @@
+"""The inside of a pool process: it loads the handlers, runs what it is given, and dies in time.
+
+The handlers run in the main thread, one after another, so that a signal can end them. A second
+thread listens to the node: it ends the handler that runs when the node says so, or when the node
+was cut off from its admins, and kills the process, with all that it started, when the node is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from tickwheel_executor import pool
+from tickwheel_executor.executor import LOG_FORMAT
+from tickwheel_executor.log_capture import capture
+from tickwheel_executor.stop import Stop
+from tickwheel_shared.protocol import Outcome
+
+from .process_code import LoadedCode
+from .process_line import Interrupt, Line
+from .process_run import ProcessRun
+from .process_wire import HeardOf, Ready, Setup, StopRun, ToProcess, Unpacker, Work
+
+_CUT_OFF = Stop(
+    outcome=Outcome.CUT_OFF,
+    message="cut off: this process has not heard for too long that an admin answers its node, and "
+    "nothing may run beside this run",
+)
+_CUT_OFF_GRACE_SECONDS = 2.0
+_LEAVE_SECONDS = 1.0  # for the exit of a process that nobody needs any more
+_CHUNK_BYTES = 64 * 1024
+
+
+class Child:
+    """A process of a node's pool."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        pool.enter()
+        self._connection = connection
+        self._interrupt = Interrupt()
+        self._line = Line(connection, self._interrupt)
+        self._unpacker = Unpacker(ToProcess)
+        self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards what both threads look at: the following
+        self._run: ProcessRun | None = None
+        self._stop: Stop | None = None  # came before the run had begun
+        self._busy = False
+        self._cut_off_at: float | None = None
+        self._die_at: float | None = None
+
+    def serve(self) -> None:
+        """Run what comes, until the node needs this process no more."""
+        setup = self._first_message()
+        code = LoadedCode(setup)
+        if not logging.getLogger().handlers:  # its modules do not say; the node's script may
+            logging.basicConfig(level=setup.log_level, format=LOG_FORMAT)
+        capture.begin()
+        threading.Thread(target=self._listen, name="tickwheel-listen", daemon=True).start()
+        self._line.send(Ready())
+        while (work := self._work.get()) is not None:
+            run = ProcessRun(work, code, self._line, self._interrupt)
+            with self._lock:
+                self._run = run
+                if self._stop is not None:
+                    run.stop(self._stop)
+            ended = run.perform()
+            with self._lock:
+                self._run = self._stop = self._cut_off_at = self._die_at = None
+                self._busy = False
+            self._line.send(ended)
+
+    def _first_message(self) -> Setup:
+        while True:
+            data = self._connection.recv(_CHUNK_BYTES)
+            if not data:
+                sys.exit()  # the node has ended
+            for message in self._unpacker.feed(data):
+                assert isinstance(message, Setup)  # noqa: S101 (both ends are this package)
+                return message
+
+    # --- the listening thread --------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        try:
+            self._hear()
+        except BaseException:  # noqa: BLE001 (deaf, it would hold its run for ever)
+            traceback.print_exc()
+            os.killpg(0, signal.SIGKILL)
+
+    def _hear(self) -> None:
+        while True:
+            readable, _, _ = select.select([self._connection], [], [], self._patience())
+            with self._lock:
+                self._look_at_the_clock()
+            if not readable:
+                continue
+            data = self._connection.recv(_CHUNK_BYTES)
+            if not data:
+                self._leave()
+            for message in self._unpacker.feed(data):
+                with self._lock:
+                    self._take(message)
+
+    def _patience(self) -> float | None:
+        with self._lock:
+            instants = [at for at in (self._cut_off_at, self._die_at) if at is not None]
+        return max(0.0, min(instants) - time.monotonic()) if instants else None
+
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if self._die_at is not None and now >= self._die_at:
+            os.killpg(0, signal.SIGKILL)
+        if self._cut_off_at is not None and now >= self._cut_off_at:
+            self._cut_off_at = None
+            self._die_at = now + _CUT_OFF_GRACE_SECONDS
+            self._tell(_CUT_OFF)
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case Work():
+                self._busy, self._cut_off_at = True, message.cut_off_at
+                self._work.put(message)
+            case HeardOf() if self._cut_off_at is not None:
+                self._cut_off_at = message.cut_off_at
+            case StopRun() if self._busy:
+                self._tell(Stop(outcome=message.outcome, message=message.message))
+
+    def _tell(self, stop: Stop) -> None:
+        if self._run is not None:
+            self._run.stop(stop)
+        elif self._busy:
+            self._stop = stop
+
+    def _leave(self) -> None:
+        """The node is gone, or needs this process no more."""
+        if not self._busy:
+            self._work.put(None)
+            time.sleep(_LEAVE_SECONDS)  # then the process has ended, unless something holds it
+        os.killpg(0, signal.SIGKILL)

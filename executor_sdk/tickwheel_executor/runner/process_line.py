@@ -1,0 +1,112 @@
+"""The line from a pool process to its node, and the signal that ends a handler.
+
+A plain handler is ended by an exception that a signal raises in the main thread, wherever that is.
+It must not hit half a message: then the line would be broken. So while the main thread sends, the
+signal only leaves a note, and the exception is raised when the message is through.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from types import FrameType
+from typing import Any
+
+from tickwheel_executor import forks
+from tickwheel_executor.errors import RunCancelledError
+
+from .process_wire import packed
+
+
+class Line:
+    """Sends messages to the node, from any thread."""
+
+    def __init__(self, connection: socket.socket, interrupt: Interrupt) -> None:
+        self._connection = connection
+        self._interrupt = interrupt
+        self._lock = threading.Lock()
+        self._is_copy = False
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """In a child of the handler: it has nothing to say, and holds nothing open."""
+        self._is_copy = True
+        forks.let_go(self._connection.fileno())
+
+    def send(self, message: Any) -> None:
+        """Send; waits while the node takes no more, which slows a handler down that logs a lot."""
+        if self._is_copy:
+            return
+        data = packed(message)
+        with self._interrupt.held_back(), self._lock:
+            try:
+                self._connection.sendall(data)
+            except OSError:
+                os.killpg(0, signal.SIGKILL)  # the node is gone: so are we, and what we started
+
+
+class Interrupt:
+    """Raises RunCancelledError in the main thread, once for each run, where a handler executes."""
+
+    def __init__(self) -> None:
+        self._armed = False
+        self._depth = 0  # of the parts of the main thread that must not be interrupted
+        self._noted = False
+        self._main = threading.main_thread().ident or 0
+        signal.signal(signal.SIGTERM, self._on_signal)  # a stray one must not end us
+
+    def arm(self) -> None:
+        """From now on it may be raised; called in the main thread."""
+        self._noted = False
+        signal.signal(signal.SIGTERM, self._on_signal)  # again: a module may have taken it over
+        self._armed = True
+
+    def disarm(self) -> None:
+        """From now on it must not be."""
+        self._armed = False
+
+    def set_off(self) -> None:
+        """Raise it, from another thread; what the handler waits in is interrupted."""
+        signal.pthread_kill(self._main, signal.SIGTERM)
+
+    def held_back(self) -> _HeldBack:
+        """Raise it only after this block, if it is the main thread's."""
+        return _HeldBack(self, threading.get_ident() == self._main)
+
+    def begin_holding(self) -> None:
+        self._depth += 1
+
+    def end_holding(self) -> None:
+        self._depth -= 1
+        if self._noted and not self._depth and self._armed:
+            self._noted = self._armed = False
+            raise RunCancelledError("the run was told to end")
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self._armed:
+            return  # a stray one, or it comes too late
+        if self._depth:
+            self._noted = True
+            return
+        self._armed = False
+        raise RunCancelledError("the run was told to end")
+
+
+class _HeldBack:
+    """Context manager of `Interrupt.held_back`."""
+
+    __slots__ = ("_applies", "_interrupt")
+
+    def __init__(self, interrupt: Interrupt, applies: bool) -> None:
+        self._interrupt = interrupt
+        self._applies = applies
+
+    def __enter__(self) -> None:
+        if self._applies:
+            self._interrupt.begin_holding()
+
+    def __exit__(self, *_: object) -> None:
+        if self._applies:
+            self._interrupt.end_holding()

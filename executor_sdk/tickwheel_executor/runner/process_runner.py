@@ -1,0 +1,341 @@
+"""Handlers with isolation="process": a pool of warm processes that grows with the work.
+
+Each process has a thread here that talks with it: what the handler logs comes to the run's log in
+that thread, which waits there when the log has no room, and then the handler waits, too. Everything
+else happens on the node's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+from tickwheel_executor.context import Run, deadline_of, stop_of
+from tickwheel_executor.handlers import Handler, Handlers
+from tickwheel_executor.verdict import Verdict
+from tickwheel_shared.protocol import Outcome, RunRequest
+
+from . import OnEnd
+from .guard import Guard
+from .pool_process import NotStartedError, PoolProcess
+from .process_wire import Ended, HeardOf, Logged, Reported, Saved, Setup, StopRun, Work
+
+_logger = logging.getLogger("tickwheel.executor")
+
+IDLE_SECONDS = 60.0  # a process without work ends after this; one always stays
+_JOIN_SECONDS = 4.0  # more than a process may take to exit
+_KILLED = "; its process was killed"
+
+
+class ProcessRunner:
+    """Starts process handlers. The node's slots see to it that none waits for a process."""
+
+    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, *, title: str) -> None:
+        self.loop = loop
+        self.context = copy_context()
+        self.guard = Guard()
+        # A start takes processor time: hundreds at once would leave none for heartbeats.
+        self.starting = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self.setup = _setup(handlers)
+        self.title = title
+        self._idle: list[_Place] = []
+        self._all: dict[_Place, None] = {}
+        self._started = 0
+        self._closed = False
+
+    def warm_up(self) -> None:
+        """Have a process ready for the first run."""
+        if not self._all and not self._closed:
+            self._idle.append(self._grow())
+
+    def start(
+        self, handler: Handler, run: Run, request: RunRequest, on_end: OnEnd, *,
+        cut_off_at: float | None = None,
+    ) -> ProcessExecution:  # fmt: skip
+        """Give the handler to a process, a new one when none is idle.
+
+        Args:
+            cut_off_at: when it must end by itself, unless `heard` tells it later; None: never.
+        """
+        work = Work(
+            request=request,
+            deadline_at=deadline_of(run),
+            memory_mb=handler.memory_mb,
+            cpu_seconds=handler.cpu_seconds,
+            cut_off_at=cut_off_at,
+        )
+        place = self._idle.pop() if self._idle else self._grow()
+        place.keep()
+        execution = ProcessExecution(self.loop, run, work, on_end)
+        place.work.put(execution)
+        return execution
+
+    def _grow(self) -> _Place:
+        self._started += 1
+        place = _Place(self, self._started)
+        self._all[place] = None
+        return place
+
+    def heard(self, cut_off_at: float) -> None:
+        """An admin was heard: no handler has to end before this instant of the loop's time."""
+        for place in self._all:
+            place.tell(HeardOf(cut_off_at=cut_off_at))
+
+    def returned(self, place: _Place, execution: ProcessExecution, verdict: Verdict) -> None:
+        """A handler has ended, and its process may have another one."""
+        if not self._closed:
+            self._idle.append(place)
+            place.leave_after(self.loop.call_later(IDLE_SECONDS, self._shrink, place))
+        execution.report(verdict)
+
+    def lost(self, place: _Place, execution: ProcessExecution, verdict: Verdict) -> None:
+        """A handler has ended, and so has its process."""
+        self._all.pop(place, None)
+        self.warm_up()
+        execution.report(verdict)
+
+    def _shrink(self, place: _Place) -> None:
+        if len(self._idle) > 1 and place in self._idle:
+            self._idle.remove(place)
+            self._all.pop(place, None)
+            place.work.put(None)
+
+    def close(self) -> None:
+        """The node is gone: end all processes, whatever they do."""
+        if self._closed:
+            return
+        self._closed = True
+        for place in self._all:
+            place.close(gently=place in self._idle)
+        for place in self._all:
+            place.join()
+        self.guard.close()
+
+
+class _Place:
+    """A place in the pool: one process after another, and the thread that talks with it."""
+
+    def __init__(self, runner: ProcessRunner, number: int) -> None:
+        self.work: queue.SimpleQueue[ProcessExecution | None] = queue.SimpleQueue()
+        self._runner = runner
+        self._process: PoolProcess | None = None
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(
+            target=self._serve, name=f"tickwheel-process-{number}", daemon=True
+        )
+        self._thread.start()
+
+    # --- on the loop -----------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """There is work: do not leave."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def leave_after(self, timer: asyncio.TimerHandle) -> None:
+        """This timer ends the process, unless there is work before."""
+        self.keep()
+        self._timer = timer
+
+    def tell(self, message: Any) -> None:
+        """Say something to the process, if there is one."""
+        if (process := self._process) is not None:
+            process.send_now(message)
+
+    def close(self, *, gently: bool) -> None:
+        """End it at once, or let it exit when it does nothing."""
+        self.keep()
+        self._closed = not gently
+        self.work.put(None)
+        if self._closed and (process := self._process) is not None:
+            process.kill()
+
+    def join(self) -> None:
+        """Wait for the end of what was killed, so that nothing is left when the node has ended."""
+        self._thread.join(_JOIN_SECONDS)
+
+    # --- in its thread ---------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            self._try_to_begin()
+            while (execution := self.work.get()) is not None:
+                if not self._execute(execution):
+                    return
+        finally:
+            self._end(gently=not self._closed)
+
+    def _try_to_begin(self) -> None:
+        try:
+            self._begin()
+        except NotStartedError as error:
+            _logger.warning("a process for handlers could not be started: %s", error)
+
+    def _begin(self) -> PoolProcess:
+        runner = self._runner
+        with runner.starting:
+            if self._closed:
+                raise NotStartedError("the node has ended")
+            self._process = process = PoolProcess(runner.setup, runner.guard, title=runner.title)
+        if self._closed:
+            process.kill()  # `close` came before there was anything to kill
+        return process
+
+    def _execute(self, execution: ProcessExecution) -> bool:
+        """Run one handler; returns whether the process may have another one."""
+        runner = self._runner
+        try:
+            process = self._process
+            if process is None or process.is_dead:  # nothing had begun in it
+                self._end()
+                process = self._begin()
+            verdict, reusable = execution.talk(process)
+        except NotStartedError as error:
+            verdict, reusable = execution.failed(f"could not be started: {error}"), False
+        except Exception as error:  # a run must not be held for ever by our own mistake
+            _logger.exception("lost touch with the process of a handler")
+            verdict, reusable = execution.failed(f"cannot be talked with: {error!r}"), False
+        if not reusable:
+            how = self._end()
+            verdict = verdict or execution.died(how)
+        assert verdict is not None  # noqa: S101 (without one it is not reusable)
+        self._tell_runner(runner.returned if reusable else runner.lost, execution, verdict)
+        return reusable
+
+    def _end(self, *, gently: bool = False) -> str:
+        process, self._process = self._process, None
+        return process.end(gently=gently) if process is not None else "was never started"
+
+    def _tell_runner(
+        self,
+        what: Callable[[_Place, ProcessExecution, Verdict], None],
+        execution: ProcessExecution,
+        verdict: Verdict,
+    ) -> None:
+        execution.has_ended = True
+        with suppress(RuntimeError):  # the loop has ended, and with it the node
+            self._runner.loop.call_soon_threadsafe(
+                what, self, execution, verdict, context=self._runner.context
+            )
+
+
+class ProcessExecution:
+    """One process handler that was started."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, run: Run, work: Work, on_end: OnEnd
+    ) -> None:
+        self._loop = loop
+        self._run = run
+        self._work = work
+        self._on_end: OnEnd | None = on_end
+        self._lock = threading.Lock()  # between the first word to the process and a stop
+        self._process: PoolProcess | None = None
+        self._is_given = False  # the process has the work
+        self._timer: asyncio.TimerHandle | None = None
+        self._killed = False
+        self.has_ended = False  # set by the thread of the process
+
+    # --- on the loop -----------------------------------------------------------------------------
+
+    def stop(self) -> str:
+        """Let an exception end the handler; kill its process when that takes too long."""
+        stop = stop_of(self._run)
+        assert stop is not None  # noqa: S101 (marked before this is called)
+        with self._lock:
+            if self._is_given and self._process is not None:
+                self._process.send_now(StopRun(outcome=stop.outcome, message=stop.message))
+        if self._timer is None:
+            self._timer = self._loop.call_later(stop.grace_seconds, self._kill)
+        return ""
+
+    def _kill(self) -> None:
+        self._killed = True
+        with self._lock:
+            process = self._process
+        if process is not None and not self.has_ended:
+            process.kill()
+
+    def abandon(self) -> None:
+        """The node is gone, and with it the process."""
+        self._on_end = None
+        self._kill()
+
+    def report(self, verdict: Verdict) -> None:
+        """It has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._on_end is not None:
+            self._on_end(verdict)
+
+    # --- in the thread of the process ------------------------------------------------------------
+
+    def talk(self, process: PoolProcess) -> tuple[Verdict | None, bool]:
+        """Have the handler run there; how it ended, None: with its process; whether to go on."""
+        with self._lock:
+            stop = stop_of(self._run)
+            if stop is not None:  # nothing was asked of the process
+                return Verdict(outcome=stop.outcome, message=stop.message), True
+            self._process = process
+        process.send(self._work)
+        with self._lock:
+            self._is_given = True
+            stop = stop_of(self._run)
+        if stop is not None:
+            process.send_now(StopRun(outcome=stop.outcome, message=stop.message))
+        while (message := process.receive()) is not None:
+            match message:
+                case Logged():
+                    self._run.log.write(message.level, message.text, at=message.at)
+                case Reported():
+                    self._run.progress(message.fraction, message.text)
+                case Saved():
+                    self._run.save_checkpoint(message.data)
+                case Ended():
+                    return message.verdict, not message.spent and not self._killed
+        return None, False
+
+    def died(self, how: str) -> Verdict:
+        """What it means that the process is dead."""
+        stop = stop_of(self._run)
+        if stop is not None:
+            seconds = stop.grace_seconds
+            text = f"{_KILLED} {seconds:g} s later" if self._killed else ""
+            return Verdict(outcome=stop.outcome, message=f"{stop.message}{text}")
+        if "SIGXCPU" in how and self._work.cpu_seconds is not None:
+            how += f": it used more than {self._work.cpu_seconds:g} s of CPU time (cpu_seconds)"
+        return self.failed(how)
+
+    def failed(self, how: str) -> Verdict:
+        """It failed with its process."""
+        message = f"the handler's process {how}"
+        self._run.log.error("%s", message)
+        return Verdict(outcome=Outcome.FAILED, message=message)
+
+
+def _setup(handlers: Handlers) -> Setup:
+    pickled = handlers.pickled
+    assert pickled is not None  # noqa: S101 (else there is no pool)
+    main: Any = sys.modules.get("__main__")
+    wanted = any(b"__main__" in each for each in (*pickled.handlers.values(), pickled.hooks))
+    spec = getattr(main, "__spec__", None)
+    path = getattr(main, "__file__", None)
+    return Setup(
+        argv=list(sys.argv),
+        log_level=logging.getLogger().level,
+        main_name=spec.name if wanted and spec is not None else None,
+        main_path=str(Path(path).absolute()) if wanted and spec is None and path else None,
+        handlers=dict(pickled.handlers),
+        hooks=pickled.hooks,
+    )

@@ -1,0 +1,127 @@
+"""What a node and its pool processes say to each other: JSON with its length before it."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+
+from tickwheel_executor.verdict import Verdict
+from tickwheel_shared.protocol import Level, Outcome, RunRequest
+
+_LENGTH = struct.Struct("!I")
+
+
+class _Message(msgspec.Struct, tag=True, frozen=True):
+    """Base of everything they say."""
+
+
+# --- node to process -------------------------------------------------------------------------
+
+
+class Setup(_Message, frozen=True, kw_only=True):
+    """First of all: what there is to run."""
+
+    argv: list[str]
+    main_name: str | None  # of the node's `__main__`, as for `python -m`; None: not needed
+    main_path: str | None
+    log_level: int  # of the node's root logger
+    handlers: dict[str, bytes]  # pickled functions, by name
+    hooks: bytes  # pickled: those before, those after
+
+
+class Work(_Message, frozen=True, kw_only=True):
+    """Run this handler; the answers come until `Ended`."""
+
+    request: RunRequest
+    deadline_at: int | None
+    memory_mb: int | None
+    cpu_seconds: float | None
+    cut_off_at: float | None  # monotonic: end by yourself then; None: never
+
+
+class StopRun(_Message, frozen=True, kw_only=True):
+    """End the handler that runs."""
+
+    outcome: Outcome
+    message: str
+
+
+class HeardOf(_Message, frozen=True, kw_only=True):
+    """An admin has been heard: the handler that runs may go on until this monotonic instant."""
+
+    cut_off_at: float
+
+
+ToProcess = Setup | Work | StopRun | HeardOf
+
+
+# --- process to node -------------------------------------------------------------------------
+
+
+class Ready(_Message, frozen=True):
+    """Everything is loaded."""
+
+
+class Logged(_Message, frozen=True):
+    """Text for the run's log."""
+
+    at: int  # UTC epoch ms
+    level: Level
+    text: str
+
+
+class Reported(_Message, frozen=True):
+    """Progress."""
+
+    fraction: float
+    text: str
+
+
+class Saved(_Message, frozen=True):
+    """A checkpoint."""
+
+    data: msgspec.Raw
+
+
+class Ended(_Message, frozen=True):
+    """The handler has ended."""
+
+    verdict: Verdict
+    spent: bool  # do not give this process another run
+
+
+FromProcess = Ready | Logged | Reported | Saved | Ended
+
+_encoder = msgspec.json.Encoder()
+
+
+def packed(message: _Message) -> bytes:
+    """The message as it is sent."""
+    data = _encoder.encode(message)
+    return _LENGTH.pack(len(data)) + data
+
+
+class Unpacker:
+    """Takes bytes as they come, gives messages."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """All messages that are complete now."""
+        buffer = self._buffer
+        buffer += data
+        found = []
+        at = 0
+        while len(buffer) - at >= _LENGTH.size:
+            end = at + _LENGTH.size + _LENGTH.unpack_from(buffer, at)[0]
+            if len(buffer) < end:
+                break
+            with memoryview(buffer) as view, view[at + _LENGTH.size : end] as part:
+                found.append(self._decoder.decode(bytes(part)))
+            at = end
+        del buffer[:at]
+        return found
