@@ -32,6 +32,9 @@ def test_a_run_is_asked_for_with_a_form(
     dialog.get_by_label("copies").press("Enter")
     expect(dialog.locator(".error-text")).to_have_text("This must be a whole number.")
     expect(dialog.get_by_label("copies")).to_be_focused()
+    dialog.get_by_label("copies").fill("99")
+    dialog.get_by_role("button", name="Run now").click()
+    expect(dialog.locator(".error-text")).to_have_text("This must be at most 9.")
     dialog.get_by_label("copies").fill("2")
     dialog.get_by_label("dry_run").check()
     dialog.get_by_label("currency").select_option("cny")
@@ -65,8 +68,9 @@ def test_a_run_is_done_again_with_a_form(admin_page: Page, console: Console) -> 
 
 
 def test_the_job_form_has_the_fields_of_the_handler_that_is_chosen(
-    admin_page: Page, console: Console
+    admin_page: Page, console: Console, page_errors: PageErrors
 ) -> None:
+    page_errors.expected.append("422")
     admin_page.goto(f"{console.url}/jobs/new?executor={console.ids['executor:reports']}")
     expect(admin_page.get_by_label("Parameters")).to_have_value("{}")
     admin_page.get_by_role("textbox", name="Name").fill("statements-by-hand")
@@ -78,6 +82,10 @@ def test_the_job_form_has_the_fields_of_the_handler_that_is_chosen(
     expect(admin_page.get_by_role("textbox", name="month")).to_have_value("2026-11")
     admin_page.get_by_role("button", name="Remove trigger 1").click()
     expect(admin_page.get_by_role("button", name="Remove trigger 1")).to_have_count(0)
+    admin_page.get_by_label("customers").fill('["c", 5]')
+    admin_page.get_by_role("button", name="Add the job").click()
+    expect(admin_page.locator(".error-text")).to_have_text("[1]: This must be text.")
+    admin_page.get_by_label("customers").fill('["c"]')
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.get_by_role("heading", level=1)).to_contain_text("statements-by-hand")
     admin_page.get_by_role("link", name="Edit").click()

@@ -64,7 +64,11 @@ class TriggerCard:
 
     def problem(self, name: str) -> Problem | None:
         """What is wrong with one field."""
-        return next((p for p in self.problems if self._place(p) == name), None)
+        return next(iter(self.problems_of(name)), None)
+
+    def problems_of(self, name: str) -> list[Problem]:
+        """All that is wrong with one field, or with parts of what it holds."""
+        return [p for p in self.problems if self._place(p) == name]
 
     @property
     def unplaced(self) -> list[Problem]:
