@@ -23,6 +23,11 @@ def do_nothing() -> None:
     """In a thread."""
 
 
+@executor.handler("process", isolation="process")
+def do_nothing_apart() -> None:
+    """In a process of the pool."""
+
+
 read_at = 0  # when bytes came from an admin last
 
 

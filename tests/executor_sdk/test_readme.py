@@ -142,8 +142,11 @@ def handlers_of(code: str) -> list[str]:
     return re.findall(r"executor\.handler\(\s*\"([^\"]+)\"", code)
 
 
+PROGRAM = ("Executor(", "isolation=")  # what has to be a program of its own
 HANDLER_BLOCKS = [
-    each for each in blocks() if handlers_of(each.code) and "Executor(" not in each.code
+    each
+    for each in blocks()
+    if handlers_of(each.code) and not any(word in each.code for word in PROGRAM)
 ]
 
 
@@ -217,6 +220,21 @@ async def test_the_service_of_two_minutes_runs(tmp_path: Path) -> None:
             assert node.schemas["send-invoices"]["required"] == ["month"]
             end = await admin.run("send-invoices", {"month": "2026-03"})
             assert (end.result, end.progress[-1]) == ({"sent": 100}, (1.0, "100 of 100"))
+        finally:
+            process.terminate()
+            _, output = await process.communicate()
+        assert process.returncode == 0, output
+
+
+async def test_a_handler_has_a_process_of_its_own(tmp_path: Path) -> None:
+    before, main = block("Two minutes").code.split("@executor.handler")[0], "\nexecutor.run()\n"
+    pages = tmp_path / "pages"
+    stub = f"def draw(page):\n    open({str(pages)!r}, 'a').write(f'{{page}} ')\n\n"
+    async with FakeAdmin("billing") as admin:
+        process = await run_service(admin, tmp_path, before + stub + block("Processes").code + main)
+        try:
+            end = await admin.run("render", {"pages": 3})
+            assert (end.result, pages.read_text(), end.progress[-1].fraction) == (3, "1 2 3 ", 1)
         finally:
             process.terminate()
             _, output = await process.communicate()
@@ -366,6 +384,7 @@ def test_a_client_without_a_loop(
 
 OTHERS = {
     "Two minutes": 1,
+    "Processes": 1,
     "Hooks": 1,
     "Logging": 2,
     "Inside your service": 5,
