@@ -51,6 +51,7 @@ class ResultDelivery:
         self._keys: Counter[Key] = Counter()  # claims in `_pending` of each attempt
         self._wake = asyncio.Event()
         self._retry_at = 0.0
+        self._adopt_trouble = ""  # said once
         self.trouble = ""  # why the spool does not work; empty while it does
 
     @property
@@ -84,8 +85,11 @@ class ResultDelivery:
         try:
             results = await self._spool.adopt()
         except SpoolError as error:
-            _logger.warning("cannot look for results of ended processes: %s", error)
+            if self._adopt_trouble != str(error):
+                _logger.warning("cannot look for results of ended processes: %s", error)
+            self._adopt_trouble = str(error)
             return
+        self._adopt_trouble = ""
         if results:
             _logger.info("delivering %d results of ended processes", len(results))
         for result in results:

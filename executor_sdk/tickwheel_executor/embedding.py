@@ -44,12 +44,13 @@ class InOwnThread:
         with self._guard:
             if self._thread is not None:
                 raise ConfigurationError(["this executor has been started already"])
+            _running.register()
             thread = OwnThread()
             try:
                 thread.call(self._life.start, timeout=timeout)
             except BaseException as error:
                 thread.end()
-                if isinstance(error, TimeoutError):
+                if isinstance(error, TimeoutError) and timeout is not None:
                     raise SpoolError(f"the spool did not open within {timeout:g} s") from error
                 raise
             self._thread = thread
@@ -92,11 +93,18 @@ class _Running:
         self._nodes: list[InOwnThread] = []
         self._registered = False
 
+    def register(self) -> None:
+        """Be called at the end.
+
+        Raises:
+            RuntimeError: that is now.
+        """
+        if not self._registered:
+            _at_exit(self._stop_all)
+            self._registered = True
+
     def add(self, node: InOwnThread) -> None:
         """Stop it at the end, unless it is stopped before."""
-        if not self._registered:
-            self._registered = True
-            _at_exit(self._stop_all)
         self._nodes.append(node)
 
     def discard(self, node: InOwnThread) -> None:

@@ -65,7 +65,8 @@ def _in_child() -> None:
     _watched.clear()
     _kept.extend(inherited)
     for owner in inherited:
-        owner.forked()
+        with suppress(OSError):  # too many open files: the others are no less important
+            owner.forked()
 
 
 if hasattr(os, "register_at_fork"):
