@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,8 @@ from tickwheel_executor import (
     testing,
 )
 from tickwheel_executor.testing import run_handler
+
+from . import process_handlers
 
 TOKEN = "t" * 40
 
@@ -231,6 +234,16 @@ def test_the_signature_is_checked_as_on_a_node() -> None:
     assert end.message == "parameters: month: expected str, got int"
     assert called == []
     assert run_handler(report, parameters={"month": "2026-03"}).result().result == 1
+
+
+def test_a_handler_in_a_process_has_its_process_here_too() -> None:
+    executor = make_executor()
+    executor.handler("look", isolation="process")(process_handlers.look)
+    end = run_handler(executor, "look", parameters={"month": "2026-03"}, state={}).result()
+    assert end.result["pid"] != os.getpid()
+    assert (end.result["month"], end.state) == ("2026-03", {"n": 1})
+    assert end.lines() == ["from run.log", "from logging", "from print"]
+    assert end.progress == [(0.5, "half")]
 
 
 def test_the_public_names_of_the_test_kit() -> None:
