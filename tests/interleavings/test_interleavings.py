@@ -7,6 +7,7 @@ import pytest
 from tests.interleavings import (
     blocking,
     claiming,
+    declaring,
     handing_on,
     membership,
     operating,
@@ -27,6 +28,7 @@ SCENARIOS = (
     *blocking.SCENARIOS,
     *handing_on.SCENARIOS,
     *operating.SCENARIOS,
+    *declaring.SCENARIOS,
 )
 
 
