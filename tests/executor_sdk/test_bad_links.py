@@ -171,19 +171,30 @@ async def test_a_service_with_a_wrong_token_ends_and_says_so(tmp_path: Path) -> 
     assert TOKEN not in output
 
 
-async def test_a_service_of_another_version_ends_and_says_what_to_upgrade(tmp_path: Path) -> None:
-    async with SocketAdmin() as admin:
+def run_here(admin: SocketAdmin, directory: Path) -> int | str | None:
+    """The exit code of `Executor.run()` in this very process."""
+    executor = Executor("billing", admins=[admin.url], token=admin.token, spool_dir=directory)
+    executor.handler("work")(work)
+    with pytest.raises(SystemExit) as ended:
+        executor.run()
+    return ended.value.code
+
+
+def test_a_service_of_another_version_ends_and_says_what_to_upgrade(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SocketAdmin() as admin:
         admin.reject("version", UPGRADE)
-        code, output = await run_process(admin, admin.token, tmp_path)
-    assert code == 78
-    assert f"rejects this node (version): {UPGRADE} [python/" in output
+        assert run_here(admin, tmp_path) == 78
+    assert f"rejects this node (version): {UPGRADE} [python/" in caplog.text
 
 
-async def test_a_service_of_another_name_ends_and_says_whose_token_it_has(tmp_path: Path) -> None:
-    async with SocketAdmin("mailing") as admin:
-        code, output = await run_process(admin, admin.token, tmp_path)
-    assert code == 78
-    assert "the token belongs to 'mailing', not to 'billing'" in output
+def test_a_service_of_another_name_ends_and_says_whose_token_it_has(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SocketAdmin("mailing") as admin:
+        assert run_here(admin, tmp_path) == 78
+    assert "the token belongs to 'mailing', not to 'billing'" in caplog.text
 
 
 async def test_a_host_lives_on_when_its_node_is_refused(
