@@ -270,7 +270,7 @@ async def test_what_is_no_admin_is_told_apart(strangers: dict[str, str]) -> None
     for name, text in {
         "no name": r"the name of its host cannot be resolved \(.+\)",
         "plain": r"no TLS connection \(.+\); is its URL http:// and not https://\?",
-        "self-signed": r"its certificate is not trusted \(self.signed certificate\); .*SSL_CERT_FILE",
+        "self-signed": r"its certificate is not trusted \(self.signed .*\); .*SSL_CERT_FILE",
     }.items():
         assert re.fullmatch(text, told.pop(name))
     other = (
@@ -284,48 +284,6 @@ async def test_what_is_no_admin_is_told_apart(strangers: dict[str, str]) -> None
         "broken": "it answered 502: it is starting, or in trouble",
         "nothing": "it answered 404: at this URL is no Tickwheel admin, or one so much older or "
         "newer that it does not know this SDK's protocol",
-        "tls": f"http://127.0.0.1:{safe}",
-        "ssh": f"http://127.0.0.1:{ssh.sockets[0].getsockname()[1]}",
-    }
-    ssh.close()
-    await ssh.wait_closed()
-    await runner.cleanup()
-
-
-async def _speak_ssh(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readline()
-    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
-    await writer.drain()
-    writer.close()
-
-
-async def test_what_is_no_admin_is_told_apart(strangers: dict[str, str]) -> None:
-    told = {}
-    for name, url in strangers.items():
-        with pytest.raises(ConnectError) as caught:
-            await connect(url, TOKEN)
-        told[name] = str(caught.value)
-    # In these is a text of the system's libraries, which differs from version to version.
-    for name, text in {
-        "no name": r"the name of its host cannot be resolved \(.+\)",
-        "plain": r"no TLS connection \(.+\); is its URL http:// and not https://\?",
-        "self-signed": r"its certificate is not trusted \(self.signed certificate\); .*SSL_CERT_FILE",
-    }.items():
-        assert re.fullmatch(text, told.pop(name))
-    other = (
-        "it answered 200 in place of a WebSocket: what is there is no Tickwheel admin, or a proxy "
-        "before it that does not let WebSockets through"
-    )
-    assert told == {
-        "nobody": "it cannot be reached (Connection refused)",
-        "page": other,
-        "login": other,
-        "broken": "it answered 502: it is starting, or in trouble",
-        "nothing": "it answered 404: at this URL is no Tickwheel admin, or one so much older or "
-        "newer that it does not know this SDK's protocol",
-        "plain": "no TLS connection (wrong version number); is its URL http:// and not https://?",
-        "self-signed": "its certificate is not trusted (self-signed certificate); if it comes from "
-        "an authority of your own, name its file in SSL_CERT_FILE",
         "tls": "it closed the connection without an answer; is its URL https://?",
         "ssh": "what answers there does not speak HTTP; is the port right?",
     }
