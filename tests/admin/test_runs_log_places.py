@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.admin.test_runs_log import end, write
 from tests.admin.world import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services import run_log
 from tickwheel_admin.services.log_lines import LinesWanted
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.retention import LINES_PER_BATCH, remove_old_runs
 from tickwheel_admin.store.run_logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
@@ -128,3 +131,17 @@ async def test_lines_are_found_by_level_and_by_text_whatever_colours_it_has(
     assert await found("ärger", Level.ERROR) == [5]
     assert await found("error") == [1]
     assert await found("31m") == []
+
+
+async def test_old_runs_with_long_logs_go_a_few_at_a_time(world: World, run_id: int) -> None:
+    [job] = world.rows(sa.select(tables.run.c.executor_id, tables.run.c.job_id))
+    for lines in (LINES_PER_BATCH * 5, 10, LINES_PER_BATCH - 10, 1):
+        world.run(
+            executor_id=job.executor_id, job_id=job.job_id, state="succeeded", scheduled_at=0,
+            log_lines=lines,
+        )  # fmt: skip
+    removed = [
+        world.database.run_sync(remove_old_runs, older_than_ms=1_000, limit=500) for _ in range(4)
+    ]
+    assert removed == [1, 2, 1, 0]
+    assert [row.id for row in world.rows(sa.select(tables.run.c.id))] == [run_id]

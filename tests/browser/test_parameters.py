@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import PageErrors
 from tests.browser.consoles import Console
@@ -96,6 +96,21 @@ def test_the_job_form_has_the_fields_of_the_handler_that_is_chosen(
     admin_page.get_by_role("combobox", name="Handler").press("Tab")
     expect(admin_page.get_by_label("Parameters")).to_be_visible()
     expect(admin_page.get_by_role("textbox", name="month")).to_have_count(0)
+
+
+def test_what_is_typed_while_the_fields_are_on_their_way_stays(
+    admin_page: Page, console: Console
+) -> None:
+    admin_page.goto(f"{console.url}/jobs/new?executor={console.ids['executor:reports']}")
+    held: list[Route] = []
+    admin_page.route("**/jobs/new", lambda route: held.append(route), times=1)
+    with admin_page.expect_request("**/jobs/new"):
+        admin_page.get_by_role("button", name="reports.month-end").click()
+    admin_page.get_by_label("Parameters").fill('{"month": "2026-11", "copies": 3}')
+    held.pop().continue_()
+    # They come once more, with what was typed in them.
+    expect(admin_page.get_by_role("textbox", name="month")).to_have_value("2026-11")
+    expect(admin_page.get_by_label("copies")).to_have_value("3")
 
 
 @pytest.fixture

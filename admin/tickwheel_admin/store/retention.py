@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,22 +21,34 @@ from tickwheel_admin.store.tables import (
     session,
 )
 
+LINES_PER_BATCH = (
+    200_000  # of logs: SQLite lets nobody write for seconds otherwise
+)
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
 def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
-    """Delete ended runs scheduled longer ago, with all that belongs to them; returns how many."""
+    """Delete ended runs scheduled longer ago, with all that belongs to them; returns how many.
+
+    Fewer than `limit` when their logs are long, but one at least.
+    """
     until = now_ms(conn) - older_than_ms
-    ids: list[int] = []
+    found: list[sa.Row[Any]] = []
     for state in sorted(state.value for state in FINAL):  # each state is one range of the index
-        ids += conn.execute(
-            sa.select(run.c.id)
+        found += conn.execute(
+            sa.select(run.c.id, run.c.log_lines)
             .where(run.c.state == state, run.c.scheduled_at < until)
             .order_by(run.c.scheduled_at)
-            .limit(limit - len(ids))
-        ).scalars()
-        if len(ids) == limit:
+            .limit(limit - len(found))
+        ).all()
+        if len(found) == limit:
             break
+    lines = itertools.accumulate(row.log_lines for row in found)
+    ids = [
+        row.id
+        for row, so_far in zip(found, lines, strict=True)
+        if so_far <= LINES_PER_BATCH or row is found[0]
+    ]
     delete_runs(conn, ids)
     return len(ids)
 

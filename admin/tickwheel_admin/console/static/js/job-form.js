@@ -38,6 +38,20 @@ document.addEventListener('click', (event) => {
   field.focus();
 });
 
+// Parameters that are typed while those of another handler are on their way stay as they are typed.
+const typed = (box) => JSON.stringify(
+  [...box.querySelectorAll('input, select, textarea')].map(({name, value, checked}) => [name, value, checked]),
+);
+let asked = '';
+document.body.addEventListener('htmx:beforeRequest', ({target}) => {
+  if (target.id === 'parameters-field') asked = typed(target);
+});
+document.body.addEventListener('htmx:beforeSwap', (event) => {
+  if (event.target.id !== 'parameters-field' || typed(event.target) === asked) return;
+  event.detail.shouldSwap = false;
+  htmx.trigger(event.target, 'again');
+});
+
 // A preview does not shrink: what lies below it would move away under a click.
 document.body.addEventListener('htmx:beforeSwap', ({target}) => {
   if (target.matches('.when-preview')) target.style.minHeight = `${target.offsetHeight}px`;
