@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,9 +20,7 @@ from tickwheel_admin.store.tables import (
     session,
 )
 
-LINES_PER_BATCH = (
-    200_000  # of logs: SQLite lets nobody write for seconds otherwise
-)
+LINES_PER_BATCH = 200_000  # of logs: SQLite lets nobody write for seconds otherwise
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
@@ -33,21 +30,22 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
     Fewer than `limit` when their logs are long, but one at least.
     """
     until = now_ms(conn) - older_than_ms
-    found: list[sa.Row[Any]] = []
+    found: list[tuple[int, int]] = []  # id, lines of its log
     for state in sorted(state.value for state in FINAL):  # each state is one range of the index
-        found += conn.execute(
+        rows = conn.execute(
             sa.select(run.c.id, run.c.log_lines)
             .where(run.c.state == state, run.c.scheduled_at < until)
             .order_by(run.c.scheduled_at)
             .limit(limit - len(found))
-        ).all()
+        )
+        found += [(row.id, row.log_lines) for row in rows]
         if len(found) == limit:
             break
-    lines = itertools.accumulate(row.log_lines for row in found)
+    so_far = itertools.accumulate(lines for _, lines in found)
     ids = [
-        row.id
-        for row, so_far in zip(found, lines, strict=True)
-        if so_far <= LINES_PER_BATCH or row is found[0]
+        run_id
+        for place, ((run_id, _), lines) in enumerate(zip(found, so_far, strict=True))
+        if lines <= LINES_PER_BATCH or place == 0
     ]
     delete_runs(conn, ids)
     return len(ids)
