@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +23,8 @@ from tickwheel_executor import HandlerError, answers, shutdown
 from tickwheel_executor.handlers import Handlers, Limits, limits_of
 from tickwheel_executor.held import CUT_OFF_GRACE_SECONDS
 from tickwheel_executor.node import Node
+from tickwheel_executor.runner import process_runner
+from tickwheel_executor.runner.guard import Guard
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -130,6 +136,19 @@ async def test_processes_are_used_again_and_grow_with_the_work() -> None:
     assert not any(is_alive(pid) for pid in two)  # the node has ended
 
 
+async def test_idle_processes_end_but_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_runner, "IDLE_SECONDS", 0.05)
+    async with a_node(work.pid, slots=2) as (node, _, session):
+        session.send(asked(1), asked(2))
+        pids = [value(await session.expect(Result)) for _ in range(2)]
+        await wait_until_async(lambda: sum(map(is_alive, pids)) == 1)
+        session.send(asked(3))
+        assert value(await session.expect(Result)) in pids  # that one is used again
+        runner = node._held._process_runner
+        assert runner is not None
+        assert len(runner._all) == 1
+
+
 async def test_hooks_run_in_the_process() -> None:
     result, session = await run_once(work.pid, started=work.started, ended=work.ended)
     pid = value(result)
@@ -191,6 +210,60 @@ async def test_however_a_handler_ends_its_run_is_told_and_the_next_one_runs() ->
             if word == "fork":
                 assert value(result) == "from the parent"
                 assert lines == ["before the fork"]
+
+
+async def test_a_death_is_noticed_where_it_cannot_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")  # as on macOS
+    result, session = await run_once(work.says, {"word": "os._exit"})
+    assert "process ended with exit code 3" in result.message
+    assert lines_of(session)[0] == "the last words"
+
+
+async def test_a_module_that_breaks_in_the_process_fails_the_run_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "breaks_elsewhere.py").write_text(
+        "from tickwheel_executor.pool import in_pool_process\n"
+        "assert not in_pool_process(), 'no settings'\n"
+        "def work(): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("breaks_elsewhere")
+    monkeypatch.setitem(sys.modules, "breaks_elsewhere", module)
+    result, session = await run_once(module.work)
+    assert result.outcome is Outcome.FAILED
+    assert result.message == (
+        "handler 'work' could not be loaded in a process of its own: AssertionError: no settings"
+    )
+    assert "breaks_elsewhere.py" in "\n".join(lines_of(session))
+
+
+def test_the_guard_kills_what_is_left_and_is_replaced_when_it_is_killed() -> None:
+    sleepers = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(3)]
+    guard = Guard()
+    guard.watch(sleepers[0].pid)
+    guard.watch(sleepers[1].pid)
+    assert guard._process is not None
+    guard._process.kill()
+    guard._process.wait()
+    guard.forget(sleepers[1].pid)
+    guard.watch(sleepers[2].pid)
+    guard.close()  # as when the node ends
+    assert [sleepers[0].wait(10), sleepers[2].wait(10)] == [-signal.SIGKILL] * 2
+    assert sleepers[1].poll() is None
+    sleepers[1].kill()
+    sleepers[1].wait()
+
+
+def test_a_service_without_such_handlers_imports_nothing_of_it() -> None:
+    code = (
+        "import sys, tickwheel_executor\n"
+        "wanted = {'multiprocessing', 'tickwheel_executor.importable', 'resource'}\n"
+        "sys.exit(str(wanted & set(sys.modules)) if wanted & set(sys.modules) else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 async def test_a_process_in_which_a_handler_left_a_thread_is_not_used_again() -> None:

@@ -60,16 +60,26 @@ class Guard:
     def _tell(self, line: str) -> None:
         if self._closed:
             return  # what is left was killed
-        if self._process is None or self._process.poll() is not None:
-            self._start()  # somebody may have killed it
-            line = "".join(f"+{group}\n" for group in sorted(self._living))
-        process = self._process
-        assert process is not None  # noqa: S101 (just made sure)
-        assert process.stdin is not None  # noqa: S101 (asked for below)
-        process.stdin.write(line.encode())
+        if self._process is not None:
+            try:
+                self._write(self._process, line)
+            except OSError:  # somebody has killed it
+                self._process.communicate()
+                self._process = None
+            else:
+                return
+        if self._living:
+            self._process = self._start()
+            self._write(self._process, "".join(f"+{group}\n" for group in sorted(self._living)))
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 (our own program)
+    @staticmethod
+    def _write(process: subprocess.Popen[bytes], text: str) -> None:
+        assert process.stdin is not None  # noqa: S101 (asked for below)
+        process.stdin.write(text.encode())
+
+    @staticmethod
+    def _start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 (our own program)
             [python(), "-I", "-S", str(_PROGRAM)],
             stdin=subprocess.PIPE,
             bufsize=0,

@@ -181,6 +181,8 @@ class _Place:
             self._begin()
         except NotStartedError as error:
             _logger.warning("a process for handlers could not be started: %s", error)
+        except Exception:  # the thread must live: it is tried again when there is work
+            _logger.exception("a process for handlers could not be started")
 
     def _begin(self) -> PoolProcess:
         runner = self._runner
