@@ -626,6 +626,22 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     ]
 
 
+async def test_a_process_that_was_not_looked_at_yet_may_declare_anything(
+    world: World, code: Code, declared: DeclaredJobs, executor_id: int
+) -> None:
+    old = await code.admit(executor_id)
+    await code.look(old, NIGHTLY)
+    late = await code.admit(executor_id)
+    await code.end(world, old)
+    item = await one(declared, executor_id)
+    assert not item.undeclared
+    assert item.job_id is not None
+    await world.jobs.delete(ADMIN, item.job_id)
+    await code.look(late, NIGHTLY)
+    item = await one(declared, executor_id)
+    assert (item.state, item.reason) == ("ignored", "deleted")
+
+
 # --- attention -----------------------------------------------------------------------------------
 
 

@@ -72,10 +72,9 @@ def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
         for name, each in known.items()
         if name not in said.jobs and each.job_id is None and not each.is_given_up
     ]
-    if gone:
-        still = store.names_declared_now(conn, [process.executor_id])
-        gone = sorted(set(gone) - still.get(process.executor_id, frozenset()))
-    return View(outcomes=outcomes, open=open_, forgotten=gone)
+    return View(
+        outcomes=outcomes, open=open_, forgotten=_not_declared_elsewhere(conn, process, gone)
+    )
 
 
 def count_triggers(said: SaidCode, name: str) -> int:
@@ -145,16 +144,24 @@ def forget(conn: sa.Connection, process: Process, names: Collection[str]) -> Non
     if get_executor(conn, process.executor_id, lock=True) is None:
         return
     known = store.read_declared(conn, process.executor_id)
-    now = store.names_declared_now(conn, [process.executor_id]).get(process.executor_id)
     gone = [
         name
-        for name in names
-        if (each := known.get(name)) is not None
-        and each.job_id is None
-        and not each.is_given_up
-        and name not in (now or ())
+        for name in _not_declared_elsewhere(conn, process, names)
+        if (each := known.get(name)) is not None and each.job_id is None and not each.is_given_up
     ]
     store.forget_declared(conn, process.executor_id, gone)
+
+
+def _not_declared_elsewhere(
+    conn: sa.Connection, process: Process, names: Collection[str]
+) -> list[str]:
+    """Those of the names that no other live node declares, as far as that is known."""
+    if not names:
+        return []
+    others = store.names_declared_now(
+        conn, [process.executor_id], without_node=process.node_id
+    ).get(process.executor_id, frozenset())
+    return [] if others is None else sorted(set(names) - others)
 
 
 def _hold(

@@ -43,7 +43,7 @@ class DeclaredItem:
     problems: list[Problem]
     declared_by: str  # name of the node that said so first
     declared_at: int  # when that node connected
-    declared_now: bool  # by a live node; also true while there is no live node to ask
+    declared_now: bool  # by a live node; also true while that cannot be told
     renamed_from: str | None  # the declared job whose new name this probably is
 
     @property
@@ -94,7 +94,7 @@ def read_waiting(
         executor_id: {
             name: at
             for name, at in names.items()
-            if executor_id not in now or name in now[executor_id]
+            if (said := now.get(executor_id)) is None or name in said
         }
         for executor_id, names in waiting.items()
     }

@@ -133,18 +133,32 @@ def waiting_names(
 
 
 def names_declared_now(
-    conn: sa.Connection, executor_ids: Collection[int]
-) -> dict[int, frozenset[str]]:
-    """Names that live nodes declare, by executor; one without live nodes is left out."""
+    conn: sa.Connection, executor_ids: Collection[int], *, without_node: int | None = None
+) -> dict[int, frozenset[str] | None]:
+    """Names that live nodes declare, by executor; one without live nodes is left out.
+
+    None: nobody knows, for what one of its nodes declares was not looked at yet.
+
+    Args:
+        without_node: whose word does not count.
+    """
     rows = conn.execute(
         sa.select(node.c.executor_id, node.c.declared)
-        .where(node.c.executor_id.in_(sorted(executor_ids)), node.c.state == NodeState.LIVE.value)
+        .where(
+            node.c.executor_id.in_(sorted(executor_ids)),
+            node.c.state == NodeState.LIVE.value,
+            node.c.id != (without_node or 0),
+        )
         .distinct()
     )
-    found: defaultdict[int, set[str]] = defaultdict(set)
+    found: dict[int, frozenset[str] | None] = {}
     for row in rows:
-        found[row.executor_id].update(() if row.declared is None else _names.decode(row.declared))
-    return {executor_id: frozenset(names) for executor_id, names in found.items()}
+        so_far = found.get(row.executor_id, frozenset())
+        if row.declared is None or so_far is None:
+            found[row.executor_id] = None
+        else:
+            found[row.executor_id] = so_far.union(_names.decode(row.declared))
+    return found
 
 
 def said_by_newer_nodes(
