@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,20 +20,19 @@ SDK = Path(__file__).parents[2] / "executor_sdk"
 
 
 @pytest.fixture
-def demo() -> ModuleType:
-    path = SDK / "examples" / "demo_executor.py"
-    spec = importlib.util.spec_from_file_location("demo_executor", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Imported by its name, as the processes of its handlers do."""
+    monkeypatch.syspath_prepend(str(SDK / "examples"))
+    yield importlib.import_module("demo_executor")
+    del sys.modules["demo_executor"]
 
 
 QUICK: dict[str, dict[str, Any]] = {  # parameters, where those of the console take too long
     "slow-report": {"seconds": 0.05},
     "sync-export": {"rows": 50},
     "mail-digest": {"revenue": 5000, "month": "2026-10", "to": ["a@example.com"]},
+    "price-list": {"customer": "Nordwind AG", "valid_from": "2026-03-01", "file_type": "csv"},
+    "find-primes": {"below": 1_000},
 }
 LONG = {"rebuild-index", "train-model"}  # seconds of sleep, and nothing else
 EXPECTED: dict[str, Any] = {
@@ -46,6 +47,8 @@ EXPECTED: dict[str, Any] = {
     "refresh-customer": lambda result: result["customer"] == "Nordwind AG",
     "read-ledger": lambda result: result["entries"] >= 20,
     "copy-archive": lambda result: result == {"files": 12},
+    "price-list": lambda result: result["file"] == "prices-2026-03-01.csv",
+    "find-primes": lambda result: result == 168,
 }
 
 
@@ -66,12 +69,11 @@ async def test_every_demo_handler_does_what_it_says(
     monkeypatch.setenv("TICKWHEEL_TOKEN", TOKEN)
     monkeypatch.setattr(demo.random, "random", lambda: 1.0)  # no bad luck
     executor = demo.make_executor("node-1", 3)
-    assert set(executor.handlers) == set(EXPECTED) | LONG | {"flaky"}
     levels: set[str] = set()
-    for name, expected in EXPECTED.items():
+    for name in set(executor.handlers) - LONG - {"flaky"}:
         end = await run_handler(executor, name, parameters=QUICK.get(name), state={})
         assert end.succeeded, end
-        assert expected(end.result), end
+        assert EXPECTED[name](end.result), end
         levels |= {line.level for line in end.log}
     assert levels == {"debug", "info", "warning", "error"}
     for name in LONG:
