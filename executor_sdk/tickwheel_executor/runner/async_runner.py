@@ -40,11 +40,14 @@ class AsyncRunner:
         context = copy_context()
         context.run(running.set, run)
         task = self._loop.create_task(
-            self._paced(handler, run, must_stop),
+            self._execute(handler, run, must_stop),
             context=context,
             name=f"tickwheel run {run.id}",
         )
         return AsyncExecution(task, run, on_end)
+
+    async def _execute(self, handler: Handler, run: Run, must_stop: MustStop | None) -> Verdict:
+        return await self._paced(handler, run, must_stop)  # a task takes no generator (Python 3.12)
 
     @types.coroutine
     def _paced(
