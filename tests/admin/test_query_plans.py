@@ -17,7 +17,9 @@ from tickwheel_admin.store import (
     attention,
     calendars,
     checkpoints,
+    declared_jobs,
     executors,
+    handler_schemas,
     job_deletion,
     job_nodes,
     job_states,
@@ -298,6 +300,38 @@ QUERIES = [
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
     Query("pause of a claim", lambda c, now: paused_since(c, 1), ()),
+    # What processes say of their code.
+    Query("declared jobs", lambda c, now: declared_jobs.read_declared(c, 2), ("primary",)),
+    Query(
+        "schemas of an executor", lambda c, now: handler_schemas.read_schemas(c, 2), ("primary",)
+    ),
+    Query("has schemas", lambda c, now: handler_schemas.has_schemas(c, 2), ("primary",)),
+    Query(
+        "jobs of a page that code manages",
+        lambda c, now: declared_jobs.managed_jobs(c, range(1, 51)),
+        ("ix_declared_job_of_job",),
+    ),
+    Query(
+        "declarations whose jobs are deleted",
+        lambda c, now: declared_jobs.give_up_declared(c, [3]),
+        ("ix_declared_job_of_job",),
+    ),
+    Query(
+        "declared jobs that wait",
+        lambda c, now: declared_jobs.waiting_names(c, None),
+        ("ix_declared_job_by_state",),
+    ),
+    Query(
+        "declared jobs of some executors that wait",
+        lambda c, now: declared_jobs.waiting_names(c, [1, 2]),
+        ("ix_declared_job_by_state",),
+    ),
+    Query(
+        "jobs by their names",
+        lambda c, now: jobs.jobs_named(c, 1, ["job-00003", "job-00006"]),
+        ("uq_job_name",),
+    ),
+    Query("current configurations", lambda c, now: jobs.current_configs(c, [3, 6]), ("primary",)),
     Query(
         "live nodes",
         lambda c, now: live_nodes(c, 1, now=now),
@@ -726,6 +760,8 @@ def populate(world: World) -> None:
     fill(tables.node, [_node(n) for n in range(1, NODES + 1)])
     fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
     fill(tables.job_node, [_use(n) for n in range(2_000)])
+    fill(tables.declared_job, [_declared(n) for n in range(5_000)])
+    fill(tables.handler_schema, [_schema(n) for n in range(5_000)])
     fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
     fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
@@ -757,6 +793,30 @@ def _session(n: int) -> dict[str, Any]:
 
 def _use(n: int) -> dict[str, Any]:
     return {"job_id": n // NODES + 1, "node_id": n % NODES + 1, "uses": n, "last_turn": n}
+
+
+def _declared(n: int) -> dict[str, Any]:
+    return {
+        "executor_id": n // 50 + 1,
+        "name": f"job-{n:05}",
+        "raw": json.dumps({"name": f"job-{n:05}", "handler": "h", "description": "x" * 200}),
+        "job_id": n + 1 if n % 5 else None,
+        "state": "applied" if n % 50 else "waiting",
+        "problems": "[]",
+        "declared_by": "node",
+        "node_id": 1,
+        "declared_at": 1,
+    }
+
+
+def _schema(n: int) -> dict[str, Any]:
+    return {
+        "executor_id": n // 50 + 1,
+        "handler": f"handler-{n}",
+        "schema": json.dumps({"description": "x" * 200}),
+        "said_by": 1,
+        "said_at": 1,
+    }
 
 
 def _state(n: int) -> dict[str, Any]:
