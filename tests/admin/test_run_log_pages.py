@@ -125,3 +125,11 @@ async def test_the_file_has_every_line_once(
     lines = (await response.text()).splitlines()
     assert [line.split("line ")[1] for line in lines] == [f"{n} ü" for n in range(1, LINES + 1)]
     assert lines[0] == "1970-01-01T00:00:00.001+00:00 INFO    line 1 ü"
+
+
+async def test_the_last_lines_can_be_read_without_the_others(admin: Served, log: str) -> None:
+    response = await admin.client.get(f"{log}.txt?last=2")
+    lines = (await response.text()).splitlines()
+    assert [line.split("line ")[1] for line in lines] == ["1199 ü", "1200 ü"]
+    assert "Content-Disposition" not in response.headers
+    assert response.headers["X-Content-Type-Options"] == "nosniff"

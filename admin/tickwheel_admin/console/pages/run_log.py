@@ -119,7 +119,9 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{RUN}/log.txt", permission=Permission.VIEW)
 async def download_log(request: web.Request) -> web.StreamResponse:
-    """All lines of an attempt as text, read and sent piece by piece."""
+    """All lines of an attempt as text, read and sent piece by piece; `last=1000`: those only."""
+    if last := whole_number(request.query.get("last")):
+        return await _show_last(request, last)
     run_id, attempt = int(request.match_info["run_id"]), whole_number(request.query.get("attempt"))
     page = await _read(request, run_id, attempt, 0, limit=LINES_OF_FILE)
     response = web.StreamResponse(
@@ -136,6 +138,23 @@ async def download_log(request: web.Request) -> web.StreamResponse:
             break
         page = await _read(request, run_id, attempt, page.next, limit=LINES_OF_FILE)
     await response.write_eof()
+    return response
+
+
+async def _show_last(request: web.Request, last: int) -> web.Response:
+    page = await request.app[RUNS].log_before(
+        actor_of(request),
+        int(request.match_info["run_id"]),
+        attempt=whole_number(request.query.get("attempt")),
+        limit=min(last, LINES_OF_FILE),
+    )
+    response = web.Response(
+        body=log_text(page.lines).encode("utf-8", "replace"),
+        content_type="text/plain",
+        charset="utf-8",
+        headers={"Cache-Control": "no-store"},
+    )
+    response.enable_compression()
     return response
 
 
