@@ -14,6 +14,10 @@ import os
 import random
 import socket
 import time
+from datetime import date
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip
 
@@ -183,6 +187,41 @@ async def copy_archive(run: Run) -> dict[str, int]:
     return {"files": files}
 
 
+def price_list(
+    run: Run,
+    customer: Annotated[str, Meta(min_length=1, description="Whose prices")],
+    copies: Annotated[int, Meta(ge=1, le=20)] = 1,
+    file_type: Literal["pdf", "csv", "html"] = "pdf",
+    valid_from: Annotated[date | None, Meta(description="Empty: from today on")] = None,
+    with_discounts: bool = True,
+) -> dict[str, object]:
+    """Writes the price list of a customer.
+
+    Its signature is all that the console needs to ask for the right parameters.
+    """
+    begins = valid_from or run.scheduled_at.date()
+    run.log.info("prices of %s from %s on, %d copies", customer, begins, copies)
+    time.sleep(0.5)
+    name = f"prices-{begins:%Y-%m-%d}{'' if with_discounts else '-net'}.{file_type}"
+    return {"customer": customer, "file": name, "copies": copies}
+
+
+def find_primes(run: Run, below: Annotated[int, Meta(ge=10, le=20_000_000)] = 3_000_000) -> int:
+    """Finds primes in a process of its own.
+
+    It needs a processor for some seconds and a good deal of memory, and bothers nobody with that.
+    """
+    is_prime = bytearray([1]) * below
+    is_prime[:2] = b"\0\0"
+    for number in range(2, int(below**0.5) + 1):
+        if is_prime[number]:
+            for multiple in range(number * number, below, number):
+                is_prime[multiple] = 0
+        run.progress(number / below**0.5, f"sieved with {number}")
+    run.log.info("%d primes below %d, says process %d", sum(is_prime), below, os.getpid())
+    return sum(is_prime)
+
+
 def make_executor(name: str | None, slots: int) -> Executor:
     """The executor with all handlers of this module; DEMO_LABELS is such as zone=eu,gpu=a100."""
     labels = {"example": "demo_executor"}
@@ -210,6 +249,18 @@ def make_executor(name: str | None, slots: int) -> Executor:
     executor.handler("train-model")(train_model)
     executor.handler("read-ledger")(read_ledger)
     executor.handler("copy-archive")(copy_archive)
+    executor.handler("price-list")(price_list)
+    executor.handler("find-primes", isolation="process", memory_mb=128, cpu_seconds=60)(find_primes)
+    # A job that stands in code: the console shows it as such, and nobody edits it there.
+    executor.job(
+        "morning-prices",
+        handler="price-list",
+        description="Declared in the code of the example service, beside its handler.",
+        cron="0 30 6 ? * MON-FRI",
+        timezone="Asia/Shanghai",
+        tags=["example", "code"],
+        parameters={"customer": CUSTOMERS[2], "file_type": "csv"},
+    )
     return executor
 
 

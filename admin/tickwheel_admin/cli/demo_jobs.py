@@ -256,6 +256,25 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         "retry_delay_seconds": 2,
         "triggers": [{"kind": "fixed_rate", "every_seconds": 35}],
     },
+    {
+        "name": "price-list",
+        "handler": "price-list",
+        "description": "Its handler says which parameters it takes: run it, and fill in the form.",
+        "owner": "demo",
+        "tags": ["example"],
+        "parameters": {"customer": "Nordwind AG", "copies": 2},
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 120}],
+    },
+    {
+        "name": "find-primes",
+        "handler": "find-primes",
+        "description": "Computes in a process of its own; cancel it, and it ends at once.",
+        "owner": "demo",
+        "tags": ["example"],
+        "blocking": "discard_later",
+        "timeout_seconds": 60,
+        "triggers": [{"kind": "fixed_rate", "every_seconds": 75}],
+    },
 )
 
 
