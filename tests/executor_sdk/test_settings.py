@@ -19,8 +19,8 @@ from tickwheel_executor import (
     current_run,
 )
 from tickwheel_executor.ended import EndedAttempts
-from tickwheel_executor.node_life import _default_spool_dir
 from tickwheel_executor.handlers import Handlers
+from tickwheel_executor.node_life import _default_spool_dir
 from tickwheel_executor.settings import check
 from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import Outcome, Refusal
@@ -99,6 +99,7 @@ def test_every_problem_is_listed_at_once() -> None:
         ({"admins": ["http://me:secret@host"]}, "must not contain a user"),
         ({"slots": 10_001}, "from 1 to 10,000"),
         ({"slots": True}, "from 1 to 10,000"),
+        ({"max_log_mb": 0}, "max_log_mb is 0; it must be a whole number from 1 to 100,000"),
         ({"slots": 2.5}, "from 1 to 10,000"),
         ({"weight": 0}, "weight is 0; it must be a whole number from 1 to 1,000"),
         ({"weight": 1_001}, "from 1 to 1,000"),
