@@ -361,9 +361,15 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with demo.process:
         demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
         demo.process.wait_for_line(f"http://127.0.0.1:{demo.port}")
+        wait_until(
+            lambda: demo.query("SELECT id FROM job WHERE name = 'morning-prices'"),
+            timeout_seconds=30,
+            what="the job that a node declares in its code",
+        )
         assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
-            "close-day", "copy-archive", "flaky", "import-orders", "mail-digest",
-            "minutely-cleanup", "poll-feeds", "quick", "read-ledger", "rebuild-index",
+            "close-day", "copy-archive", "find-primes", "flaky", "import-orders", "mail-digest",
+            "minutely-cleanup", "morning-prices", "poll-feeds", "price-list", "quick",
+            "read-ledger", "rebuild-index",
             "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
             "stocktaking", "sync-export", "train-model", "warm-cache",
         ]  # fmt: skip
@@ -387,7 +393,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job") == [(19,)]
+        assert again.query("SELECT count(*) FROM job") == [(22,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"
