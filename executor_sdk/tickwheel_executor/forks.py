@@ -26,7 +26,7 @@ class Inherited(Protocol):
 _watched: WeakSet[Inherited] = WeakSet()
 # In a child: never freed, for then coroutines would be ended and sockets taken out of the selector,
 # which is the parent's too.
-_kept: list[Inherited] = []
+_kept: set[Inherited] = set()
 
 
 def watch(owner: Inherited) -> None:
@@ -61,10 +61,8 @@ def leave(error: BaseException | None = None) -> NoReturn:
 
 
 def _in_child() -> None:
-    inherited = list(_watched)
-    _watched.clear()
-    _kept.extend(inherited)
-    for owner in inherited:
+    _kept.update(_watched)
+    for owner in list(_watched):  # they stay watched: a child that is a node may fork, too
         with suppress(OSError):  # too many open files: the others are no less important
             owner.forked()
 

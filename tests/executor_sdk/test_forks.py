@@ -52,6 +52,10 @@ def lives_on():
         stdout=sys.stdout is original)
     told("start")
     executor.start()
+    told("fork again")
+    if os.fork() == 0:
+        executor.start()
+        say("grandchild", name=executor.settings.name)
     told("end")
     executor.stop()
     os._exit(0)
@@ -129,6 +133,11 @@ def test_the_child_keeps_nothing_of_its_parents_node_and_can_be_one(
     assert second.key != node.key
     assert admin.run("pid").result().result == child["pid"]
     wait_until(lambda: not spool.exists(), what="the dead parent's spool to be taken over")
+
+    (tmp_path / "fork again").touch()
+    third = said(tmp_path, "grandchild")
+    for name, pid in ((second.name, child["pid"]), (third["name"], third["pid"])):
+        assert admin.run("pid", node=name).result().result == pid
     (tmp_path / "end").touch()
     admin.no_node().result()
 
