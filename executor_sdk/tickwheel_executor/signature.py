@@ -138,6 +138,11 @@ class Signature:
             return annotated[0]
         named = next((each for each in parameters if each.name == "run"), None)
         if named is not None and named.kind not in _VARIADIC:
+            if named.annotation in _NEVER_RUNS or str(named.annotation) in _NEVER_RUN_NAMES:
+                raise HandlerError(
+                    f"handler {self._handler!r}: the parameter named run is given the run, and is "
+                    f"annotated {_name_of(named.annotation)}: call a parameter of yours otherwise"
+                )
             return named
         first = next(iter(parameters), None)
         if first is not None and first.kind is first.POSITIONAL_ONLY:
@@ -284,7 +289,13 @@ def _at(message: str, *, prefix: str = "") -> str:
     return ": ".join(filter(None, ("parameters", place, text)))
 
 
+def _name_of(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
 _NONE = inspect.Parameter.empty
+_NEVER_RUNS = (str, int, float, bool, dict, list)
+_NEVER_RUN_NAMES = tuple(each.__name__ for each in _NEVER_RUNS)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _UNIONS = (Union, type(int | str))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,18 @@ def sleeps(run: Run, mark: str = "") -> str:
         Path(mark).write_text("cleaned up", encoding="utf-8")
         raise
     return "slept"
+
+
+def stays(run: Run) -> None:
+    """Does not end when it is told to."""
+    run.log.info("asleep")
+    while True:
+        with suppress(RunCancelledError):
+            time.sleep(600)
+
+
+def weighs(run: Run, **parameters: str) -> int:
+    return len(parameters["text"]) + len(run.state["text"]) + len(run.checkpoint["text"])
 
 
 async def sleeps_async(run: Run, mark: str) -> str:

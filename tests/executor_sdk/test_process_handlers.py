@@ -355,20 +355,37 @@ async def test_nothing_goes_on_when_its_node_is_shut_down(
         assert not any(is_alive(int(pid)) for pid in mark.read_text().split())
 
 
-async def test_a_handler_ends_itself_when_its_node_hears_nothing(tmp_path: Path) -> None:
+async def test_a_process_ends_its_handler_when_its_node_hears_nothing(tmp_path: Path) -> None:
     """As it must when its node alone was frozen: nobody tells the process anything."""
     mark = tmp_path / "mark"
-    async with a_node(work.sleeps) as (node, admin, session):
-        admin.acknowledges = False
+    for function, parameters in ((work.sleeps, {"mark": str(mark)}), (work.stays, {})):
+        async with a_node(function) as (node, admin, session):
+            admin.acknowledges = False
+            runner = node._held._process_runner
+            assert runner is not None
+            node._held._cut_off.watch = lambda attempt: None  # type: ignore[method-assign]
+            session.send(asked(1, parameters, stop_when_cut_off=True))
+            await asleep(session)
+            runner.heard(asyncio.get_running_loop().time() + 0.2)
+            result = await session.expect(Result)
+            assert result.outcome is Outcome.CUT_OFF
+            assert mark.read_text() == "cleaned up"
+            assert ("killed 2 s later" in result.message) == (function is work.stays)
+
+
+async def test_a_run_with_much_to_begin_from_arrives_in_one_piece() -> None:
+    text = {"text": "x" * 60_000}
+    raw = msgspec.Raw(msgspec.json.encode(text))
+    async with a_node(work.weighs) as (node, _, session):
         runner = node._held._process_runner
         assert runner is not None
-        node._held._cut_off.watch = lambda attempt: None  # type: ignore[method-assign]
-        session.send(asked(1, {"mark": str(mark)}, stop_when_cut_off=True))
-        await asleep(session)
-        runner.heard(asyncio.get_running_loop().time() + 0.2)
-        result = await session.expect(Result)
-        assert result.outcome is Outcome.CUT_OFF
-        assert mark.read_text() == "cleaned up"
+        for number in range(1, 6):
+            session.send(asked(number, text, state=raw, checkpoint=raw))
+            await session.expect(Accepted)
+            for _ in range(50):
+                runner.heard(1e9)
+                await asyncio.sleep(0)
+            assert value(await session.expect(Result)) == 180_000
 
 
 def test_a_handler_has_time_to_clean_up() -> None:

@@ -46,7 +46,6 @@ async def main():
         await asyncio.Event().wait()
 asyncio.run(main())
 """,
-    "guarded": "if __name__ == '__main__':\n    executor.run()\n",
 }
 
 

@@ -46,6 +46,7 @@ class PoolProcess:
         self._socket, theirs = socket.socketpair()
         self._pidfd = -1
         self._is_over = False
+        self._is_sending = False
         forks.watch(self)
         try:
             with theirs:
@@ -93,9 +94,9 @@ class PoolProcess:
         self._send_bytes(packed(message))
 
     def send_now(self, message: Any) -> None:
-        """Say something short, from any thread, without waiting: if there is room for it."""
+        """Say something short, from any thread, if that can be done without waiting."""
         with self._lock, suppress(OSError):
-            if not self._is_over:
+            if not self._is_over and not self._is_sending:
                 self._socket.send(packed(message))
 
     def _send_bytes(self, data: bytes) -> None:
@@ -104,6 +105,7 @@ class PoolProcess:
             with self._lock:
                 try:
                     view = view[self._socket.send(view) :]
+                    self._is_sending = bool(view)  # nothing else may come between the parts
                     continue
                 except BlockingIOError:
                     pass

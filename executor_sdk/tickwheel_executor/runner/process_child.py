@@ -23,19 +23,20 @@ from tickwheel_executor import pool
 from tickwheel_executor.executor import LOG_FORMAT
 from tickwheel_executor.log_capture import capture
 from tickwheel_executor.stop import Stop
+from tickwheel_executor.verdict import Verdict
 from tickwheel_shared.protocol import Outcome
 
 from .process_code import LoadedCode
 from .process_line import Interrupt, Line
 from .process_run import ProcessRun
-from .process_wire import HeardOf, Ready, Setup, StopRun, ToProcess, Unpacker, Work
+from .process_wire import Ended, HeardOf, Ready, Setup, StopRun, ToProcess, Unpacker, Work
 
 _CUT_OFF = Stop(
     outcome=Outcome.CUT_OFF,
     message="cut off: this process has not heard for too long that an admin answers its node, and "
     "nothing may run beside this run",
+    grace_seconds=2.0,
 )
-_CUT_OFF_GRACE_SECONDS = 2.0
 _LEAVE_SECONDS = 1.0  # for the exit of a process that nobody needs any more
 _CHUNK_BYTES = 64 * 1024
 
@@ -118,10 +119,13 @@ class Child:
     def _look_at_the_clock(self) -> None:
         now = time.monotonic()
         if self._die_at is not None and now >= self._die_at:
+            text = f"{_CUT_OFF.message}; it was killed {_CUT_OFF.grace_seconds:g} s later"
+            verdict = Verdict(outcome=_CUT_OFF.outcome, message=text)
+            self._line.send_last(Ended(verdict, spent=True))
             os.killpg(0, signal.SIGKILL)
         if self._cut_off_at is not None and now >= self._cut_off_at:
             self._cut_off_at = None
-            self._die_at = now + _CUT_OFF_GRACE_SECONDS
+            self._die_at = now + _CUT_OFF.grace_seconds
             self._tell(_CUT_OFF)
 
     def _take(self, message: Any) -> None:

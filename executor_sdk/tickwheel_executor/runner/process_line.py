@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,8 @@ from tickwheel_executor import forks
 from tickwheel_executor.errors import RunCancelledError
 
 from .process_wire import packed
+
+_LAST_SECONDS = 0.2
 
 
 class Line:
@@ -45,6 +48,13 @@ class Line:
                 self._connection.sendall(data)
             except OSError:
                 os.killpg(0, signal.SIGKILL)  # the node is gone: so are we, and what we started
+
+    def send_last(self, message: Any) -> None:
+        """Send it if that is possible at once; nothing may be sent after it."""
+        if self._lock.acquire(timeout=_LAST_SECONDS):
+            self._connection.setblocking(False)
+            with suppress(OSError):
+                self._connection.send(packed(message))
 
 
 class Interrupt:
