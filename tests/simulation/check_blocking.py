@@ -53,6 +53,7 @@ class _Standing:
     state: str
     due_at: int
     added_at: float  # virtual seconds
+    expires_at: float  # UTC epoch ms; what is too late to start stands before nobody
     attempt: int = 0
 
     @property
@@ -75,8 +76,13 @@ def _check_ledger(ledger: Ledger, history: History) -> None:
             continue
         if row.what == "run+":
             if row.state not in FINAL:
+                within = ledger.config(run)["start_within_ms"]
                 standing[run.id] = _Standing(
-                    run=run, state=row.state, due_at=row.due_at, added_at=row.vt
+                    run=run,
+                    state=row.state,
+                    due_at=row.due_at,
+                    added_at=row.vt,
+                    expires_at=inf if within is None else row.due_at + within,
                 )
                 of_job[run.job_id].add(run.id)
             continue
@@ -119,6 +125,7 @@ def _check_claim(
         if not other.attempt
         and other.added_at < row.vt
         and _ready(other, row.at)
+        and row.at <= other.expires_at
         and other.order < run.order
     ]
     if len(earlier) >= rules["concurrency"] - len(live):
