@@ -4,9 +4,10 @@ The LogShipper cuts what all RunLogs wrote into chunks, sends them and keeps eac
 receipt, resending it unchanged: neither gap nor double.
 
 Memory is bounded by slowing handlers down: above the soft limits a thread waits inside its log
-call, and an async handler waits at its next `await` (AsyncRunner asks `must_wait`). Without a link
-waiting would stop the business for an admin that is down; then, and for an async handler that logs
-without ever awaiting, lines above the hard limits are dropped, and a line in the log says how many.
+call, and an async handler waits at its next `await` (AsyncRunner asks `must_wait`). That bridges a
+broken connection, too; but to wait for an admin that is down would stop the business. So after a
+while without a link, and for an async handler that logs without ever awaiting, lines above the hard
+limits are dropped, and a line in the log says how many.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ NODE_HARD_CHARS = 2 * NODE_SOFT_CHARS
 _LINE_OVERHEAD_CHARS = 64  # what a short line costs beside its text
 _MAX_CHUNK_CHARS = 256 * 1024  # as JSON at most 6 times as many bytes: well within a frame
 _LINGER_SECONDS = 0.1  # lines written within this time travel together
+PATIENCE_SECONDS = 10.0  # so long nobody goes on without a link; most breaks are over by then
 _RESEND_SECONDS = 10.0  # a chunk without receipt is sent again, perhaps to another admin
 
 
@@ -77,6 +79,7 @@ class LogShipper:
         self._room = threading.Condition()  # threads wait on this
         self._waiters: list[asyncio.Future[None]] = []  # async handlers on these
         self._waiting_threads = 0
+        self._patient_until = float("-inf")  # loop time; it counts while there is no link
         self._is_copy = False  # in a forked child: takes nothing
         forks.watch(self)
 
@@ -229,7 +232,8 @@ class LogShipper:
                 sent.link = None
                 if other is not None:
                     self._send(sent, other)
-        self._make_room()  # nobody waits for an admin that is down
+        if other is None:
+            self._patient_until = self._loop.time() + PATIENCE_SECONDS
 
     def resend_overdue(self, now: float) -> None:
         """Send again what has had no receipt for too long; called about once a second."""
@@ -238,6 +242,8 @@ class LogShipper:
                 link = self._links.pick(avoid=sent.link)
                 if link is not None:
                     self._send(sent, link)
+        if not self._links.any_open:
+            self._make_room()  # the time of patience may be over
 
     # --- slowing down ----------------------------------------------------------------------------
 
@@ -247,7 +253,9 @@ class LogShipper:
             self._buffered <= NODE_SOFT_CHARS or log.buffered == 0
         ):
             return False
-        return self._links.any_open and not log.hurried and not log.closed
+        if log.hurried or log.closed:
+            return False
+        return self._links.any_open or self._loop.time() < self._patient_until
 
     async def wait_for_room(self, log: RunLog) -> None:
         """Wait until the writer of this log may go on."""
@@ -263,6 +271,7 @@ class LogShipper:
 
     def release_all(self) -> None:
         """Let everybody go on: the node is stopping."""
+        self._patient_until = float("-inf")
         self._make_room()
 
     def _wait_in_thread(self, log: RunLog) -> None:

@@ -18,7 +18,7 @@ from tickwheel_shared.protocol import (
     Result,
 )
 
-from .fake_admin import FakeAdmin, Session, make_node, request
+from .fake_admin import FakeAdmin, Session, make_node, request, value
 from .virtual_time import virtual_time
 
 
@@ -167,7 +167,7 @@ async def test_a_handler_that_waits_for_its_log_can_be_timed_out() -> None:
 @virtual_time
 async def test_without_an_admin_lines_are_dropped_and_counted_and_the_work_goes_on() -> None:
     async def work(run: Run) -> str:
-        await asyncio.sleep(5)
+        await asyncio.sleep(15)  # longer than anybody waits for an admin
         for _ in range(10_000):
             run.log.info("z" * 1000)
             await asyncio.sleep(0)
@@ -181,7 +181,7 @@ async def test_without_an_admin_lines_are_dropped_and_counted_and_the_work_goes_
     await session.expect(Accepted)
     admin.up = False
     session.close()
-    await asyncio.sleep(20)
+    await asyncio.sleep(30)
     admin.up = True
     second = await admin.session(1)
     result = await second.expect(Result)
@@ -320,3 +320,55 @@ def test_a_waiting_thread_does_not_keep_others_from_logging() -> None:
         release.set()
         waiting.join(5)
         capture.end()
+
+
+@virtual_time
+async def test_a_broken_connection_is_waited_for_and_leaves_no_gap_at_any_speed() -> None:
+    async def work(run: Run) -> None:
+        for number in range(40_000):
+            run.log.info("%05d %s", number, "z" * 200)
+            await asyncio.sleep(0)
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"work": work})
+    await node.start()
+    session = await admin.session()
+    session.send(request())
+    await session.expect(LogChunk)
+    admin.up = False
+    session.channel.abort()
+    await asyncio.sleep(log_shipper.PATIENCE_SECONDS - 5)  # and then its next attempt comes
+    admin.up = True
+    second = await admin.session(1)
+    result = await second.expect(Result)
+    chunks = {each.first_seq: each for each in admin.journal if isinstance(each, LogChunk)}
+    texts = [line.text[:5] for seq in sorted(chunks) for line in chunks[seq].lines]
+    assert texts == [f"{number:05}" for number in range(40_000)]
+    assert result.log_lines == 40_000
+    assert await node.drain(1)
+
+
+@virtual_time
+async def test_who_waits_for_an_admin_goes_on_when_it_stays_away() -> None:
+    async def work(run: Run) -> float:
+        for _ in range(10_000):
+            run.log.info("z" * 1000)
+            await asyncio.sleep(0)
+        return asyncio.get_running_loop().time()
+
+    admin = FakeAdmin()
+    node = make_node(admin, handlers={"work": work})
+    await node.start()
+    session = await admin.session()
+    loop = asyncio.get_running_loop()
+    session.send(request())
+    await session.expect(Accepted)
+    admin.up = False
+    session.channel.abort()
+    broken_at = loop.time()
+    await asyncio.sleep(30)
+    admin.up = True
+    second = await admin.session(1)
+    ended_at = value(await second.expect(Result))
+    assert 0 <= ended_at - broken_at - log_shipper.PATIENCE_SECONDS <= 1.5
+    assert await node.drain(1)
