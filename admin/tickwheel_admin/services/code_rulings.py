@@ -33,7 +33,7 @@ class Outcome:
 
     name: str
     ruling: Ruling
-    change: str | None = None  # "created" or "changed", when this process brought it about
+    change: str | None = None  # what this process brought about: "created", "changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def propose(
         MoreIds: fires are overdue.
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
-        return Outcome(name=name, ruling=APPLIED, change=str(done.detail["change"]))
+        return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
     config = parse_job(json.loads(said.jobs[name]))
     if config.children:
         lock_child_links(conn)
@@ -114,8 +114,9 @@ def propose(
     new = replace(new, ruling=ruling)
     if ruling.state is not DeclaredState.APPLIED:
         return _write(conn, known, new)
-    job_id, change = make_job(conn, replace(edit, run_ids=run_ids), new, config)
+    job_id, made = make_job(conn, replace(edit, run_ids=run_ids), new, config)
     store.write_declared(conn, replace(new, job_id=job_id))
+    change = None if made == "unchanged" else made
     note(conn, edit, "declared.applied", new, job_id, change=change)
     return Outcome(name=name, ruling=ruling, change=change)
 

@@ -81,7 +81,7 @@ def make_job(
     config: JobConfig,
     earlier: DeclaredJob | None = None,
 ) -> tuple[int, str]:
-    """Create or change the job; returns its id, and which of "created", "changed" it was.
+    """Create or change the job; returns its id, and "created", "changed" or "unchanged".
 
     Args:
         earlier: the declaration whose job this is under a new name; it goes.
@@ -109,10 +109,10 @@ def make_job(
     job = lock_job(conn, job_id)
     if job is None:
         raise Repeat  # it was deleted while we waited for its lock
-    update_job(conn, job_edit, job_id=job_id, revision=job.revision, config=config)
+    revision = update_job(conn, job_edit, job_id=job_id, revision=job.revision, config=config)
     if earlier is not None:
         store.forget_declared(conn, earlier.executor_id, [earlier.name])
-    return job_id, "changed"
+    return job_id, "unchanged" if revision == job.revision else "changed"
 
 
 def ignore(conn: sa.Connection, edit: DeclaredEdit, *, executor_id: int, name: str) -> None:
