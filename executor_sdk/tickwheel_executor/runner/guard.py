@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -9,6 +10,8 @@ from multiprocessing.spawn import get_executable
 from pathlib import Path
 
 from tickwheel_executor import forks
+
+_logger = logging.getLogger("tickwheel.executor")
 
 _PROGRAM = Path(__file__).with_name("process_guard.py")
 
@@ -68,9 +71,13 @@ class Guard:
                 self._process = None
             else:
                 return
-        if self._living:
+        if not self._living:
+            return
+        try:
             self._process = self._start()
             self._write(self._process, "".join(f"+{group}\n" for group in sorted(self._living)))
+        except OSError as error:  # the processes see the end of the node themselves, but for a hang
+            _logger.warning("no guard for the processes of handlers: %s", error)
 
     @staticmethod
     def _write(process: subprocess.Popen[bytes], text: str) -> None:
