@@ -15,6 +15,8 @@ import sqlalchemy as sa
 
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine import claim, losing, planner
+from tickwheel_admin.services import code_rulings, declared_edits, handler_schemas
+from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store import job_states, route_cursors, tables
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers as store_triggers
@@ -158,6 +160,26 @@ _PARTING_LOCK = "UPDATE node SET lease_expires_at=(node.lease_expires_at - "
 
 def _plain(statement: str) -> str:
     return " ".join(statement.replace('"', "").replace("`", "").split())
+
+
+def executor_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """Declarations of one executor are decided side by side."""
+
+    def unlocked(conn: sa.Connection, executor_id: int, *, lock: bool = False) -> Any:
+        return store_executors.get_executor(conn, executor_id)
+
+    both = ExitStack()
+    for module in (code_rulings, handler_schemas):
+        both.enter_context(patch.object(module, "get_executor", unlocked))
+    return both
+
+
+def held_job(cluster: Cluster) -> AbstractContextManager[object]:
+    """A declaration is written as if its job could not be deleted meanwhile."""
+    both = ExitStack()
+    for module in (code_rulings, declared_edits):
+        both.enter_context(patch.object(module, "hold_job", lambda conn, declared: None))
+    return both
 
 
 def _unlocked(table: str) -> Callable[[str], str]:

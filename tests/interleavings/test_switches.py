@@ -7,6 +7,7 @@ import pytest
 from tests.interleavings import (
     blocking,
     claiming,
+    declaring,
     handing_on,
     membership,
     planning,
@@ -36,6 +37,8 @@ NOTICED = (
     (off.job_lock, claiming.routing_remembers, ("postgresql",), 50),
     # MariaDB's DELETE waits for the other one's row in the same range of the primary key.
     (off.session_lock, membership.sockets_close_at_once, ("postgresql", "galera"), 1),
+    (off.executor_lock, declaring.versions_start_at_once, ("postgresql",), 35),
+    (off.held_job, declaring.people_decide_meanwhile, ("postgresql",), 20),
     (off.second_look_at_deaths, membership.a_return_meets_its_loss, ALL, 50),
 )
 
