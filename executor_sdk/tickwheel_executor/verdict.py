@@ -56,20 +56,21 @@ def judge(run: Run, end: End) -> Verdict:
     if isinstance(error, Fail):
         return _failed(text_of(error), final=True)
     if isinstance(error, Skip):
-        return _kept(run, None, Verdict(outcome=Outcome.SKIPPED, message=_fitting(text_of(error))))
+        return _kept(run, None, Verdict(outcome=Outcome.SKIPPED, message=fitting(text_of(error))))
     return _failed(describe(error))
 
 
 def _failed(message: str, *, retry_after_ms: int | None = None, final: bool = False) -> Verdict:
     return Verdict(
         outcome=Outcome.FAILED,
-        message=_fitting(message),
+        message=fitting(message),
         retry_after_ms=retry_after_ms,
         final=final,
     )
 
 
-def _fitting(message: str) -> str:
+def fitting(message: str) -> str:
+    """A message that a result takes: clean, and no longer than allowed."""
     return clean(cut(message, MAX_MESSAGE_CHARS))
 
 

@@ -19,9 +19,8 @@ from tickwheel_executor.performing import perform, perform_async
 from tickwheel_executor.raised import describe
 from tickwheel_executor.run_log import RunLog
 from tickwheel_executor.stop import Stop
-from tickwheel_executor.text import cut
-from tickwheel_executor.verdict import End, Verdict, judge
-from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, Level, Outcome
+from tickwheel_executor.verdict import End, Verdict, fitting, judge
+from tickwheel_shared.protocol import Level, Outcome
 
 from .process_code import CannotLoadError, LoadedCode
 from .process_limits import limited
@@ -99,7 +98,7 @@ class ProcessRun:
     def _not_begun(self, error: Exception | None) -> Verdict:
         if isinstance(error, CannotLoadError):
             self._log.write(Level.ERROR, error.details)
-            return Verdict(outcome=Outcome.FAILED, message=cut(str(error), MAX_MESSAGE_CHARS))
+            return Verdict(outcome=Outcome.FAILED, message=fitting(str(error)))
         return judge(self._run, End(error=error))
 
     def _limited(self, handler: Handler) -> Verdict:
@@ -110,7 +109,7 @@ class ProcessRun:
                     return asyncio.run(self._execute_async(handler))
                 return self._execute(handler)
         except BaseException as error:  # noqa: BLE001 (no memory for a verdict, say)
-            return Verdict(outcome=Outcome.FAILED, message=describe(error))
+            return Verdict(outcome=Outcome.FAILED, message=fitting(describe(error)))
         finally:
             running.reset(token)
 
