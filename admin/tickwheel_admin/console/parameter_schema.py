@@ -210,6 +210,9 @@ def rules_in_words(parameter: Parameter) -> list[str]:
     found = []
     if text := _formats().get(parameter.format):
         found.append(text)
+    if limits.get("minLength") == 1:
+        found.append(_("Not empty."))
+        limits = {key: value for key, value in limits.items() if key != "minLength"}
     if "minimum" in limits and "maximum" in limits:
         found.append(_("From %(low)s to %(high)s.") % _range(limits, "minimum", "maximum"))
     else:
