@@ -38,7 +38,7 @@ class Signature:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._handler = name
         self._parameters = _parameters_of(function)
-        self._refuse_positional(function)
+        self._refuse_what_has_no_name()
         types = _Types(name, function)
         run = self._find_run(types)
         self.run_by_name = ""  # how the run is passed; empty: not, or as the first argument
@@ -114,9 +114,14 @@ class Signature:
         hint = f"did you mean {close[0]!r}?" if close else f"it takes {_listed(self._known)}"
         return f"parameters: {found}: the handler takes no such parameter; {hint}"
 
-    def _refuse_positional(self, function: Callable[..., Any]) -> None:
+    def _refuse_what_has_no_name(self) -> None:
         """Parameters of a run have names: what can only be passed by place cannot be one."""
         for index, each in enumerate(self._parameters.values()):
+            if index == 0 and each.name == "self" and each.annotation is each.empty:
+                raise HandlerError(
+                    f"handler {self._handler!r} is a method without its object: register the "
+                    f"method of an object, as executor.handler({self._handler!r})(service.method)"
+                )
             if each.kind is each.VAR_POSITIONAL:
                 raise HandlerError(
                     f"handler {self._handler!r} takes *{each.name}, but the parameters of a run "

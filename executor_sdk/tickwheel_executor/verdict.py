@@ -47,16 +47,22 @@ def judge(run: Run, end: End) -> Verdict:
         # Whatever the handler did after that, it was told to end; what it returned is kept.
         if error is not None and not isinstance(error, _STOP_ERRORS):
             _write(run, error)
-        return _kept(run, end.value, Verdict(outcome=stop.outcome, message=stop.message))
-    if error is None:
-        return _kept(run, end.value, Verdict(outcome=Outcome.SUCCEEDED))
-    _write(run, error)
+        verdict = Verdict(outcome=stop.outcome, message=stop.message)
+    elif error is None:
+        verdict = Verdict(outcome=Outcome.SUCCEEDED)
+    else:
+        _write(run, error)
+        verdict = _of(error)
+    return _kept(run, end.value, verdict)
+
+
+def _of(error: BaseException) -> Verdict:
     if isinstance(error, Retry):
         return _failed(text_of(error), retry_after_ms=error.after_ms)
     if isinstance(error, Fail):
         return _failed(text_of(error), final=True)
     if isinstance(error, Skip):
-        return _kept(run, None, Verdict(outcome=Outcome.SKIPPED, message=fitting(text_of(error))))
+        return Verdict(outcome=Outcome.SKIPPED, message=fitting(text_of(error)))
     return _failed(describe(error))
 
 
@@ -87,7 +93,7 @@ def _kept(run: Run, value: object, verdict: Verdict) -> Verdict:
         if problem:  # the next run would go on from the wrong one
             run.log.error("%s", problem)
             return _failed(problem)
-    return Verdict(outcome=verdict.outcome, message=verdict.message, result=result, state=state)
+    return msgspec.structs.replace(verdict, result=result, state=state)
 
 
 def _write(run: Run, error: BaseException) -> None:

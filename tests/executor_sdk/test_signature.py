@@ -104,6 +104,7 @@ class Point:
     [
         (twice, "takes the run twice"),
         (run_is_a_number, "named run is given the run, and is annotated int"),
+        (Service.method, r"a method without its object: .*\(service.method\)"),
         (many, r"takes \*names, .* write \*\*names"),
         (by_place, "'month' by its place only"),
         (second_by_place, "'month' by its place only"),

@@ -36,12 +36,12 @@ from tickwheel_admin.store.tables import node as node_table
 from tickwheel_admin.store.tables import run as run_table
 from tickwheel_executor import (
     answers,
-    attempt,
     checkpoints,
     cut_off,
     delivery,
     file_spool,
     links,
+    verdict,
 )
 from tickwheel_executor.keys import claim_of
 
@@ -370,7 +370,7 @@ def nodes_ignore_their_lease() -> None:
 
 def states_are_written_by_failures() -> None:
     """A run that fails leaves its state as if it had succeeded."""
-    attempt._GOOD_ENDS = tuple(handing_over.Outcome)
+    verdict._GOOD_ENDS = tuple(handing_over.Outcome)
     succeeded = handing_over.Outcome.SUCCEEDED
     original = handing_over.Left.result
 
