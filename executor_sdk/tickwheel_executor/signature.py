@@ -7,17 +7,16 @@ of these takes its parameters as they come, from `run.parameters`, and has no sc
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
-from .context import Run
 from .errors import HandlerError
+from .parameter_types import VARIADIC, Types, plain
 from .schema import schema_of
 
 _MAX_NAMES = 20  # that a message lists
@@ -39,7 +38,7 @@ class Signature:
         self._handler = name
         self._parameters = _parameters_of(function)
         self._refuse_what_has_no_name()
-        types = _Types(name, function)
+        types = Types(name, function)
         run = self._find_run(types)
         self.run_by_name = ""  # how the run is passed; empty: not, or as the first argument
         self.run_first = False
@@ -134,7 +133,7 @@ class Signature:
                     "parameters of a run are passed by name: leave out the “/”"
                 )
 
-    def _find_run(self, types: _Types) -> inspect.Parameter | None:
+    def _find_run(self, types: Types) -> inspect.Parameter | None:
         parameters = list(self._parameters.values())
         annotated = [each for each in parameters if types.is_run(each)]
         if len(annotated) > 1:
@@ -142,7 +141,7 @@ class Signature:
         if annotated:
             return annotated[0]
         named = next((each for each in parameters if each.name == "run"), None)
-        if named is not None and named.kind not in _VARIADIC:
+        if named is not None and named.kind not in VARIADIC:
             if named.annotation in _NEVER_RUNS or str(named.annotation) in _NEVER_RUN_NAMES:
                 raise HandlerError(
                     f"handler {self._handler!r}: the parameter named run is given the run, and is "
@@ -158,96 +157,6 @@ class Signature:
         return None
 
 
-class _Types:
-    """The annotations of a function, looked up when they are wanted."""
-
-    def __init__(self, handler: str, function: Callable[..., Any]) -> None:
-        self._handler = handler
-        self._globals = getattr(_plain(function), "__globals__", {})
-
-    def is_run(self, parameter: inspect.Parameter) -> bool:
-        annotation = parameter.annotation
-        if parameter.kind in _VARIADIC or annotation is parameter.empty:
-            return False
-        if isinstance(annotation, str) and "Run" not in annotation:
-            return False  # need not be looked up to know that
-        if isinstance(annotation, str) and parameter.name == "run":
-            try:
-                annotation = self._look_up(parameter)
-            except HandlerError:  # imported for type checkers only, say: its name tells enough
-                return True
-        else:
-            annotation = self._look_up(parameter)
-        if get_origin(annotation) in _UNIONS:
-            return any(_is_run(each) for each in get_args(annotation))
-        return _is_run(annotation)
-
-    def of(self, parameter: inspect.Parameter) -> Any:
-        """Its type; any JSON when it says none."""
-        return Any if parameter.annotation is parameter.empty else self._look_up(parameter)
-
-    def decoder(self, parameter: inspect.Parameter) -> msgspec.json.Decoder[Any]:
-        """Reads values of one parameter; HandlerError when its type cannot come from JSON."""
-        wanted = self.of(parameter)
-        try:
-            msgspec.json.schema(wanted)  # stricter than the decoder, which takes any class
-            return msgspec.json.Decoder(wanted)
-        except Exception as error:  # a type's own code may raise anything
-            reason = str(error).rpartition("\n")[2]
-            raise HandlerError(
-                f"handler {self._handler!r}: parameter {parameter.name!r} cannot be read from "
-                f"JSON: {reason}; types that can: str, int, float, bool, datetime, date, UUID, "
-                "Decimal, Enum, Literal, lists and dicts of these, dataclasses, TypedDicts and "
-                "msgspec.Struct"
-            ) from error
-
-    def struct(
-        self, names: Mapping[str, str], parameters: Iterable[inspect.Parameter], *, lenient: bool
-    ) -> type[msgspec.Struct]:
-        """All parameters as one type. Its fields have names of their own, which clash with none."""
-        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
-        for field, parameter in zip(names, parameters, strict=True):
-            self.decoder(parameter)  # one by one, so that an error names the parameter
-            wanted = self.of(parameter)
-            if parameter.default is parameter.empty:
-                fields.append((field, wanted))
-            else:
-                fields.append((field, Union[wanted, UnsetType], UNSET))  # noqa: UP007 (at run time)
-        try:
-            struct = msgspec.defstruct(
-                "Parameters",
-                fields,
-                rename=dict(names),
-                forbid_unknown_fields=not lenient,
-                kw_only=True,
-            )
-            msgspec.json.Decoder(struct)
-        except (TypeError, ValueError) as error:
-            raise HandlerError(
-                f"handler {self._handler!r}: its parameters cannot be read from JSON: {error}"
-            ) from error
-        return struct
-
-    def _look_up(self, parameter: inspect.Parameter) -> Any:
-        holder = _Annotated({parameter.name: parameter.annotation})
-        try:
-            hints = get_type_hints(holder, self._globals, include_extras=True)
-        except Exception as error:
-            raise HandlerError(
-                f"handler {self._handler!r}: the type {parameter.annotation!r} of parameter "
-                f"{parameter.name!r} cannot be found ({error}): it must be known at the top level "
-                "of its module, and not for type checkers only"
-            ) from error
-        return hints[parameter.name]
-
-
-class _Annotated:
-    """Something with annotations, for get_type_hints."""
-
-    def __init__(self, annotations: dict[str, Any]) -> None:
-        self.__annotations__ = annotations
-
-
 def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters
@@ -255,23 +164,8 @@ def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramet
         return {}  # a built-in that tells nothing about itself: called with nothing
 
 
-def _plain(function: Any) -> Any:
-    """The function behind partials, decorators, methods and callable objects."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif not inspect.isroutine(function) and not inspect.isclass(function):
-            function = type(function).__call__
-        else:
-            return inspect.unwrap(function)
-
-
-def _is_run(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Run)
-
-
 def _first_paragraph(function: Callable[..., Any]) -> str:
-    text = inspect.cleandoc(getattr(_plain(function), "__doc__", None) or "")
+    text = inspect.cleandoc(getattr(plain(function), "__doc__", None) or "")
     return " ".join(text.partition("\n\n")[0].split())
 
 
@@ -302,5 +196,3 @@ _NONE = inspect.Parameter.empty
 _NEVER_RUNS = (str, int, float, bool, dict, list)
 _NEVER_RUN_NAMES = tuple(each.__name__ for each in _NEVER_RUNS)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_UNIONS = (Union, type(int | str))
