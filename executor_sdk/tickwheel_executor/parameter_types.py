@@ -41,7 +41,10 @@ class Types:
 
     def of(self, parameter: inspect.Parameter) -> Any:
         """Its type; any JSON when it says none."""
-        return Any if parameter.annotation is parameter.empty else self._look_up(parameter)
+        if parameter.annotation is parameter.empty:
+            return Any
+        wanted = self._look_up(parameter)
+        return Any if wanted is object else wanted
 
     def decoder(self, parameter: inspect.Parameter) -> msgspec.json.Decoder[Any]:
         """Reads values of one parameter; HandlerError when its type cannot come from JSON."""

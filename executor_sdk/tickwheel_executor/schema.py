@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from .schema_formats import name_formats
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "#/$defs/"
@@ -26,6 +29,7 @@ def schema_of(
     """
     types = [struct] if extra is None else [struct, extra]
     schemas, parts = msgspec.json.schema_components(types, ref_template=_REFERENCE + "{name}")
+    name_formats(types, schemas, parts)
     name = schemas[0]["$ref"].removeprefix(_REFERENCE)
     own = parts.pop(name)
     choices = {
@@ -72,7 +76,10 @@ def _inlined(part: Any, choices: Mapping[str, Any]) -> Any:
 def _default(defaults: Mapping[str, object], name: str) -> dict[str, Any]:
     if name not in defaults:
         return {}
+    value = defaults[name]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {}  # JSON has no such number
     try:
-        return {"default": msgspec.Raw(msgspec.json.encode(defaults[name]))}
+        return {"default": msgspec.Raw(msgspec.json.encode(value))}
     except (TypeError, ValueError, RecursionError):  # some object of the handler's own
         return {}

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 
 from .errors import HandlerError
 from .parameter_types import VARIADIC, Types, plain
+from .raised import describe
 from .schema import schema_of
 
 _MAX_NAMES = 20  # that a message lists
@@ -88,6 +89,8 @@ class Signature:
                     arguments[name] = value
         except (msgspec.DecodeError, RecursionError) as error:
             raise ParametersError(self._explain(str(error))) from None
+        except (Exception, SystemExit) as error:  # a type's own code may raise anything
+            raise ParametersError(f"parameters: {describe(error)}") from error
         if self._extra is not None:
             self._add_extra(arguments, parameters, self._extra)
         return arguments
@@ -104,6 +107,8 @@ class Signature:
                 arguments[name] = decoder.decode(value)
             except (msgspec.DecodeError, RecursionError) as error:
                 raise ParametersError(_at(str(error), prefix=name)) from None
+            except (Exception, SystemExit) as error:  # as above
+                raise ParametersError(f"parameters: {name}: {describe(error)}") from error
 
     def _explain(self, message: str) -> str:
         found = message.partition("unknown field `")[2].partition("`")[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -270,6 +270,75 @@ def test_no_name_of_a_parameter_is_special() -> None:
     assert odd_names(**arguments) == 8
 
 
+@dataclass
+class Visit:
+    at: datetime
+    until: time | None = None
+    before: "list[Visit]" = field(default_factory=list)  # noqa: UP037 - as people write it
+
+
+class Call(msgspec.Struct, tag=True, array_like=True):
+    kind: Literal["a"]
+    at: datetime
+
+
+class Mail(msgspec.Struct, tag=True):
+    sent: datetime
+
+
+class Fax(msgspec.Struct, tag=True):
+    sent: Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def instants(
+    plain: datetime,
+    zoned: Annotated[datetime, msgspec.Meta(tz=True)],
+    of_day: time,
+    bounded: Annotated[datetime, msgspec.Meta(description="When it ends.")] | None = None,
+    listed: dict[str, list[datetime | int]] | None = None,
+    pair: tuple[str, datetime] | None = None,
+    visit: Visit | list[str] | None = None,
+    call: Call | None = None,
+    sent: Mail | Fax | None = None,
+    text: str = "",
+    **more: datetime,
+) -> None: ...
+
+
+def test_instants_and_times_are_told_as_such_wherever_they_are() -> None:
+    schema = schema_of(instants)
+    properties, parts = schema["properties"], schema["$defs"]
+    instant, of_day, null = (
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "format": "time"},
+        {"type": "null"},
+    )
+    assert properties["plain"] == properties["zoned"] == schema["additionalProperties"] == instant
+    assert properties["of_day"] == of_day
+    assert properties["bounded"]["anyOf"] == [instant | {"description": "When it ends."}, null]
+    assert properties["listed"]["anyOf"][0]["additionalProperties"]["items"]["anyOf"] == [
+        instant,
+        {"type": "integer"},
+    ]
+    assert properties["pair"]["anyOf"][0]["prefixItems"] == [{"type": "string"}, instant]
+    assert properties["text"] == {"type": "string", "default": ""}
+    assert parts["Visit"]["properties"]["at"] == instant
+    assert parts["Visit"]["properties"]["until"]["anyOf"] == [of_day, null]
+    assert parts["Mail"]["properties"]["sent"] == parts["Fax"]["properties"]["sent"] == instant
+    assert parts["Call"]["prefixItems"][1:] == [{"enum": ["a"]}, instant]
+
+
+def any_object(what: object, number: float = float("nan"), **more: object) -> None: ...
+
+
+def test_object_means_any_json_and_a_default_that_is_none_is_not_told() -> None:
+    schema = schema_of(any_object)
+    assert schema["properties"] == {"what": {}, "number": {"type": "number"}}
+    assert schema["additionalProperties"] == {}
+    given = msgspec.Raw(b'{"what": [1], "x": null}')
+    assert Signature("h", any_object).read(given) == {"what": [1], "x": None}
+
+
 # --- in a node -----------------------------------------------------------------------------------
 
 
@@ -308,6 +377,32 @@ async def test_wrong_parameters_fail_the_run_for_good_and_call_nothing() -> None
     assert result.message == "parameters: month: expected str, got int"
     assert result.message in lines[0]
     assert called == []
+
+
+@dataclass
+class Range:
+    steps: int
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise SystemExit(3)
+        self.size = {1: 100, 2: 50}[self.steps]
+
+
+async def in_ranges(steps: Range) -> None: ...
+async def in_further_ranges(**steps: Range) -> None: ...
+
+
+@pytest.mark.parametrize("function", [in_ranges, in_further_ranges])
+@pytest.mark.parametrize(("steps", "raised"), [(3, "KeyError: 3"), (-1, "SystemExit: 3")])
+@virtual_time
+async def test_a_type_whose_own_code_raises_fails_the_run_and_not_the_node(
+    function: Any, steps: int, raised: str
+) -> None:
+    _, result, _ = await run_once(function, b'{"steps": {"steps": %d}}' % steps)
+    assert (result.outcome, result.final) == (Outcome.FAILED, True)
+    place = "" if function is in_ranges else "steps: "
+    assert result.message == f"parameters: {place}{raised}"
 
 
 @virtual_time
