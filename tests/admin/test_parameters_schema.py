@@ -12,9 +12,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from tickwheel_admin.domain import parameters_schema
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.parameters_schema import (
+    MAX_GUESSED_CHARS,
+    MAX_GUESSES,
     MAX_TOLD,
+    Work,
     check_parameters,
     parameter_problems,
 )
@@ -316,3 +320,79 @@ def test_no_schema_costs_more_than_some_steps(schema: Any, parameters: Any) -> N
 def test_numbers_that_no_float_holds() -> None:
     assert told(of(a={"maximum": 1.5}), {"a": 10**400})[0][1] == "out_of_range"
     assert told(of(a={"multipleOf": 0.1}), {"a": 10**400}) == []
+
+
+def to_many(inner: dict[str, Any], forms: int = 400) -> dict[str, Any]:
+    """A schema of a few KiB that looks at the same thing very often."""
+    twenty = {"anyOf": [{"$ref": "#/$defs/inner"}] * 20}
+    return {"anyOf": [{"$ref": "#/$defs/twenty"}] * forms} | {
+        "$defs": {"inner": inner, "twenty": twenty}
+    }
+
+
+def test_few_unknown_names_are_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing names letter by letter takes a hundred times as long as any other step."""
+    guessed: list[int] = []
+
+    def closest(text: str, known: list[str]) -> None:
+        guessed.append(max(map(len, [text, *known])))
+
+    monkeypatch.setattr(parameters_schema, "closest", closest)
+    named = {"properties": {f"name-{n}": {} for n in range(20)}, "additionalProperties": False}
+    assert told(to_many(named), {f"nam-{n}-{'x' * 200}": 1 for n in range(20)}) == []
+    assert len(guessed) == MAX_GUESSES
+    assert max(guessed) <= MAX_GUESSED_CHARS
+
+
+@pytest.mark.parametrize(
+    ("inner", "value"),
+    [
+        ({"enum": ["x" * 4_000]}, "y"),
+        ({"const": 10**4_000}, 1),
+    ],
+)
+def test_choices_are_put_into_words_once(
+    inner: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, parameters = json.dumps(of(a=to_many(inner))), json.dumps({"a": value})
+    schema = schema.replace("#/$defs", "#/properties/a/$defs")
+    words = 0
+
+    def dumps(value: Any, **how: Any) -> str:
+        nonlocal words
+        words += 1
+        return "…"
+
+    monkeypatch.setattr(json, "dumps", dumps)
+    assert parameter_problems(schema, parameters) == []
+    assert words == 1
+
+
+def test_what_is_long_costs_more_steps() -> None:
+    """A check that was given up told nothing of what it had not looked at."""
+    wrong = {"type": "string"}
+    for inner, value in (
+        ({"format": "decimal"}, "1" * 60_000),
+        ({"minimum": 1}, 10**4_000),
+        ({"maximum": 10**4_000}, 1),
+    ):
+        cheap = {"allOf": [inner]}
+        assert len(told(of(a=cheap, b=wrong), {"a": value, "b": 1})) == 1
+        costly = {"allOf": [inner] * 300}
+        assert told(of(a=costly, b=wrong), {"a": value, "b": 1}) == []
+
+
+def test_checks_that_belong_together_share_their_work() -> None:
+    schema, parameters = json.dumps(to_many({"const": 1})), json.dumps({"a": 1})
+    wrong = json.dumps(of(a={"type": "string"}))
+    work = Work()
+    assert len(parameter_problems(wrong, parameters, work=work)) == 1
+    parameter_problems(schema, parameters, work=work)
+    assert parameter_problems(wrong, parameters, work=work) == []
+    assert len(parameter_problems(wrong, parameters)) == 1
+
+
+def test_a_limit_of_thousands_of_digits_is_told_in_part() -> None:
+    ((_, code, message),) = told(of(a={"maximum": -(10**4_000)}), {"a": 1})
+    assert code == "out_of_range"
+    assert len(message) < 200

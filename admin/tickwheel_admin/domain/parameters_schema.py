@@ -9,6 +9,7 @@ handler. A schema that makes no sense asks for nothing.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +27,9 @@ MAX_STEPS = 10_000  # well below 0.1 s
 MAX_DEPTH = 100  # of references and values within each other
 MAX_TOLD = 20
 MAX_SHOWN_CHARS = 50
+MAX_GUESSES = 20  # at what an unknown name was meant to be
+MAX_GUESSED_CHARS = 40  # names are compared letter by letter
+CHARS_PER_STEP = 100  # of a text or a number that is read as a whole
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -90,6 +94,25 @@ class _TooMuch(Exception):
     """The schema asks for more work than is done here."""
 
 
+class Work:
+    """How much may still be done, in steps of about 5 µs: one for all that belongs together."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self._steps = steps
+        self._guesses = MAX_GUESSES
+
+    def take(self, steps: int) -> None:
+        """Do so much of it; raises _TooMuch when that is more than there is."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise _TooMuch
+
+    def take_guess(self) -> bool:
+        """Whether there is time to guess what was meant."""
+        self._guesses -= 1
+        return self._guesses >= 0
+
+
 def check_parameters(
     schema_text: str, parameters_text: str, *, field: str = "parameters", partial: bool = False
 ) -> None:
@@ -110,11 +133,20 @@ def check_parameters(
 
 
 def parameter_problems(
-    schema_text: str, parameters_text: str, *, field: str = "parameters", partial: bool = False
+    schema_text: str,
+    parameters_text: str,
+    *,
+    field: str = "parameters",
+    partial: bool = False,
+    work: Work | None = None,
 ) -> list[Problem]:
-    """The problems that `check_parameters` raises."""
+    """The problems that `check_parameters` raises.
+
+    Args:
+        work: shared with other checks; None: this one has its own.
+    """
     schema = json.loads(schema_text)
-    check = _Check(schema, partial_at=field if partial else None)
+    check = _Check(schema, partial_at=field if partial else None, work=work or Work())
     problems: dict[str, Problem] = {}
     # After too much work, what was found so far is true all the same.
     with contextlib.suppress(_TooMuch, RecursionError):
@@ -128,14 +160,15 @@ def parameter_problems(
 class _Check:
     """One look at one value; counts its steps."""
 
-    def __init__(self, root: Any, *, partial_at: str | None) -> None:
+    def __init__(self, root: Any, *, partial_at: str | None, work: Work) -> None:
         self._root = root
         self._partial_at = partial_at
-        self._steps = 0
+        self._work = work
+        self._shown: dict[int, str] = {}  # choices in words, by the id of their schema
 
     def problems(self, schema: Any, value: Any, path: str, depth: int) -> Iterator[Problem]:
         """What is wrong with a value; the schema may be anything."""
-        self._count(1)
+        self._work.take(1 + _digits(value) // CHARS_PER_STEP)
         if depth > MAX_DEPTH:
             raise _TooMuch
         if schema is False:
@@ -151,20 +184,15 @@ class _Check:
         yield from self._combined(schema, value, path, depth)
         yield from self._of_choices(schema, value, path)
         if isinstance(value, str):
-            yield from _of_text(schema, value, path)
+            yield from self._of_text(schema, value, path)
         elif isinstance(value, bool):
             return
         elif isinstance(value, int | float):
-            yield from _of_number(schema, value, path)
+            yield from self._of_number(schema, value, path)
         elif isinstance(value, list):
             yield from self._of_list(schema, value, path, depth)
         elif isinstance(value, dict):
             yield from self._of_object(schema, value, path, depth)
-
-    def _count(self, steps: int) -> None:
-        self._steps += steps
-        if self._steps > MAX_STEPS:
-            raise _TooMuch
 
     def _combined(
         self, schema: dict[str, Any], value: Any, path: str, depth: int
@@ -214,7 +242,7 @@ class _Check:
 
     def _referred(self, reference: str) -> Any:
         """What a reference into the schema itself leads to; nothing else is followed."""
-        self._count(1)
+        self._work.take(1)
         if reference == "#":
             return self._root
         found = self._root
@@ -229,17 +257,34 @@ class _Check:
             choices = [schema["const"]]
         if not choices:
             return
-        self._count(len(choices) // 10)
+        self._work.take(len(choices) // 10)
         if any(_may_be_same(each, value) for each in choices):
             return
-        shown = [
-            json.dumps(each, ensure_ascii=False)[:MAX_SHOWN_CHARS] for each in choices[:MAX_TOLD]
-        ]
-        if len(choices) > MAX_TOLD:
-            shown.append("…")
-        yield _problem(
-            path, "not_one_of", "This must be one of %(choices)s.", choices=", ".join(shown)
-        )
+        shown = self._shown.get(id(schema))
+        if shown is None:
+            shown = self._shown[id(schema)] = _choices_in_words(choices)
+        yield _problem(path, "not_one_of", "This must be one of %(choices)s.", choices=shown)
+
+    def _of_text(self, schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]:
+        yield from _of_size(schema, len(value), path, "Length")
+        name = schema.get("format")
+        if not isinstance(name, str) or name not in _FORMATS:
+            return
+        kind, template = _FORMATS[name]
+        self._work.take(len(value) // CHARS_PER_STEP)
+        try:
+            msgspec.convert(value, kind)  # as the node reads it
+        except msgspec.ValidationError:
+            yield _problem(path, "wrong_format", template)
+
+    def _of_number(self, schema: dict[str, Any], value: float, path: str) -> Iterator[Problem]:
+        for keyword, (template, fits) in _BOUNDS.items():
+            limit = schema.get(keyword)
+            if limit is None or not _TYPES["number"](limit):
+                continue
+            self._work.take(_digits(limit) // CHARS_PER_STEP)
+            if not fits(value, limit):
+                yield _problem(path, "out_of_range", template, limit=_number_in_words(limit))
 
     def _of_list(
         self, schema: dict[str, Any], value: list[Any], path: str, depth: int
@@ -257,7 +302,7 @@ class _Check:
         named = schema.get("properties")
         named = named if isinstance(named, dict) else {}
         required = _list(schema.get("required"))
-        self._count((len(named) + len(required)) // 10)
+        self._work.take((len(named) + len(required)) // 10)
         if path != self._partial_at:
             for name in required:
                 if isinstance(name, str) and name not in value:
@@ -269,8 +314,8 @@ class _Check:
             if name in named:
                 yield from self.problems(named[name], each, _inner(path, name), depth + 1)
             elif others is False:
-                self._count(1)
-                yield _unknown(path, name, named)
+                self._work.take(1)
+                yield _unknown(path, name, named, guess=self._work.take_guess())
             else:
                 yield from self.problems(others, each, _inner(path, name), depth + 1)
 
@@ -283,21 +328,18 @@ def _type_problem(wanted: Any, value: Any, path: str) -> Problem | None:
     return _wrong_type(path, known)
 
 
-def _of_text(schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]:
-    yield from _of_size(schema, len(value), path, "Length")
-    name = schema.get("format")
-    kind, template = _FORMATS.get(name if isinstance(name, str) else "", (str, ""))
-    try:
-        msgspec.convert(value, kind)  # as the node reads it
-    except msgspec.ValidationError:
-        yield _problem(path, "wrong_format", template)
+def _digits(value: Any) -> int:
+    """About how many a number has."""
+    return value.bit_length() * 3 // 10 if isinstance(value, int) else 0
 
 
-def _of_number(schema: dict[str, Any], value: float, path: str) -> Iterator[Problem]:
-    for keyword, (template, fits) in _BOUNDS.items():
-        limit = schema.get(keyword)
-        if _TYPES["number"](limit) and not fits(value, limit):
-            yield _problem(path, "out_of_range", template, limit=f"{limit:,}")
+def _number_in_words(value: float) -> str:
+    return f"{value:,}" if abs(value) < 10**15 else str(value)[:MAX_SHOWN_CHARS]
+
+
+def _choices_in_words(choices: list[Any]) -> str:
+    shown = [json.dumps(each, ensure_ascii=False)[:MAX_SHOWN_CHARS] for each in choices[:MAX_TOLD]]
+    return ", ".join([*shown, "…"] if len(choices) > MAX_TOLD else shown)
 
 
 def _of_size(schema: dict[str, Any], size: int, path: str, what: str) -> Iterator[Problem]:
@@ -333,15 +375,16 @@ def _wrong_type(path: str, names: list[str]) -> Problem:
     return _problem(path, "wrong_type", "This must be one of %(choices)s.", choices=", ".join(told))
 
 
-def _unknown(path: str, name: str, known: Mapping[str, Any]) -> Problem:
+def _unknown(path: str, name: str, known: Mapping[str, Any], *, guess: bool) -> Problem:
     where = _inner(path, name)
     shown = name[:MAX_SHOWN_CHARS]
     if not known:
         return _problem(
             where, "unknown_field", Word("There is no parameter “%(name)s”."), name=shown
         )
-    names = list(known)[:MAX_TOLD]
-    meant = closest(name, names)
+    names = [each[:MAX_SHOWN_CHARS] for each in itertools.islice(known, MAX_TOLD)]
+    likely = [each for each in names if len(each) <= MAX_GUESSED_CHARS]
+    meant = closest(name[:MAX_GUESSED_CHARS], likely) if guess else None
     if meant is not None:
         return _problem(
             where,

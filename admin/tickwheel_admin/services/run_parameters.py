@@ -10,7 +10,7 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import Job, JobConfig
-from tickwheel_admin.domain.parameters_schema import check_parameters, parameter_problems
+from tickwheel_admin.domain.parameters_schema import Work, check_parameters, parameter_problems
 from tickwheel_admin.services.handler_schemas import schema_of
 
 
@@ -29,10 +29,11 @@ def check_job_parameters(conn: sa.Connection, executor_id: int, config: JobConfi
     if not config.triggers:
         check_parameters(schema, config.parameters, partial=True)
     problems: dict[str, Problem] = {}
+    work = Work()  # for all: the database waits for the end of this
     for index, spec in enumerate(config.triggers):
         own = {} if spec.parameters is None else json.loads(spec.parameters)
         given = merged_parameters(config.parameters, spec.parameters or "{}")
-        for problem in parameter_problems(schema, given, field=""):
+        for problem in parameter_problems(schema, given, field="", work=work):
             is_own = any(
                 problem.field == f".{name}" or problem.field.startswith((f".{name}.", f".{name}["))
                 for name in own
