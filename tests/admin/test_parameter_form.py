@@ -244,3 +244,37 @@ def test_a_schema_of_any_kind_makes_a_form_or_none() -> None:
     ]  # fmt: skip
     nullable = {each.name for each in taken.parameters if each.nullable}
     assert nullable == {"maybe", "nullable enum"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"note": "one\r\ntwo"},
+        {"note": "one\rtwo"},
+        {"note": "\nthe first line is empty"},
+        {"note": "one\0two"},
+        {"due": "not a date"},
+        {"due": "2026-02-30"},
+    ],
+)
+def test_what_a_browser_would_change_is_shown_as_json(values: dict[str, str]) -> None:
+    form = parameter_form(SCHEMA, json.dumps(values))
+    (name,) = values
+    (field,) = [each for each in form.fields if each.parameter.name == name]
+    assert (field.kind, json.loads(field.text)) == (Kind.JSON, values[name])
+    assert edited(json.dumps(values)) == values
+
+
+def test_a_number_that_no_float_holds_is_none() -> None:
+    sent = sent_back(parameter_form(SCHEMA, "{}"), rate="1e999")
+    text, (problem,) = text_of_form(SCHEMA, sent)
+    assert (text, problem.field, problem.code) == ("{}", "parameters.rate", "wrong_type")
+
+
+def test_a_limit_of_any_size_is_said_in_a_few_words() -> None:
+    """A limit that no float holds took the page with it."""
+    for limit in (10**400, 1e300, -1e-300):
+        schema = {"type": "object", "properties": {"n": {"type": "number", "minimum": limit}}}
+        (field,) = parameter_form(json.dumps(schema), "{}").fields
+        (rule,) = field.rules
+        assert len(rule) < 60

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 import msgspec
 from multidict import MultiMapping
@@ -19,6 +21,9 @@ FIELD_AS_JSON = "param_json."  # of a value that its own field cannot show
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,299})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
+# What browsers send back as it was: they lose or change an empty first line, other line ends, NUL.
+_TEXT = re.compile(r"(?!\n)[^\r\0]*")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,9 @@ def _shown(kind: Kind, value: str, options: Sequence[str] | None = None) -> str 
     """A JSON value as a field of that kind shows it; None: it cannot."""
     match kind:
         case Kind.TEXT | Kind.DATE:
-            return str(msgspec.json.decode(value)) if value.startswith('"') else None
+            text = str(msgspec.json.decode(value)) if value.startswith('"') else None
+            fits = _is_date if kind is Kind.DATE else _TEXT.fullmatch
+            return text if text is not None and fits(text) else None
         case Kind.INTEGER:
             return value if _INTEGER.fullmatch(value) else None
         case Kind.NUMBER:
@@ -100,6 +107,14 @@ def _shown(kind: Kind, value: str, options: Sequence[str] | None = None) -> str 
             return same if options is None or same in options else None
         case Kind.JSON:
             return pretty(value)
+
+
+def _is_date(text: str) -> bool:
+    """Whether a field for dates shows it: browsers drop whatever is none."""
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def field_as_sent(field: Field, sent: MultiMapping[str]) -> Field:
@@ -157,7 +172,8 @@ def _json_of_text(field: Field, text: str) -> str | None:
         case Kind.INTEGER:
             return text if _INTEGER.fullmatch(text) else None
         case Kind.NUMBER:
-            return text if _NUMBER.fullmatch(text) else None
+            is_finite = _NUMBER.fullmatch(text) and math.isfinite(float(text))
+            return text if is_finite else None
         case Kind.SWITCH:
             return text
         case Kind.CHOICE:

@@ -24,6 +24,8 @@ _LIMITS = frozenset(
         "minLength", "maxLength",
     }
 )  # fmt: skip
+_MAX_EXACT = 10**15  # floats below are whole numbers where they look like it
+_MAX_LIMIT_CHARS = 40  # of a limit in words: a schema may name one of thousands of digits
 _MAX_HOPS = 8  # from one reference to the next
 _REFERENCE = "#/$defs/"
 _ABSENT = object()
@@ -249,4 +251,7 @@ def _range(limits: Mapping[str, int | float], low: str, high: str) -> dict[str, 
 
 
 def _short(value: int | float) -> str:
-    return str(int(value)) if float(value).is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
+        value = int(value)
+    text = str(value)
+    return text if len(text) <= _MAX_LIMIT_CHARS else f"{text[:_MAX_LIMIT_CHARS]}…"
