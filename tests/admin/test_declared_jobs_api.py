@@ -128,6 +128,37 @@ async def test_a_person_decides(web: Web) -> None:
     assert status == 404
 
 
+async def test_a_name_of_any_kind_has_an_address(web: Web) -> None:
+    await web.call("PUT", "/code-jobs", {"policy": "ask"})
+    names = ["{x}", "a/b", "%2e%2e", "#?&=;+", "'\"<b>\\", "发" * 200]
+    await web.start(*(NIGHTLY | {"name": name, "handler": name} for name in names))
+    for name in names:
+        path = f"/declared-jobs/{quote(name, safe='')}/ignore"
+        assert await web.call("POST", path) == (204, None), name
+    _, answer = await web.call("GET", "/declared-jobs")
+    assert {each["state"] for each in answer["items"]} == {"ignored"}
+
+
+async def test_no_job_is_nested_so_deeply_that_the_list_of_all_fails(web: Web) -> None:
+    def nested(depth: int) -> Any:
+        return [] if depth == 1 else [nested(depth - 1)]
+
+    deep, deeper, deepest = (NIGHTLY | {"parameters": {"a": nested(n)}} for n in (99, 100, 940))
+    await web.start(deep | {"name": "deep"}, deeper | {"handler": "b"}, deepest | {"name": "c"})
+    _, answer = await web.call("GET", "/declared-jobs")
+    assert [(each["name"], each["state"]) for each in answer["items"]] == [
+        ("deep", "applied"),
+        ("nightly", "invalid"),
+    ]
+    for job, status in ((deep, 201), (deeper, 422), (deepest, 422)):
+        body = job | {"executor_id": 1, "name": "by hand"}
+        url = "/api/v1/jobs"
+        async with web.admin.client.post(url, headers=web.headers, json=body) as response:
+            assert response.status == status, await response.text()
+    async with web.admin.client.get("/api/v1/jobs", headers=web.headers) as response:
+        assert response.status == 200
+
+
 async def test_a_managed_job_says_so_and_is_not_edited(web: Web) -> None:
     await web.start(NIGHTLY)
     client, headers = web.admin.client, web.headers

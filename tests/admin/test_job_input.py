@@ -588,6 +588,7 @@ def test_a_doubled_trigger_would_fire_twice_and_is_refused() -> None:
         ("{'a': 1}", "json.invalid"),
         ('{"a":' * 100_000, "json.too_large"),
         ('{"a":' * 10_000, "json.too_deep"),
+        ('{"a":' * 101 + "1" + "}" * 101, "json.too_deep"),
         ('{"a": ' + "9" * 5_000 + "}", "json.invalid"),
         ('{"a": "\\ud800"}', "json.invalid"),
     ],

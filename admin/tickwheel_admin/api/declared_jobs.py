@@ -22,7 +22,7 @@ routes = Routes()
 
 _EXECUTOR = f"/api/v1/executors/{{executor_id:{ID}}}"
 _ALL = f"{_EXECUTOR}/declared-jobs"
-_ONE = f"{_ALL}/{{name}}"  # percent-encoded, slashes too
+_ONE = f"{_ALL}/{{name:[^/]+}}"  # percent-encoded, slashes too
 
 
 @routes.get(_ALL, permission=Permission.VIEW, api=True)

@@ -9,6 +9,9 @@ from typing import Any
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 
+MAX_DEPTH = 100  # what reads it later may have little of the interpreter's stack left
+
+
 class BadJson(ValueError):
     """Not a JSON object that can be stored; the template is for people."""
 
@@ -23,7 +26,8 @@ def text_of_object(value: object) -> str:
     """Compact JSON of an object.
 
     Raises:
-        BadJson: not an object, holds what JSON cannot express, or larger than 64 KiB.
+        BadJson: not an object, holds what JSON cannot express, nested too deeply, or larger than
+            64 KiB.
     """
     if not isinstance(value, Mapping):
         raise BadJson("json.not_an_object", "This must be a JSON object, such as {}.")
@@ -34,6 +38,8 @@ def text_of_object(value: object) -> str:
         raise BadJson("json.invalid", "This holds a value that JSON cannot express.") from error
     if size > MAX_PARAMETERS_BYTES:
         raise _too_large()
+    if not is_within(value, MAX_DEPTH):
+        raise _too_deep()
     return text
 
 
@@ -56,7 +62,7 @@ def object_of_text(text: str) -> dict[str, Any]:
             problem=error.msg,
         ) from error
     except RecursionError as error:
-        raise BadJson("json.too_deep", "This is nested too deeply.") from error
+        raise _too_deep() from error
     except BadJson:
         raise
     except ValueError as error:  # Python's own limit of 4,300 digits
@@ -69,6 +75,21 @@ def object_of_text(text: str) -> dict[str, Any]:
 def normalized(text: str) -> str:
     """The compact form of an object that a person typed; raises BadJson."""
     return text_of_object(object_of_text(text))
+
+
+def is_within(value: object, depth: int) -> bool:
+    """Whether objects and lists lie at most so deep within each other; 1: one that holds none."""
+    level = [value]
+    for _ in range(depth + 1):
+        level = [each for each in level if isinstance(each, Mapping | list)]
+        if not level:
+            return True
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, Mapping) else each)
+        ]
+    return False
 
 
 def _refuse_constant(name: str) -> None:
@@ -84,6 +105,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             )
         found[key] = value
     return found
+
+
+def _too_deep() -> BadJson:
+    return BadJson("json.too_deep", "This is nested too deeply.")
 
 
 def _too_large() -> BadJson:

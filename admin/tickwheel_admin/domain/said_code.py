@@ -14,6 +14,7 @@ import msgspec
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
+from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
 from tickwheel_shared.protocol import (
     MAX_DECLARED_BYTES,
     MAX_DECLARED_JOBS,
@@ -22,6 +23,7 @@ from tickwheel_shared.protocol import (
 )
 
 MAX_SCHEMA_DEPTH = 50
+MAX_JOB_DEPTH = MAX_DEPTH + 10  # parameters lie some levels below their job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +115,9 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
         return {}
     found: dict[str, str] = {}
     for number, raw in enumerate(jobs, start=1):
-        text = _text_of_object(raw)
+        text = _text_of_object(raw, max_depth=MAX_JOB_DEPTH)
         if text is None:
-            faults.append(f"declared job {number} is no JSON object")
+            faults.append(f"declared job {number} is no JSON object, or nested too deeply")
             continue
         problems: list[Problem] = []
         name = Fields(json.loads(text), "", problems).text(
@@ -130,20 +132,13 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
     return found
 
 
-def _text_of_object(raw: bytes | memoryview, *, max_depth: int | None = None) -> str | None:
+def _text_of_object(raw: bytes | memoryview, *, max_depth: int) -> str | None:
     """Its one compact form; None when it is no JSON object, or deeper than that."""
     try:
         value = msgspec.json.decode(raw)
-        if max_depth is not None and not _is_within(value, max_depth):
+        if not is_within(value, max_depth):
             return None
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     return text if isinstance(value, dict) else None
-
-
-def _is_within(value: object, depth: int) -> bool:
-    if not isinstance(value, dict | list):
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_is_within(each, depth - 1) for each in inner)
