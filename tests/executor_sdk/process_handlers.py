@@ -15,7 +15,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tickwheel_executor import Ending, Fail, Retry, Run, RunCancelledError, Skip, current_run
+from tickwheel_executor import (
+    Ending,
+    Fail,
+    Retry,
+    Run,
+    RunCancelledError,
+    Skip,
+    current_run,
+    pool,
+)
 
 logger = logging.getLogger("shop")
 
@@ -155,3 +164,27 @@ class Service:
 
     def greet(self, run: Run) -> str:
         return f"{self.name} greets run {run.id}"
+
+
+class SlowToLoad:
+    """A handler whose module takes long to import, so to speak: as long as a file is not there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def __call__(self) -> str:
+        return "loaded"
+
+    def __getstate__(self) -> str:
+        return str(self.directory)
+
+    def __setstate__(self, directory: str) -> None:
+        self.directory = Path(directory)
+        if pool.in_pool_process():
+            (self.directory / f"loading-{os.getpid()}").touch()
+            while not (self.directory / "go").exists():
+                time.sleep(0.01)
+
+
+def arguments() -> str:
+    return ascii(sys.argv[1:])

@@ -22,7 +22,7 @@ from .process_wire import FromProcess, Ready, Setup, Unpacker, packed
 _PROGRAM = Path(__file__).with_name("process_boot.py")
 _CHUNK_BYTES = 256 * 1024
 _LOOK_AGAIN_MS = 500  # where a death cannot be waited for
-_START_SECONDS = 60.0  # for the imports of a service
+START_SECONDS = 60.0  # for the imports of a service
 _LEAVE_SECONDS = 2.0
 
 
@@ -33,11 +33,11 @@ class NotStartedError(Exception):
 class PoolProcess:
     """A living process. All but `kill` is for the one thread that talks with it."""
 
-    def __init__(self, setup: Setup, guard: Guard, *, title: str) -> None:
-        """Start it and wait until it is ready.
+    def __init__(self, guard: Guard, *, title: str) -> None:
+        """Start it; `begin` comes next.
 
         Raises:
-            NotStartedError: it did not get so far.
+            NotStartedError: the system gives no process.
         """
         self._guard = guard
         self._lock = threading.Lock()  # between sending and killing, and the end of the process
@@ -47,6 +47,8 @@ class PoolProcess:
         self._pidfd = -1
         self._is_over = False
         self._is_sending = False
+        self.is_ready = False  # it has loaded the handlers
+        self._was_too_slow = False  # with that, and was killed
         forks.watch(self)
         try:
             with theirs:
@@ -59,7 +61,6 @@ class PoolProcess:
         with suppress(AttributeError, OSError):  # Linux has it, macOS does not
             self._pidfd = os.pidfd_open(self.pid)
         self._socket.setblocking(False)
-        self._begin(setup)
 
     def _spawn(self, theirs: socket.socket, title: str) -> subprocess.Popen[bytes]:
         flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
@@ -70,16 +71,27 @@ class PoolProcess:
             start_new_session=True,  # a process group of its own, and no signals of a terminal
         )
 
-    def _begin(self, setup: Setup) -> None:
-        timer = threading.Timer(_START_SECONDS, self.kill)
+    def begin(self, setup: Setup) -> bool:
+        """Wait until it is ready; returns whether it is. It can be killed meanwhile."""
+        path = [each for each in sys.path if isinstance(each, str)]  # imports pass over the others
+        first = json.dumps(path).encode() + b"\n" + packed(setup)
+        timer = threading.Timer(START_SECONDS, self._give_up)
         timer.daemon = True
         timer.start()
-        self._send_bytes(json.dumps(sys.path).encode() + b"\n" + packed(setup))
-        message = self.receive()
+        self._send_bytes(first)
+        self.is_ready = isinstance(self.receive(), Ready)
         timer.cancel()
-        if not isinstance(message, Ready):
-            how = self.end()
-            raise NotStartedError(f"the process for it {how} before it was ready")
+        return self.is_ready
+
+    def _give_up(self) -> None:
+        self._was_too_slow = True
+        self.kill()
+
+    def why_not_ready(self, how: str) -> str:
+        """What kept it from being ready, by how it ended (`end`)."""
+        if self._was_too_slow:
+            return f"it was not ready within {START_SECONDS:g} s and was killed"
+        return f"it {how} before it was ready"
 
     def forked(self) -> None:
         """In a child of the node: the socket is the parent's."""
@@ -96,7 +108,7 @@ class PoolProcess:
     def send_now(self, message: Any) -> None:
         """Say something short, from any thread, if that can be done without waiting."""
         with self._lock, suppress(OSError):
-            if not self._is_over and not self._is_sending:
+            if self.is_ready and not self._is_over and not self._is_sending:
                 self._socket.send(packed(message))
 
     def _send_bytes(self, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ class LoadedCode:
     """Everything that can be run here."""
 
     def __init__(self, setup: Setup) -> None:
-        sys.argv[:] = setup.argv
+        sys.argv[:] = map(os.fsdecode, setup.argv)
         self._broken: CannotLoadError | None = None
         self._handlers: dict[str, Handler | CannotLoadError] = {}
         try:

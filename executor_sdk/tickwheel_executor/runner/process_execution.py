@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from tickwheel_executor.context import Run, stop_of
+from tickwheel_executor.stop import Stop
 from tickwheel_executor.verdict import Verdict
 from tickwheel_shared.protocol import Outcome
 
@@ -20,14 +22,22 @@ class ProcessExecution:
     """One process handler that was started."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, run: Run, work: Work, on_end: OnEnd
+        self,
+        loop: asyncio.AbstractEventLoop,
+        run: Run,
+        work: Work,
+        on_end: OnEnd,
+        on_withdrawn: Callable[[ProcessExecution, Verdict], None],
     ) -> None:
         self._loop = loop
         self._run = run
         self._work = work
         self._on_end: OnEnd | None = on_end
+        self._on_withdrawn = on_withdrawn  # it was told to stop before any process was claimed
         self._lock = threading.Lock()  # between the first word to the process and a stop
         self._process: PoolProcess | None = None
+        self._is_claimed = False  # its thread goes on with it; before, it can be withdrawn
+        self._is_withdrawn = False
         self._is_given = False  # the process has the work
         self._timer: asyncio.TimerHandle | None = None
         self._killed = False
@@ -40,11 +50,21 @@ class ProcessExecution:
         stop = stop_of(self._run)
         assert stop is not None  # noqa: S101 (marked before this is called)
         with self._lock:
+            if not self._is_claimed:
+                self._withdraw(stop)
+                return ""
             if self._is_given and self._process is not None:
                 self._process.send_now(StopRun(outcome=stop.outcome, message=stop.message))
         if self._timer is None:
             self._timer = self._loop.call_later(stop.grace_seconds, self._kill)
         return ""
+
+    def _withdraw(self, stop: Stop) -> None:
+        """The process still starts: nobody has to wait for that."""
+        if not self._is_withdrawn:
+            self._is_withdrawn = self.has_ended = True
+            verdict = Verdict(outcome=stop.outcome, message=stop.message)
+            self._loop.call_soon(self._on_withdrawn, self, verdict)
 
     def _kill(self) -> None:
         self._killed = True
@@ -67,13 +87,15 @@ class ProcessExecution:
 
     # --- in the thread of the process ------------------------------------------------------------
 
+    def claim(self, process: PoolProcess | None = None) -> bool:
+        """Go on with it, in this process or without one; returns False when it was withdrawn."""
+        with self._lock:
+            self._is_claimed = not self._is_withdrawn
+            self._process = process
+            return self._is_claimed
+
     def talk(self, process: PoolProcess) -> tuple[Verdict | None, bool]:
         """Have the handler run there; how it ended, None: with its process; whether to go on."""
-        with self._lock:
-            stop = stop_of(self._run)
-            if stop is not None:  # nothing was asked of the process
-                return Verdict(outcome=stop.outcome, message=stop.message), True
-            self._process = process
         process.send(self._work)
         with self._lock:
             self._is_given = True

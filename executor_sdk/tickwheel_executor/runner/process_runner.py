@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class ProcessRunner:
         )
         place = self._idle.pop() if self._idle else self._grow()
         place.keep()
-        execution = ProcessExecution(self.loop, run, work, on_end)
+        execution = ProcessExecution(self.loop, run, work, on_end, partial(self.returned, place))
         place.work.put(execution)
         return execution
 
@@ -154,11 +155,12 @@ class _Place:
             process.send_now(message)
 
     def close(self, *, gently: bool) -> None:
-        """End it at once, or let it exit when it does nothing."""
+        """End it at once, or let it exit when it does nothing; one that still starts is killed."""
         self.keep()
-        self._closed = not gently
+        process = self._process
+        self._closed = not gently or process is None or not process.is_ready
         self.work.put(None)
-        if self._closed and (process := self._process) is not None:
+        if self._closed and process is not None:
             process.kill()
 
     def join(self) -> None:
@@ -180,7 +182,8 @@ class _Place:
         try:
             self._begin()
         except NotStartedError as error:
-            _logger.warning("a process for handlers could not be started: %s", error)
+            if not self._closed:
+                _logger.warning("a process for handlers could not be started: %s", error)
         except Exception:  # the thread must live: it is tried again when there is work
             _logger.exception("a process for handlers could not be started")
 
@@ -189,9 +192,16 @@ class _Place:
         with runner.starting:
             if self._closed:
                 raise NotStartedError("the node has ended")
-            self._process = process = PoolProcess(runner.setup, runner.guard, title=runner.title)
-        if self._closed:
-            process.kill()  # `close` came before there was anything to kill
+            self._process = process = PoolProcess(runner.guard, title=runner.title)
+            if self._closed:
+                process.kill()  # `close` came before there was anything to kill
+            try:
+                is_ready = process.begin(runner.setup)
+            except BaseException:
+                self._end()
+                raise
+        if not is_ready:
+            raise NotStartedError(process.why_not_ready(self._end()))
         return process
 
     def _execute(self, execution: ProcessExecution) -> bool:
@@ -202,11 +212,17 @@ class _Place:
             if process is None or process.is_dead:  # nothing had begun in it
                 self._end()
                 process = self._begin()
+            if not execution.claim(process):
+                return True  # told to stop meanwhile: the runner has this place back
             verdict, reusable = execution.talk(process)
         except NotStartedError as error:
+            if not execution.claim():
+                return True
             verdict, reusable = execution.failed(f"could not be started: {error}"), False
         except Exception as error:  # a run must not be held for ever by our own mistake
             _logger.exception("lost touch with the process of a handler")
+            if not execution.claim():
+                return True
             verdict, reusable = execution.failed(f"cannot be talked with: {error!r}"), False
         if not reusable:
             how = self._end()
@@ -240,7 +256,7 @@ def _setup(handlers: Handlers) -> Setup:
     spec = getattr(main, "__spec__", None)
     path = getattr(main, "__file__", None)
     return Setup(
-        argv=list(sys.argv),
+        argv=[os.fsencode(each) for each in sys.argv if isinstance(each, str)],
         log_level=logging.getLogger().level,
         main_name=spec.name if wanted and spec is not None else None,
         main_path=str(Path(path).absolute()) if wanted and spec is None and path else None,

@@ -23,7 +23,7 @@ class _Message(msgspec.Struct, tag=True, frozen=True):
 class Setup(_Message, frozen=True, kw_only=True):
     """First of all: what there is to run."""
 
-    argv: list[str]
+    argv: list[bytes]  # an argument need not be text
     main_name: str | None  # of the node's `__main__`, as for `python -m`; None: not needed
     main_path: str | None
     log_level: int  # of the node's root logger
