@@ -95,14 +95,15 @@ class Leases(Loop):
         return False
 
     def may_expire(self) -> bool:
-        """Whether 15 s lie behind us of unbroken renewals, steady clocks and an open door."""
+        """Whether 15 s lie behind us of unbroken renewals, steady clocks and an open door.
+
+        Nodes at the door are waited for a minute at most.
+        """
         now = asyncio.get_running_loop().time()
-        return (
-            self._door.has_been_open(STEADY_SECONDS)
-            and self._steady_since is not None
-            and now - self._renewed_at <= MAX_GAP_SECONDS
-            and now - self._steady_since >= STEADY_SECONDS
-        )
+        if self._steady_since is None or now - self._renewed_at > MAX_GAP_SECONDS:
+            return False
+        steady_from = self._steady_since + STEADY_SECONDS
+        return now >= steady_from and not self._door.holds_back(since=steady_from)
 
     def expected_database_ms(self) -> int | None:
         """What the database's clock should say now; None: this admin does not know.
