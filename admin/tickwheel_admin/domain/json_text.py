@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
-
 
 MAX_DEPTH = 100  # what reads it later may have little of the interpreter's stack left
 
@@ -80,16 +79,17 @@ def normalized(text: str) -> str:
 def is_within(value: object, depth: int) -> bool:
     """Whether objects and lists lie at most so deep within each other; 1: one that holds none."""
     level = [value]
-    for _ in range(depth + 1):
-        level = [each for each in level if isinstance(each, Mapping | list)]
+    for _ in range(depth):
+        level = [inner for each in level for inner in _inner(each)]
         if not level:
             return True
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if isinstance(each, Mapping) else each)
-        ]
-    return False
+    return not any(isinstance(each, Mapping | list) for each in level)
+
+
+def _inner(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _refuse_constant(name: str) -> None:
