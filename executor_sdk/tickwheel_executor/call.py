@@ -27,9 +27,11 @@ class Call(Coroutine[Any, Any, T]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self._coroutine)
-        self._coroutine.close()
-        raise RuntimeError("this thread runs an event loop: use `await` instead of `.result()`")
+            pass  # and not here: what is raised would drag this error along
+        else:
+            self._coroutine.close()
+            raise RuntimeError("this thread runs an event loop: use `await` instead of `.result()`")
+        return asyncio.run(self._coroutine)
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._coroutine.__await__()

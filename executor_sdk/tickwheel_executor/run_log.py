@@ -54,7 +54,8 @@ class RunLog:
         self.dropped = 0  # lines dropped since the last one that was kept
         self.size = 0  # bytes of all lines that were kept
         self.left_out = 0  # lines that were not, because the log is full
-        self._unfinished: dict[tuple[Level, int], str] = {}  # printed, by level and thread
+        # Printed, by level and thread; "": a part of a line that was long has been written.
+        self._unfinished: dict[tuple[Level, int], str] = {}
         self.hurried = False  # the attempt is to end: do not make it wait any more
         self.closed = False  # the attempt has ended: later lines come too late
 
@@ -89,10 +90,14 @@ class RunLog:
         Of a line that goes back to its beginning, as progress bars do, the last state counts.
         """
         key = (level, threading.get_ident())  # so that threads do not cut up each other's lines
-        text = self._unfinished.pop(key, "") + text
+        before = self._unfinished.pop(key, None)
+        if before == "":
+            text = text.removeprefix("\n")  # the end of a line that was written when it was long
+        text = (before or "") + text
         lines, newline, rest = text.rpartition("\n")
         if len(rest) > MAX_LINE_CHARS:
             lines, newline, rest = text, "\n", ""
+            self._unfinished[key] = ""
         elif rest:
             self._unfinished[key] = rest[rest.rstrip("\r").rfind("\r") + 1 :]
         if newline:
@@ -102,7 +107,8 @@ class RunLog:
         """Nothing more is printed: write what has no newline."""
         while self._unfinished:
             (level, _), rest = self._unfinished.popitem()
-            self.write(level, _last_state(rest))
+            if rest:
+                self.write(level, _last_state(rest))
 
 
 def _last_state(line: str) -> str:

@@ -17,6 +17,7 @@ import structlog
 from tickwheel_executor import Run, structlog_lines
 from tickwheel_executor.log_capture import capture
 from tickwheel_executor.testing import HandlerEnd, run_handler
+from tickwheel_shared.protocol import MAX_LINE_CHARS
 
 
 def lines(end: HandlerEnd) -> list[tuple[str, str]]:
@@ -81,6 +82,22 @@ def test_what_is_printed_without_a_newline_does_not_pile_up() -> None:
     end = run_handler(work).result()
     assert end.result <= 16_000
     assert sum(len(line.text) for line in end.log) >= 16_000
+
+
+def test_a_long_line_is_one_line() -> None:
+    def work() -> None:
+        print("x" * 20_000)
+        print()
+        sys.stdout.write("y" * 20_000)
+        sys.stdout.write("\nnext")
+
+    told = [text for _, text in lines(run_handler(work).result())]
+    assert [(text[:1], len(text)) for text in told] == [
+        ("x", MAX_LINE_CHARS),
+        ("", 0),
+        ("y", MAX_LINE_CHARS),
+        ("n", 4),
+    ]
 
 
 def test_threads_do_not_cut_up_each_others_lines() -> None:

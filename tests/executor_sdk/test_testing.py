@@ -192,6 +192,15 @@ async def test_a_cancel_and_a_timeout_end_it() -> None:
     assert cleaned == [True, True]
 
 
+def test_the_traceback_of_an_error_is_the_handlers_alone() -> None:
+    async def work() -> None:
+        raise LookupError("no such customer")
+
+    told = "\n".join(run_handler(work).result().lines("error"))
+    assert told.startswith("Traceback (most recent call last):\n")
+    assert told.count("Traceback") == 1
+
+
 def test_parameters_pass_through_json() -> None:
     def work(run: Run) -> object:
         return [type(run.parameters["at"]).__name__, run.parameters["pair"]]
