@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.admin.code_kit import NIGHTLY, Code
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
+from tickwheel_admin.console import declared_words
 from tickwheel_admin.console.attention_words import told as told_concerns
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.user import Role
@@ -413,6 +414,18 @@ async def test_a_new_name_that_is_another_job_is_accepted_as_one(
     with pytest.raises(InvalidInput) as caught:
         await declared.accept(ADMIN, executor_id, "another", rename_from="nobody")
     assert caught.value.problems[0].code == "declared.not_managed"
+
+
+async def test_a_new_name_of_a_job_that_was_released_is_no_new_name(
+    code: Code, declared: DeclaredJobs, executor_id: int
+) -> None:
+    """Its page offered a rename that could only be refused."""
+    await code.start(executor_id, NIGHTLY)
+    await code.start(executor_id, changed(name="every night"))
+    await declared.release(ADMIN, executor_id, "nightly")
+    item = await one(declared, executor_id, "every night")
+    assert (item.state, item.renamed_from, item.job_id) == ("waiting", None, None)
+    assert "None" not in declared_words.explanation(item)
 
 
 async def test_without_triggers_nothing_would_fire_twice(

@@ -81,7 +81,9 @@ def test_what_needs_somebody_comes_first() -> None:
 
 def test_every_state_and_reason_says_something_of_its_own() -> None:
     told = {
-        declared_words.explanation(dataclasses.replace(ITEM, state=state, reason=reason))
+        declared_words.explanation(
+            dataclasses.replace(ITEM, state=state, reason=reason, renamed_from="x")
+        )
         for state, reason in [
             (DeclaredState.APPLIED, None),
             (DeclaredState.INVALID, None),

@@ -110,7 +110,7 @@ def explanation(item: DeclaredItem) -> str:
             "There is a job of this name that code did not make. Accepting it lets code manage"
             " that job, which keeps its runs."
         )
-    if item.reason == DeclaredReason.RENAMED:
+    if item.reason == DeclaredReason.RENAMED and item.renamed_from is not None:
         return _(
             "Probably the new name of “%(name)s”: it has the same handler and triggers, and code"
             " does not declare the old name any more. As a second job it would do everything twice."

@@ -44,7 +44,7 @@ class DeclaredItem:
     declared_by: str  # name of the node that said so first
     declared_at: int  # when that node connected
     declared_now: bool  # by a live node; also true while that cannot be told
-    renamed_from: str | None  # the declared job whose new name this probably is
+    renamed_from: str | None  # the managed job whose new name this probably is
 
     @property
     def undeclared(self) -> bool:
@@ -73,7 +73,13 @@ def read_items(conn: sa.Connection, executor_id: int) -> list[DeclaredItem]:
     }
     configs = current_configs(conn, set(jobs.values()))
     return [
-        _item(each, jobs.get(name), configs, declared_now=now is None or name in now)
+        _item(
+            each,
+            jobs.get(name),
+            configs,
+            declared_now=now is None or name in now,
+            renamed_from=_renamed_from(each, declared),
+        )
         for name, each in declared.items()
         if now is None or name in now or each.job_id is not None
     ]
@@ -101,6 +107,12 @@ def read_waiting(
     return {executor_id: names for executor_id, names in found.items() if names}
 
 
+def _renamed_from(declared: DeclaredJob, others: Mapping[str, DeclaredJob]) -> str | None:
+    """The earlier name, unless its job was deleted or released meanwhile."""
+    earlier = others.get(declared.ruling.renamed_from or "")
+    return None if earlier is None or earlier.job_id is None else earlier.name
+
+
 def _job_of(
     declared: DeclaredJob, others: Mapping[str, DeclaredJob], standing: Mapping[str, int]
 ) -> int | None:
@@ -119,6 +131,7 @@ def _item(
     configs: Mapping[int, JobConfig],
     *,
     declared_now: bool,
+    renamed_from: str | None,
 ) -> DeclaredItem:
     ruling = declared.ruling
     raw = json.loads(declared.raw)
@@ -138,7 +151,7 @@ def _item(
         declared_by=declared.declared_by,
         declared_at=declared.declared_at,
         declared_now=declared_now,
-        renamed_from=ruling.renamed_from,
+        renamed_from=renamed_from,
     )
 
 
