@@ -81,9 +81,8 @@ class FileSpool:
         """Make the directories, take our lock, and see that writing works."""
         try:
             await self._on_disk(self._open)
-        except SpoolError:
-            self._disk.submit(self._give_up)
-            self._disk.shutdown(wait=False)
+        except BaseException:  # cancelled too
+            self.give_up()
             raise
 
     async def adopt(self) -> list[Result]:
@@ -106,6 +105,12 @@ class FileSpool:
     async def close(self) -> None:
         """Remove what is not needed, unlock the rest."""
         await self._on_disk(self._close)
+        self._disk.shutdown(wait=False)
+
+    def give_up(self) -> None:
+        """Close it as soon as the disk lets us, and do not wait for that."""
+        with suppress(RuntimeError):  # it is closed already
+            self._disk.submit(self._close_quietly)
         self._disk.shutdown(wait=False)
 
     def forked(self) -> None:
@@ -303,7 +308,6 @@ class FileSpool:
                 self._leave(home)
         self._homes.clear()
 
-    def _give_up(self) -> None:
-        """It could not be opened: leave nothing behind."""
+    def _close_quietly(self) -> None:
         with suppress(OSError):
             self._close()

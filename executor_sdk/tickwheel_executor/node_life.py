@@ -42,6 +42,7 @@ class NodeLife:
         self._spool_dir = spool_dir
         self._grace_seconds = grace_seconds
         self._node: Node | None = None
+        self._spool: FileSpool | None = None  # of the newest node
         forks.watch(self)
 
     async def start(self) -> None:
@@ -56,11 +57,12 @@ class NodeLife:
         settings = self._settings()
         random = SystemRandom()
         directory = self._spool_dir or _default_spool_dir(settings.executor)
+        self._spool = spool = FileSpool(directory, f"{random.getrandbits(128):032x}")
         self._node = node = Node(
             settings,
             self._handlers,
             connect=connect,
-            spool=FileSpool(directory, f"{random.getrandbits(128):032x}"),
+            spool=spool,
             clock=lambda: time.time_ns() // 1_000_000,
             random=random,
         )
@@ -82,6 +84,7 @@ class NodeLife:
             self._node = None
             capture.end()
             node.abort(break_channels=True)
+            spool.give_up()
             raise
 
     async def until_refused(self) -> str:
@@ -95,13 +98,14 @@ class NodeLife:
 
         Nothing to do when there is no node.
         """
-        node = self._node
-        if node is None:
+        node, spool = self._node, self._spool
+        if node is None or spool is None:
             return True
         try:
             clean = await node.drain(self._grace_seconds)
         except BaseException:  # cancelled while draining: nothing may go on behind the back
             node.abort(break_channels=True)
+            spool.give_up()  # unlocked, what is in it is delivered by the next node
             raise
         finally:
             if self._node is node:  # else another stop was quicker

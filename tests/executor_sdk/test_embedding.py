@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.support.polling import wait_until, wait_until_async
 from tickwheel_executor import ConfigurationError, Executor, Run, SpoolError
 from tickwheel_executor.testing import FakeAdmin
 
@@ -149,6 +150,30 @@ def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_told(
     finally:
         os.close(held)
     assert threads() == []
+    # When the disk answers at last, nothing stays there, and nothing stays locked.
+    wait_until(lambda: os.listdir(tmp_path) == [".lock"])
+
+
+async def test_a_stop_that_is_cancelled_leaves_no_lock(
+    admin: FakeAdmin, make: Make, tmp_path: Path
+) -> None:
+    executor, begun = make(), asyncio.Event()
+
+    @executor.handler("long")
+    async def long() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    await executor.__aenter__()
+    admin.run("long")
+    await begun.wait()
+    stop = asyncio.create_task(executor.__aexit__(None, None, None))
+    await asyncio.sleep(0)  # it waits for the handler now
+    stop.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stop
+    # A lock would keep the next node of this process from delivering what lies there.
+    await wait_until_async(lambda: os.listdir(tmp_path) == [".lock"])
 
 
 def test_a_handler_cannot_stop_what_it_runs_in(admin: FakeAdmin, make: Make) -> None:
