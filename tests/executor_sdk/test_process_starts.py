@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,19 @@ async def test_a_process_that_does_not_get_ready_fails_the_run_with_the_reason(
     assert result.message == (
         "the handler's process could not be started: it was not ready within 0.5 s and was killed"
     )
+
+
+async def test_a_service_may_have_many_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2048), hard), hard))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        result, _ = await run_once(work.pid)
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert result.outcome is Outcome.SUCCEEDED
 
 
 async def test_what_is_no_text_in_the_path_and_the_arguments_keeps_no_process_from_starting(

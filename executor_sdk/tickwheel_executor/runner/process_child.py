@@ -8,6 +8,7 @@ was cut off from its admins, and kills the process, with all that it started, wh
 from __future__ import annotations
 
 import logging
+import math
 import os
 import queue
 import select
@@ -98,8 +99,10 @@ class Child:
             os.killpg(0, signal.SIGKILL)
 
     def _hear(self) -> None:
+        poll = select.poll()  # `select` takes no number above 1,023, and a service may have more
+        poll.register(self._connection, select.POLLIN)
         while True:
-            readable, _, _ = select.select([self._connection], [], [], self._patience())
+            readable = poll.poll(self._patience_ms())
             with self._lock:
                 self._look_at_the_clock()
             if not readable:
@@ -111,10 +114,10 @@ class Child:
                 with self._lock:
                     self._take(message)
 
-    def _patience(self) -> float | None:
+    def _patience_ms(self) -> int | None:
         with self._lock:
             instants = [at for at in (self._cut_off_at, self._die_at) if at is not None]
-        return max(0.0, min(instants) - time.monotonic()) if instants else None
+        return max(0, math.ceil((min(instants) - time.monotonic()) * 1000)) if instants else None
 
     def _look_at_the_clock(self) -> None:
         now = time.monotonic()
