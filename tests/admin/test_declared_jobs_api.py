@@ -103,6 +103,10 @@ async def test_the_list_tells_what_became_of_each(web: Web) -> None:
         [problem] = (await response.json())["items"][0]["problems"]
     assert "1" in problem["message"]
     assert problem["message"] != "This must lie between 1 and 9."
+    await web.start(NIGHTLY | {"triggers": [{"kind": "cron", "expression": "0 99 * * *"}]})
+    async with web.admin.client.get(url, headers=headers) as response:
+        [problem] = (await response.json())["items"][0]["problems"]
+    assert "时为 0-23" in problem["message"]  # the name of the field is a word, too
 
 
 async def test_a_person_decides(web: Web) -> None:

@@ -15,11 +15,12 @@ A declaration is *settled* when looking at it again could not change anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
-from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.errors import Problem, Word
 
 
 class CodeJobs(StrEnum):
@@ -135,9 +136,20 @@ def _waits(reason: DeclaredReason, renamed_from: str | None = None) -> Ruling:
 
 def problems_to_json(problems: Sequence[Problem]) -> str:
     """The form in which problems are stored."""
-    return json.dumps([asdict(each) for each in problems], ensure_ascii=False, default=str)
+    stored = [asdict(each) | {"words": _names_of_words(each)} for each in problems]
+    return json.dumps(stored, ensure_ascii=False, default=str)
 
 
 def problems_from_json(text: str) -> tuple[Problem, ...]:
     """What `problems_to_json` wrote."""
-    return tuple(Problem(**each) for each in json.loads(text))
+    return tuple(_problem(**each) for each in json.loads(text))
+
+
+def _problem(*, words: Collection[str], params: Mapping[str, Any], **more: str) -> Problem:
+    known = {name: Word(value) if name in words else value for name, value in params.items()}
+    return Problem(params=known, **more)
+
+
+def _names_of_words(problem: Problem) -> list[str]:
+    """Those of its params that are translated as well, which JSON does not tell."""
+    return [name for name, value in problem.params.items() if isinstance(value, Word)]
