@@ -7,12 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from tickwheel_admin.console.log_text import log_text
 from tickwheel_admin.links.cleaning import clean
+from tickwheel_admin.services.log_lines import LogEntry
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_STATE_BYTES,
     Checkpoint,
+    Level,
+    LogChunk,
+    LogLine,
     Outcome,
     Result,
 )
@@ -33,6 +38,20 @@ def cleaned(result: Result) -> Result:
     left = clean(result)
     assert isinstance(left, Result)  # whatever came with it
     return left
+
+
+def test_lines_of_a_clock_beyond_all_dates_get_the_nearest_one() -> None:
+    """No page of the log could be shown for one of them."""
+    ats = [-(2**53) + 1, -62_135_596_800_001, 0, 253_402_300_800_000, 2**53 - 1]
+    lines = [LogLine(at, Level.INFO, "hello") for at in ats]
+    left = clean(LogChunk(**KEY, first_seq=1, lines=lines))
+    assert isinstance(left, LogChunk)
+    entries = [
+        LogEntry(seq=seq, at=line.at, level=line.level, text=line.text)
+        for seq, line in enumerate(left.lines, 1)
+    ]
+    dates = [each.split("T")[0] for each in log_text(entries).splitlines()]
+    assert dates == ["0001-01-01"] * 2 + ["1970-01-01"] + ["9999-12-31"] * 2
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.SKIPPED])

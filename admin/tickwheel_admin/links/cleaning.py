@@ -23,6 +23,7 @@ from tickwheel_shared.protocol import (
 )
 
 _NULL = msgspec.Raw(b"null")
+FIRST_AT, LAST_AT = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999: others have no date
 
 
 def clean(message: FromNode) -> FromNode | None:
@@ -38,12 +39,14 @@ def clean(message: FromNode) -> FromNode | None:
         case LogChunk():
             if not 1 <= len(message.lines) <= MAX_LINES_PER_CHUNK:
                 raise FrameError(f"a log chunk holds 1 to {MAX_LINES_PER_CHUNK} lines")
-            if all(
-                len(line.text) <= MAX_LINE_CHARS and "\0" not in line.text for line in message.lines
-            ):
+            if all(map(_is_clean, message.lines)):
                 return message
             lines = [
-                LogLine(line.at, line.level, _text(line.text, MAX_LINE_CHARS))
+                LogLine(
+                    min(max(line.at, FIRST_AT), LAST_AT),
+                    line.level,
+                    _text(line.text, MAX_LINE_CHARS),
+                )
                 for line in message.lines
             ]
             return msgspec.structs.replace(message, lines=lines)
@@ -59,6 +62,14 @@ def clean(message: FromNode) -> FromNode | None:
             )
         case _:
             return message
+
+
+def _is_clean(line: LogLine) -> bool:
+    return (
+        len(line.text) <= MAX_LINE_CHARS
+        and "\0" not in line.text
+        and FIRST_AT <= line.at <= LAST_AT
+    )
 
 
 def _clean_result(message: Result) -> Result:
