@@ -186,5 +186,12 @@ class SlowToLoad:
                 time.sleep(0.01)
 
 
+def says_what_is_no_text(run: Run) -> None:
+    name = os.fsdecode(b"caf\xe9")  # of a file that was made in Latin-1
+    run.progress(0.5, name)
+    run.log.info("sending %s", name)
+    raise Retry(f"cannot send {name}", after=3)
+
+
 def arguments() -> str:
     return ascii(sys.argv[1:])

@@ -161,6 +161,13 @@ async def test_wrong_parameters_reach_no_process() -> None:
     assert result.message == "parameters: month: expected str, got int"
 
 
+async def test_what_is_no_text_is_told_as_well_as_can_be() -> None:
+    result, session = await run_once(work.says_what_is_no_text)
+    assert (result.message, result.retry_after_ms) == ("cannot send caf?", 3000)
+    assert lines_of(session) == ["sending caf?", "Retry: cannot send caf?"]
+    assert session.all(Progress)[0].text == "caf?"
+
+
 async def test_many_lines_arrive_in_order_and_none_is_lost() -> None:
     result, session = await run_once(work.chatters, {"lines": 5_000})
     assert result.outcome is Outcome.SUCCEEDED

@@ -19,6 +19,7 @@ from tickwheel_executor.performing import perform, perform_async
 from tickwheel_executor.raised import describe
 from tickwheel_executor.run_log import RunLog
 from tickwheel_executor.stop import Stop
+from tickwheel_executor.text import clean
 from tickwheel_executor.verdict import End, Verdict, fitting, judge
 from tickwheel_shared.protocol import Level, Outcome
 
@@ -38,7 +39,8 @@ class _Lines:
         """Send it on; waits while the node has no room."""
         if not log.closed:
             for piece in pieces(text):
-                self._line.send(Logged(time.time_ns() // 1_000_000, level, piece))
+                # Clean already: what came from a name of a file, say, may not be fit to be sent.
+                self._line.send(Logged(time.time_ns() // 1_000_000, level, clean(piece)))
 
 
 class ProcessRun:
