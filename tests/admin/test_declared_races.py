@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tests.admin.code_kit import NIGHTLY, Code
 from tests.admin.world import ADMIN, World
-from tickwheel_admin.domain.errors import NotFound, UserError
+from tickwheel_admin.domain.errors import InvalidInput, NotFound, UserError
 from tickwheel_admin.services.declared_jobs import DeclaredJobs
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.ids import Ids
@@ -106,3 +106,18 @@ async def test_people_and_processes_never_leave_a_declaration_of_a_job_that_is_g
             assert row.job_id is None or live.get(row.job_id) == row.name, row
             assert (row.state == "applied") == (row.job_id is not None), row
         assert len(set(live.values())) == len(live)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+async def test_what_is_no_name_is_not_looked_for(world: World, name: str) -> None:
+    """PostgreSQL takes no NUL, and no database a lone half of a character."""
+    executor_id = await world.executor()
+    declared = DeclaredJobs(world.database, Ids(world.database), world.events)
+    for decide in (declared.accept, declared.ignore, declared.release):
+        with pytest.raises(NotFound):
+            await decide(ADMIN, executor_id, name)
+    code = Code(world)
+    await code.start(executor_id, version(1))
+    await code.start(executor_id, version(1, name="renamed"))
+    with pytest.raises(InvalidInput):
+        await declared.accept(ADMIN, executor_id, "renamed", rename_from=name)

@@ -20,6 +20,7 @@ from tickwheel_admin.domain.declared_job import (
     Ruling,
 )
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import MAX_TRIGGERS, parse_job
 from tickwheel_admin.domain.user import Actor
@@ -209,10 +210,15 @@ def note(
 
 
 def _get(conn: sa.Connection, executor_id: int, name: str) -> DeclaredJob:
-    declared = store.get_declared(conn, executor_id, name)
+    declared = _find(conn, executor_id, name)
     if declared is None:
         raise not_found()
     return declared
+
+
+def _find(conn: sa.Connection, executor_id: int, name: str) -> DeclaredJob | None:
+    """What is no name of a job is not looked for: databases may refuse it."""
+    return store.get_declared(conn, executor_id, name) if is_clean(name) else None
 
 
 def _lock(conn: sa.Connection, executor_id: int, name: str) -> DeclaredJob:
@@ -223,7 +229,7 @@ def _lock(conn: sa.Connection, executor_id: int, name: str) -> DeclaredJob:
 
 def _earlier(conn: sa.Connection, declared: DeclaredJob, rename_from: str) -> DeclaredJob:
     """The declaration that this one is the new name of."""
-    earlier = store.get_declared(conn, declared.executor_id, rename_from)
+    earlier = _find(conn, declared.executor_id, rename_from)
     if earlier is None or earlier.job_id is None or earlier.name == declared.name:
         raise InvalidInput.one(
             "rename_from", "declared.not_managed", "Code manages no job of this name."
