@@ -59,7 +59,8 @@ class Links:
     @property
     def any_open(self) -> bool:
         """Whether an admin can be reached."""
-        return any(link.is_open for link in self._links.values())
+        # Of a copy: threads ask this, too, while a link may come or go.
+        return any(link.is_open for link in list(self._links.values()))
 
     def open_links(self) -> list[Link]:
         """Links that take messages."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
@@ -73,6 +74,8 @@ class LogShipper:
         self._loop_thread = threading.get_ident()
         self._lock = threading.Lock()  # guards the unsent lines and the counts
         self._dirty: dict[RunLog, None] = {}  # logs with unsent lines, oldest first
+        self._keeper = 0  # the thread that holds the lock to put lines here
+        self._late: deque[tuple[RunLog, Level, str, int]] = deque()  # came from it meanwhile
         self._armed = False  # a shipment is on its way
         self._buffered = 0
         self._unconfirmed: dict[tuple[int, int, int], _Sent] = {}
@@ -112,12 +115,25 @@ class LogShipper:
 
     def _add(self, log: RunLog, level: Level, text: str, at: int) -> None:
         lines = lines_of(text, level, at)
+        thread = threading.get_ident()
+        if self._keeper == thread:
+            # Python may clean up objects anywhere, here too, and these may log or warn.
+            self._late.append((log, level, text, at))
+            return
         with self._lock:
-            if not self._keep(log, lines, at):
-                return
-            arm = not self._armed
-            self._armed = True
-        if threading.get_ident() == self._loop_thread:
+            self._keeper = thread
+            try:
+                kept = self._keep(log, lines, at)
+            finally:
+                self._keeper = 0
+            arm = kept and not self._armed
+            self._armed = self._armed or kept
+        while self._late:
+            with suppress(IndexError):  # another thread was quicker
+                self._add(*self._late.popleft())
+        if not kept:
+            return
+        if thread == self._loop_thread:
             if arm:
                 self._arm()
             return

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from typing import Any, cast
 
 import pytest
 
 from tickwheel_executor import Run
+from tickwheel_executor.links import Links
 from tickwheel_executor.urls import normal_url
 from tickwheel_shared.protocol import (
     Accepted,
@@ -228,6 +231,20 @@ async def test_the_admins_of_a_welcome_are_added_and_gone_ones_given_up() -> Non
     await asyncio.sleep(600)
     assert len(second.attempts) == tried
     await node.drain(0)
+
+
+def test_a_link_may_come_while_a_thread_asks_whether_one_is_open() -> None:
+    unused: Any = None
+    links = Links([], unused, token="t", connect=unused, random=random.Random(1))
+
+    class Learning:
+        @property
+        def is_open(self) -> bool:
+            links._links["http://b"] = cast("Any", self)
+            return False
+
+    links._links["http://a"] = cast("Any", Learning())
+    assert not links.any_open
 
 
 @virtual_time

@@ -6,14 +6,20 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tickwheel_executor import Executor, Run, log_shipper
-from tickwheel_executor.testing import FakeAdmin, HandlerEnd
-from tickwheel_shared.protocol import LogChunk, Result
+from tickwheel_executor.log_lines import LogCap
+from tickwheel_executor.run_log import RunLog
+from tickwheel_executor.runner.process_line import Line
+from tickwheel_executor.runner.process_wire import Ready, Reported, packed
+from tickwheel_executor.testing import FakeAdmin, HandlerEnd, run_handler
+from tickwheel_shared.protocol import LogChunk, LogLine, Result
 
 from .fake_admin import FakeAdmin as ScriptedAdmin
 from .fake_admin import make_node, request
@@ -213,3 +219,39 @@ async def test_a_long_log_has_neither_gap_nor_double_whatever_breaks_meanwhile()
         assert first_seq == len(written) + 1
         written += [line.text for line in by_seq[first_seq].lines]
     assert written == [f"line {number}" for number in range(count)]
+
+
+# --- Python cleans up objects wherever it likes, and these may log and warn -----------------------
+
+
+def test_what_is_logged_while_a_line_is_put_down_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    admit = LogCap.admit
+
+    def admit_and_clean_up(self: LogCap, log: RunLog, lines: list[LogLine], at: int) -> Any:
+        if lines[0].text == "first":
+            log.warning("an unclosed file")
+        return admit(self, log, lines, at)
+
+    def work(run: Run) -> None:
+        run.log.info("first")
+        run.log.info("second")
+
+    monkeypatch.setattr(LogCap, "admit", admit_and_clean_up)
+    assert texts(run_handler(work).result()) == ["first", "an unclosed file", "second"]
+
+
+def test_what_is_logged_while_a_process_sends_is_sent_as_well() -> None:
+    sent: list[bytes] = []
+
+    def sendall(data: bytes) -> None:
+        sent.append(data)
+        if len(sent) == 1:
+            line.send(Ready())
+
+    connection: Any = SimpleNamespace(sendall=sendall)
+    interrupt: Any = SimpleNamespace(held_back=nullcontext)
+    line = Line(connection, interrupt)
+    line.send(Reported(0.5, "half"))
+    assert sent == [packed(Reported(0.5, "half")), packed(Ready())]

@@ -29,7 +29,7 @@ class Line:
     def __init__(self, connection: socket.socket, interrupt: Interrupt) -> None:
         self._connection = connection
         self._interrupt = interrupt
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what Python cleans up meanwhile may log or warn
         self._is_copy = False
         forks.watch(self)
 
