@@ -25,7 +25,7 @@ Make = Callable[..., Executor]
 
 @pytest.fixture
 def admin() -> Iterator[FakeAdmin]:
-    with FakeAdmin() as admin:
+    with FakeAdmin(within_seconds=60) as admin:
         yield admin
 
 

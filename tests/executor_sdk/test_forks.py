@@ -75,7 +75,7 @@ told("end")
 
 @pytest.fixture
 def admin() -> Iterator[FakeAdmin]:
-    with FakeAdmin() as admin:
+    with FakeAdmin(within_seconds=60) as admin:
         yield admin
 
 

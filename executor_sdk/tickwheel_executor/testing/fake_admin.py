@@ -43,7 +43,7 @@ class FakeAdmin:
         executor: str | None = None,
         *,
         name: str = "fake-admin",
-        within_seconds: float = 10.0,
+        within_seconds: float = 30.0,
         heartbeat_seconds: float = 3.0,
         lease_seconds: float = 15.0,
     ) -> None:
