@@ -132,6 +132,24 @@ async def test_a_person_decides(web: Web) -> None:
     assert status == 404
 
 
+async def test_what_nobody_has_seen_is_not_accepted(web: Web) -> None:
+    await web.call("PUT", "/code-jobs", {"policy": "ask"})
+    await web.start(NIGHTLY)
+    _, answer = await web.call("GET", "/declared-jobs")
+    seen = {"declared_at": answer["items"][0]["declared_at"]}
+    await web.start(NIGHTLY | {"handler": "drop-everything"})
+    status, answer = await web.call("POST", "/declared-jobs/nightly/accept", seen)
+    assert (status, answer["error"]["code"]) == (409, "declared.changed")
+    _, answer = await web.call("GET", "/declared-jobs")
+    assert answer["items"][0]["state"] == "waiting"
+    seen = {"declared_at": answer["items"][0]["declared_at"]}
+    await web.start(NIGHTLY | {"handler": "drop-everything"})  # the same once more
+    status, _ = await web.call("POST", "/declared-jobs/nightly/accept", seen)
+    assert status == 200
+    status, _ = await web.call("POST", "/declared-jobs/nightly/accept", {"declared_at": "x"})
+    assert status == 422
+
+
 async def test_a_name_of_any_kind_has_an_address(web: Web) -> None:
     await web.call("PUT", "/code-jobs", {"policy": "ask"})
     names = ["{x}", "a/b", "%2e%2e", "#?&=;+", "'\"<b>\\", "发" * 200]

@@ -35,14 +35,16 @@ async def list_declared_jobs(request: web.Request) -> web.Response:
 
 @routes.post(f"{_ONE}/accept", permission=Permission.DEVELOP, api=True)
 async def accept_declared_job(request: web.Request) -> web.Response:
-    fields = await body_fields(request, ("rename_from",))
+    fields = await body_fields(request, ("rename_from", "declared_at"))
     rename_from = fields.text("rename_from", max_chars=MAX_NAME_CHARS)
+    declared_at = fields.instant("declared_at")
     raise_if_any(fields.problems)
     job_id = await request.app[DECLARED_JOBS].accept(
         actor_of(request),
         path_id(request, "executor_id"),
         request.match_info["name"],
         rename_from=rename_from or None,
+        declared_at=declared_at,
     )
     return answer({"job_id": job_id})
 

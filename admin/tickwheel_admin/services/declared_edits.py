@@ -55,6 +55,7 @@ def accept(
     executor_id: int,
     name: str,
     rename_from: str | None,
+    declared_at: int | None,
 ) -> int:
     """Make the job as it is declared; returns its id. Raises as `DeclaredJobs.accept`."""
     if (done := find_audit(conn, edit.audit_id)) is not None:
@@ -66,6 +67,8 @@ def accept(
     declared = _lock(conn, executor_id, name)
     if declared.raw != seen.raw:
         raise Repeat
+    if declared_at is not None and declared.declared_at != declared_at:
+        raise _changed()
     earlier = None if rename_from is None else _earlier(conn, declared, rename_from)
     if declared.ruling == APPLIED and declared.job_id is not None and earlier is None:
         return declared.job_id
@@ -96,9 +99,7 @@ def make_job(
     )
     if len(config.triggers) > len(edit.trigger_ids):
         # It is not the declaration that the ids were taken for, nor the one that was seen.
-        raise Conflict(
-            "declared.changed", "Code declares something else meanwhile; look at it again."
-        )
+        raise _changed()
     job_id = declared.job_id if earlier is None else earlier.job_id
     if job_id is None:
         job_id = jobs_named(conn, declared.executor_id, [config.name]).get(config.name)
@@ -207,6 +208,10 @@ def note(
         object_id=job_id,
         detail=detail,
     )
+
+
+def _changed() -> Conflict:
+    return Conflict("declared.changed", "Code declares something else meanwhile; look at it again.")
 
 
 def _get(conn: sa.Connection, executor_id: int, name: str) -> DeclaredJob:

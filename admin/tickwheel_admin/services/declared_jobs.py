@@ -38,7 +38,13 @@ class DeclaredJobs:
         return await self._store.read(read_items, executor_id)
 
     async def accept(
-        self, actor: Actor, executor_id: int, name: str, *, rename_from: str | None = None
+        self,
+        actor: Actor,
+        executor_id: int,
+        name: str,
+        *,
+        rename_from: str | None = None,
+        declared_at: int | None = None,
     ) -> int:
         """Make the job as code declares it, and let code manage it; returns the job's id.
 
@@ -48,6 +54,7 @@ class DeclaredJobs:
         Args:
             rename_from: the declared job that this one is the new name of: its job is changed, and
                 keeps its runs.
+            declared_at: of the declaration that was looked at; None: whatever code says by now.
 
         Raises:
             NotFound: nobody declares this name.
@@ -61,7 +68,12 @@ class DeclaredJobs:
             executor_id,
             triggers,
             lambda conn, edit: declared_edits.accept(
-                conn, edit, executor_id=executor_id, name=name, rename_from=rename_from
+                conn,
+                edit,
+                executor_id=executor_id,
+                name=name,
+                rename_from=rename_from,
+                declared_at=declared_at,
             ),
         )
 

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from tickwheel_admin.console import declared_words
 from tickwheel_admin.console.rendering import done_or_back, render
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
@@ -39,13 +40,14 @@ async def list_declared(request: web.Request) -> web.Response:
 
 @routes.post(f"{DECLARED}/accept", permission=Permission.DEVELOP)
 async def accept_declared(request: web.Request) -> web.Response:
-    """With `rename_from`: as the new name of that job."""
+    """With `rename_from`: as the new name of that job; `declared_at`: if it is what was shown."""
     form = await read_form(request)
     await request.app[DECLARED_JOBS].accept(
         actor_of(request),
         _executor_id(request),
         form.get("name", ""),
         rename_from=form.get("rename_from") or None,
+        declared_at=whole_number(form.get("declared_at")),
     )
     return _done(request, "declared.accepted")
 
