@@ -26,7 +26,7 @@ Run = Callable[..., ManagedProcess]
 
 @pytest.fixture
 def admin() -> Iterator[FakeAdmin]:
-    with FakeAdmin("shop", within_seconds=20.0) as admin:
+    with FakeAdmin("shop", within_seconds=60.0) as admin:
         yield admin
 
 

@@ -152,7 +152,7 @@ def test_a_child_that_ends_like_a_program_leaves_the_parents_node_alone(
     assert admin.run("pid").result().result == parent.pid
     assert admin.node().result().key == key
     (tmp_path / "end").touch()
-    parent.wait(timeout_seconds=10)
+    parent.wait(timeout_seconds=60)
     assert parent.returncode == 0
     assert parent.output() == ""
 
@@ -222,6 +222,6 @@ def test_a_handler_may_fork_and_its_child_never_acts_for_the_node(
     assert admin.run("in a thread").result().outcome == "succeeded"
     assert admin.node().result().key == key
     os.kill(service.pid, signal.SIGTERM)
-    service.wait(timeout_seconds=10)
+    service.wait(timeout_seconds=60)
     assert service.returncode == 0
     assert "RuntimeError: a handler forked, and its child awaits" in service.output()
