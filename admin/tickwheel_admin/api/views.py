@@ -11,6 +11,7 @@ from aiohttp import web
 from tickwheel_admin.api.choice_views import choice_view, waiting_view
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
+from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
 from tickwheel_admin.domain.trigger import Trigger
 from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
 from tickwheel_admin.services.paging import Page
@@ -143,7 +144,7 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
         **run_view(detail.item),
         **choice_view(run.choice, language),
         **waiting_view(detail.waiting, language),
-        "parameters": json.loads(detail.parameters),
+        "parameters": _json_or_text(detail.parameters),  # a child's hold its parent's result
         "result": None if run.result is None else _json_or_text(run.result),
         "attempts": [
             {
@@ -230,7 +231,9 @@ def log_view(page: LogPage) -> dict[str, Any]:
 
 
 def _json_or_text(stored: str) -> Any:
+    """What is no JSON, or nested too deeply to be part of an answer, is told as its text."""
     try:
-        return json.loads(stored)
-    except ValueError:
+        value = json.loads(stored)
+    except (ValueError, RecursionError):
         return stored
+    return value if is_within(value, MAX_DEPTH) else stored

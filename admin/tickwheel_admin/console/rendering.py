@@ -236,5 +236,5 @@ def _pretty_json(text: str | None) -> str:
         return ""
     try:
         return msgspec.json.format(text, indent=2)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
