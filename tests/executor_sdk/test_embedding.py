@@ -151,7 +151,8 @@ def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_told(
         os.close(held)
     assert threads() == []
     # When the disk answers at last, nothing stays there, and nothing stays locked.
-    wait_until(lambda: os.listdir(tmp_path) == [".lock"])
+    wait_until(lambda: not any("spool" in each.name for each in threading.enumerate()))
+    assert os.listdir(tmp_path) == [".lock"]
 
 
 async def test_a_stop_that_is_cancelled_leaves_no_lock(
