@@ -211,6 +211,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             concern(ConcernKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
             concern(ConcernKind.LATE),
             concern(ConcernKind.DECLARED_WAITING, **executor | {"params": {"names": "a, b"}}),
+            concern(ConcernKind.DECLARED_BROKEN, **executor | {"params": {"names": "c"}}),
             concern(
                 ConcernKind.ADMIN_BEHIND,
                 admin_id=2,
@@ -238,6 +239,11 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         (
             "billing",
             "Jobs declared in code that wait for a decision: a, b",
+            "/executors/1/declared-jobs",
+        ),
+        (
+            "billing",
+            "Jobs declared in code that break a rule: c",
             "/executors/1/declared-jobs",
         ),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),

@@ -656,6 +656,19 @@ async def test_a_process_that_was_not_looked_at_yet_may_declare_anything(
 # --- attention -----------------------------------------------------------------------------------
 
 
+async def test_what_breaks_a_rule_needs_attention_until_code_says_something_else(
+    world: World, code: Code, declared: DeclaredJobs, executor_id: int
+) -> None:
+    broken = await code.admit(executor_id)
+    await code.look(broken, changed(priority=99))
+    (concern,) = await Attention(world.database).get(ADMIN)
+    assert (concern.kind, concern.severity) == (ConcernKind.DECLARED_BROKEN, "warning")
+    assert concern.params == {"executor": "billing", "names": NIGHTLY["name"]}
+    mended = await code.admit(executor_id)
+    await code.look(mended, NIGHTLY)
+    assert await Attention(world.database).get(ADMIN) == []
+
+
 async def test_what_waits_needs_attention(
     world: World, code: Code, declared: DeclaredJobs, executor_id: int
 ) -> None:

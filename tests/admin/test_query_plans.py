@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
+from tickwheel_admin.domain.declared_job import DeclaredState
 from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.store import (
     attention,
@@ -318,12 +319,12 @@ QUERIES = [
     ),
     Query(
         "declared jobs that wait",
-        lambda c, now: declared_jobs.waiting_names(c, None),
+        lambda c, now: declared_jobs.names_in_state(c, DeclaredState.WAITING, None),
         ("ix_declared_job_by_state",),
     ),
     Query(
         "declared jobs of some executors that wait",
-        lambda c, now: declared_jobs.waiting_names(c, [1, 2]),
+        lambda c, now: declared_jobs.names_in_state(c, DeclaredState.WAITING, [1, 2]),
         ("ix_declared_job_by_state",),
     ),
     Query(

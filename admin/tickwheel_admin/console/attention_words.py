@@ -21,6 +21,7 @@ _ICONS = {
     ConcernKind.NO_NODES: "offline",
     ConcernKind.FULL: "executors",
     ConcernKind.DECLARED_WAITING: "code",
+    ConcernKind.DECLARED_BROKEN: "code",
     ConcernKind.ADMIN_BEHIND: "system",
 }
 
@@ -95,6 +96,8 @@ def _text(concern: Concern) -> str:
             return _("Triggers that are overdue: %(count)s") % params
         case ConcernKind.DECLARED_WAITING:
             return _("Jobs declared in code that wait for a decision: %(names)s") % params
+        case ConcernKind.DECLARED_BROKEN:
+            return _("Jobs declared in code that break a rule: %(names)s") % params
         case ConcernKind.ADMIN_BEHIND:
             return _admin_text(concern)
 
@@ -115,7 +118,7 @@ def _href(concern: Concern) -> str:
     match concern.kind:
         case ConcernKind.SLOW | ConcernKind.LATE | ConcernKind.FULL if concern.run_id is not None:
             return f"/runs/{concern.run_id}"
-        case ConcernKind.DECLARED_WAITING:
+        case ConcernKind.DECLARED_WAITING | ConcernKind.DECLARED_BROKEN:
             return f"/executors/{concern.executor_id}/declared-jobs"
         case ConcernKind.ADMIN_BEHIND:
             return f"/admins#h-admin-{concern.admin_id}"

@@ -11,7 +11,7 @@ from tickwheel_admin.services.admin_concerns import admins_behind
 from tickwheel_admin.services.concerns import Concern as Concern
 from tickwheel_admin.services.concerns import ConcernKind as ConcernKind
 from tickwheel_admin.services.concerns import Severity as Severity
-from tickwheel_admin.services.declared_concerns import declared_waiting
+from tickwheel_admin.services.declared_concerns import declared_broken, declared_waiting
 from tickwheel_admin.services.executor_concerns import executor_concerns, late_planning
 from tickwheel_admin.services.job_concerns import failing_streaks, slow_runs, trigger_errors
 from tickwheel_admin.services.scope import visible_executors
@@ -61,6 +61,7 @@ def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> lis
         *trigger_errors(conn, scope),
         *failing_streaks(conn, scope, now=now),
         *slow_runs(conn, scope, now=now),
+        *declared_broken(conn, scope),
         *declared_waiting(conn, scope),
         *admins_behind(conn, now=now),
     ]

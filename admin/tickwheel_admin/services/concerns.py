@@ -22,6 +22,7 @@ class ConcernKind(StrEnum):
     NO_NODES = "no_nodes"  # an executor has jobs and no live node
     FULL = "full"  # runs wait because every slot is taken
     DECLARED_WAITING = "declared_waiting"  # jobs declared in code wait for somebody's decision
+    DECLARED_BROKEN = "declared_broken"  # no job can be made of what code declares
     ADMIN_BEHIND = "admin_behind"  # an admin does not keep up
 
 

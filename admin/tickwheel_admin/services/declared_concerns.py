@@ -1,11 +1,12 @@
-"""Jobs declared in code that wait for somebody's decision."""
+"""Jobs declared in code that wait for somebody's decision, and those that cannot be made."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.declared_job import DeclaredState
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.services.declared_lists import read_waiting
+from tickwheel_admin.services.declared_lists import read_in_state
 from tickwheel_admin.store.attention import Scope
 from tickwheel_admin.store.executors import executor_names
 
@@ -14,19 +15,43 @@ MAX_NAMED = 3
 
 def declared_waiting(conn: sa.Connection, scope: Scope) -> list[Concern]:
     """Executors with declared jobs that wait, the longest first."""
-    waiting = read_waiting(conn, scope)
-    oldest = sorted(waiting, key=lambda executor_id: min(waiting[executor_id].values()))[:PER_KIND]
+    return _concerns(
+        conn,
+        scope,
+        DeclaredState.WAITING,
+        kind=ConcernKind.DECLARED_WAITING,
+        template="Jobs declared in the code of “%(executor)s” wait for a decision: %(names)s.",
+    )
+
+
+def declared_broken(conn: sa.Connection, scope: Scope) -> list[Concern]:
+    """Executors with declared jobs that break a rule, the longest first."""
+    return _concerns(
+        conn,
+        scope,
+        DeclaredState.INVALID,
+        kind=ConcernKind.DECLARED_BROKEN,
+        template="Jobs declared in the code of “%(executor)s” break a rule: %(names)s.",
+    )
+
+
+def _concerns(
+    conn: sa.Connection, scope: Scope, state: DeclaredState, *, kind: ConcernKind, template: str
+) -> list[Concern]:
+    standing = read_in_state(conn, state, scope)
+    oldest = sorted(standing, key=lambda executor_id: min(standing[executor_id].values()))
+    oldest = oldest[:PER_KIND]
     names = executor_names(conn, oldest)
     return [
         Concern(
-            kind=ConcernKind.DECLARED_WAITING,
+            kind=kind,
             severity=Severity.WARNING,
-            template="Jobs declared in the code of “%(executor)s” wait for a decision: %(names)s.",
+            template=template,
             params={
                 "executor": names.get(executor_id, ""),
-                "names": _told(sorted(waiting[executor_id])),
+                "names": _told(sorted(standing[executor_id])),
             },
-            since=min(waiting[executor_id].values()),
+            since=min(standing[executor_id].values()),
             executor_id=executor_id,
             executor_name=names.get(executor_id),
         )

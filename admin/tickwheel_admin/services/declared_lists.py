@@ -88,21 +88,28 @@ def read_items(conn: sa.Connection, executor_id: int) -> list[DeclaredItem]:
 def read_waiting(
     conn: sa.Connection, executor_ids: Collection[int] | None
 ) -> dict[int, dict[str, int]]:
-    """Names that wait for a person and since when, by executor; None: of all executors.
+    """Names that wait for a person and since when, by executor; None: of all executors."""
+    return read_in_state(conn, DeclaredState.WAITING, executor_ids)
 
-    What no live node declares any more waits for nobody, unless no node is live to ask.
+
+def read_in_state(
+    conn: sa.Connection, state: DeclaredState, executor_ids: Collection[int] | None
+) -> dict[int, dict[str, int]]:
+    """Names in this state and since when, by executor; None: of all executors.
+
+    What no live node declares any more concerns nobody, unless no node is live to ask.
     """
-    waiting = store.waiting_names(conn, executor_ids)
-    if not waiting:
+    standing = store.names_in_state(conn, state, executor_ids)
+    if not standing:
         return {}
-    now = store.names_declared_now(conn, waiting.keys())
+    now = store.names_declared_now(conn, standing.keys())
     found = {
         executor_id: {
             name: at
             for name, at in names.items()
             if (said := now.get(executor_id)) is None or name in said
         }
-        for executor_id, names in waiting.items()
+        for executor_id, names in standing.items()
     }
     return {executor_id: names for executor_id, names in found.items() if names}
 

@@ -114,13 +114,13 @@ def give_up_declared(conn: sa.Connection, job_ids: Collection[int]) -> int:
     return given_up.rowcount
 
 
-def waiting_names(
-    conn: sa.Connection, executor_ids: Iterable[int] | None
+def names_in_state(
+    conn: sa.Connection, state: DeclaredState, executor_ids: Iterable[int] | None
 ) -> dict[int, dict[str, int]]:
-    """Names that wait for a person and since when, by executor; None: of all executors."""
+    """Names in this state and since when, by executor; None: of all executors."""
     statement = sa.select(
         declared_job.c.executor_id, declared_job.c.name, declared_job.c.declared_at
-    ).where(declared_job.c.state == DeclaredState.WAITING.value)
+    ).where(declared_job.c.state == state.value)
     if executor_ids is not None:
         statement = statement.where(declared_job.c.executor_id.in_(sorted(executor_ids)))
     found: defaultdict[int, dict[str, int]] = defaultdict(dict)
