@@ -165,7 +165,7 @@ async def test_no_job_is_nested_so_deeply_that_the_list_of_all_fails(web: Web) -
     def nested(depth: int) -> Any:
         return [] if depth == 1 else [nested(depth - 1)]
 
-    deep, deeper, deepest = (NIGHTLY | {"parameters": {"a": nested(n)}} for n in (99, 100, 940))
+    deep, deeper, deepest = (NIGHTLY | {"parameters": {"a": nested(n)}} for n in (99, 100, 600))
     await web.start(deep | {"name": "deep"}, deeper | {"handler": "b"}, deepest | {"name": "c"})
     _, answer = await web.call("GET", "/declared-jobs")
     assert [(each["name"], each["state"]) for each in answer["items"]] == [

@@ -162,6 +162,8 @@ import asyncio, os, signal, time
 from tickwheel_executor import Executor, current_run
 
 executor = Executor("billing")
+# Whoever runs the tests in the background lets them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def child_of(run):
     pid = os.fork()
