@@ -12,12 +12,11 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tickwheel_admin.domain import parameters_schema
+from tickwheel_admin.domain import parameter_problems as problems_in_words
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.parameter_problems import MAX_GUESSED_CHARS, MAX_TOLD
 from tickwheel_admin.domain.parameters_schema import (
-    MAX_GUESSED_CHARS,
     MAX_GUESSES,
-    MAX_TOLD,
     Work,
     check_parameters,
     parameter_problems,
@@ -337,7 +336,7 @@ def test_few_unknown_names_are_guessed_at(monkeypatch: pytest.MonkeyPatch) -> No
     def closest(text: str, known: list[str]) -> None:
         guessed.append(max(map(len, [text, *known])))
 
-    monkeypatch.setattr(parameters_schema, "closest", closest)
+    monkeypatch.setattr(problems_in_words, "closest", closest)
     named = {"properties": {f"name-{n}": {} for n in range(20)}, "additionalProperties": False}
     assert told(to_many(named), {f"nam-{n}-{'x' * 200}": 1 for n in range(20)}) == []
     assert len(guessed) == MAX_GUESSES

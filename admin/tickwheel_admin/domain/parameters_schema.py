@@ -9,10 +9,9 @@ handler. A schema that makes no sense asks for nothing.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,14 +20,19 @@ from uuid import UUID
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, Word
-from tickwheel_admin.domain.fields import closest
+from tickwheel_admin.domain.parameter_problems import (
+    MAX_TOLD,
+    choices_in_words,
+    inner,
+    number_in_words,
+    problem_at,
+    unknown_name,
+    wrong_type_of,
+)
 
 MAX_STEPS = 10_000  # well below 0.1 s
 MAX_DEPTH = 100  # of references and values within each other
-MAX_TOLD = 20
-MAX_SHOWN_CHARS = 50
 MAX_GUESSES = 20  # at what an unknown name was meant to be
-MAX_GUESSED_CHARS = 40  # names are compared letter by letter
 CHARS_PER_STEP = 100  # of a text or a number that is read as a whole
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
@@ -39,15 +43,6 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, dict),
     "null": lambda value: value is None,
-}
-_WRONG_TYPE = {
-    "string": Word("This must be text."),
-    "integer": Word("This must be a whole number."),
-    "number": Word("This must be a number."),
-    "boolean": Word("This must be true or false."),
-    "array": Word("This must be a list."),
-    "object": Word("This must be an object."),
-    "null": Word("This must stay empty (null)."),
 }
 _FORMATS: dict[str, tuple[type[Any], str]] = {
     "date-time": (datetime, Word("This must be a date and time such as 2026-03-01T09:00:00Z.")),
@@ -172,7 +167,7 @@ class _Check:
         if depth > MAX_DEPTH:
             raise _TooMuch
         if schema is False:
-            yield _problem(path, "not_allowed", Word("Nothing is allowed here."))
+            yield problem_at(path, "not_allowed", Word("Nothing is allowed here."))
         if not isinstance(schema, dict):
             return
         if schema.get("format") == "decimal" and _TYPES["number"](value):
@@ -224,12 +219,12 @@ class _Check:
         if len(meant) == 1:
             yield from meant[0]
         elif meant:
-            yield _problem(
+            yield problem_at(
                 path, "no_form_fits", Word("This has none of the forms that are allowed.")
             )
         else:
             names = [name for form in forms for name in self._type_names(form)]
-            yield _wrong_type(path, names)
+            yield wrong_type_of(path, names)
 
     def _type_names(self, form: Any) -> list[str]:
         if not isinstance(form, dict):
@@ -262,8 +257,8 @@ class _Check:
             return
         shown = self._shown.get(id(schema))
         if shown is None:
-            shown = self._shown[id(schema)] = _choices_in_words(choices)
-        yield _problem(path, "not_one_of", "This must be one of %(choices)s.", choices=shown)
+            shown = self._shown[id(schema)] = choices_in_words(choices)
+        yield problem_at(path, "not_one_of", "This must be one of %(choices)s.", choices=shown)
 
     def _of_text(self, schema: dict[str, Any], value: str, path: str) -> Iterator[Problem]:
         yield from _of_size(schema, len(value), path, "Length")
@@ -275,7 +270,7 @@ class _Check:
         try:
             msgspec.convert(value, kind)  # as the node reads it
         except msgspec.ValidationError:
-            yield _problem(path, "wrong_format", template)
+            yield problem_at(path, "wrong_format", template)
 
     def _of_number(self, schema: dict[str, Any], value: float, path: str) -> Iterator[Problem]:
         for keyword, (template, fits) in _BOUNDS.items():
@@ -284,7 +279,7 @@ class _Check:
                 continue
             self._work.take(_digits(limit) // CHARS_PER_STEP)
             if not fits(value, limit):
-                yield _problem(path, "out_of_range", template, limit=_number_in_words(limit))
+                yield problem_at(path, "out_of_range", template, limit=number_in_words(limit))
 
     def _of_list(
         self, schema: dict[str, Any], value: list[Any], path: str, depth: int
@@ -306,18 +301,18 @@ class _Check:
         if path != self._partial_at:
             for name in required:
                 if isinstance(name, str) and name not in value:
-                    yield _problem(_inner(path, name), "required", "This is required.")
+                    yield problem_at(inner(path, name), "required", "This is required.")
         others = schema.get("additionalProperties", True)
         if "patternProperties" in schema and others is False:
             others = True  # which names they are is for the node to tell
         for name, each in value.items():
             if name in named:
-                yield from self.problems(named[name], each, _inner(path, name), depth + 1)
+                yield from self.problems(named[name], each, inner(path, name), depth + 1)
             elif others is False:
                 self._work.take(1)
-                yield _unknown(path, name, named, guess=self._work.take_guess())
+                yield unknown_name(path, name, named, guess=self._work.take_guess())
             else:
-                yield from self.problems(others, each, _inner(path, name), depth + 1)
+                yield from self.problems(others, each, inner(path, name), depth + 1)
 
 
 def _type_problem(wanted: Any, value: Any, path: str) -> Problem | None:
@@ -325,7 +320,7 @@ def _type_problem(wanted: Any, value: Any, path: str) -> Problem | None:
     known = [name for name in names[: len(_TYPES)] if isinstance(name, str) and name in _TYPES]
     if not known or any(_TYPES[name](value) for name in known):
         return None
-    return _wrong_type(path, known)
+    return wrong_type_of(path, known)
 
 
 def _digits(value: Any) -> int:
@@ -333,23 +328,14 @@ def _digits(value: Any) -> int:
     return value.bit_length() * 3 // 10 if isinstance(value, int) else 0
 
 
-def _number_in_words(value: float) -> str:
-    return f"{value:,}" if abs(value) < 10**15 else str(value)[:MAX_SHOWN_CHARS]
-
-
-def _choices_in_words(choices: list[Any]) -> str:
-    shown = [json.dumps(each, ensure_ascii=False)[:MAX_SHOWN_CHARS] for each in choices[:MAX_TOLD]]
-    return ", ".join([*shown, "…"] if len(choices) > MAX_TOLD else shown)
-
-
 def _of_size(schema: dict[str, Any], size: int, path: str, what: str) -> Iterator[Problem]:
     """How long it is: `what` is the end of the keywords, such as "Items"."""
     too_short, too_long = _SIZES[what]
     least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if isinstance(least, int) and size < least:
-        yield _problem(path, "too_short", too_short, limit=least)
+        yield problem_at(path, "too_short", too_short, limit=least)
     if isinstance(most, int) and size > most:
-        yield _problem(path, "too_long", too_long, limit=most)
+        yield problem_at(path, "too_long", too_long, limit=most)
 
 
 def _may_be_same(one: Any, other: Any) -> bool:
@@ -361,46 +347,3 @@ def _may_be_same(one: Any, other: Any) -> bool:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _inner(path: str, name: str) -> str:
-    return f"{path}.{name[:MAX_SHOWN_CHARS]}"
-
-
-def _wrong_type(path: str, names: list[str]) -> Problem:
-    """Empty is allowed where null is; people are told what else."""
-    told = [name for name in dict.fromkeys(names) if name != "null"] or names
-    if len(told) == 1:
-        return _problem(path, "wrong_type", _WRONG_TYPE[told[0]])
-    return _problem(path, "wrong_type", "This must be one of %(choices)s.", choices=", ".join(told))
-
-
-def _unknown(path: str, name: str, known: Mapping[str, Any], *, guess: bool) -> Problem:
-    where = _inner(path, name)
-    shown = name[:MAX_SHOWN_CHARS]
-    if not known:
-        return _problem(
-            where, "unknown_field", Word("There is no parameter “%(name)s”."), name=shown
-        )
-    names = [each[:MAX_SHOWN_CHARS] for each in itertools.islice(known, MAX_TOLD)]
-    likely = [each for each in names if len(each) <= MAX_GUESSED_CHARS]
-    meant = closest(name[:MAX_GUESSED_CHARS], likely) if guess else None
-    if meant is not None:
-        return _problem(
-            where,
-            "unknown_field",
-            Word("There is no parameter “%(name)s”; did you mean “%(meant)s”?"),
-            name=shown,
-            meant=meant,
-        )
-    return _problem(
-        where,
-        "unknown_field",
-        Word("There is no parameter “%(name)s”; known are %(known)s."),
-        name=shown,
-        known=", ".join(names),
-    )
-
-
-def _problem(path: str, code: str, template: str, **params: Any) -> Problem:
-    return Problem(field=path, code=code, template=template, params=params)
