@@ -320,6 +320,30 @@ async def test_a_retry_waits_for_room_and_then_comes_first(
     assert [request.run for request in await admin.dispatch_all(node)] == [third]
 
 
+async def test_an_older_run_that_was_woken_does_not_wait_for_a_retry_that_was_not(
+    database: Database, admin: Admin, node: FakeSession
+) -> None:
+    job_id = await add_job(
+        database, blocking=SERIAL, retry=RetryPolicy(retries=1, delay_ms=3_600_000)
+    )
+    retried = await ask(database, job_id, after=1)
+    [request] = await admin.dispatch_all(node)
+    await fail_and_wait_for_a_retry(admin, node, request)
+    live = await ask(database, job_id, after=2)
+    [request] = await admin.dispatch_all(node)
+    assert request.run == live
+    older = await ask(database, job_id, after=0)
+    await change(database, tables.run, retried, due_at=await now(database))
+    assert await admin.dispatch_all(node) == []
+    assert (await get_run(database, retried)).is_parked
+    assert (await get_run(database, older)).is_parked
+
+    for expected in (older, retried):  # none of them waits for the other for ever
+        await succeed(admin, node, request)
+        [request] = await admin.dispatch_all(node)
+        assert request.run == expected
+
+
 @pytest.mark.parametrize("blocking", [DISCARD, COVER])
 async def test_a_retry_that_is_due_while_a_newer_run_is_live(
     database: Database, admin: Admin, node: FakeSession, blocking: BlockingPolicy

@@ -59,7 +59,7 @@ class Standing:
     started: bool  # some attempt of it started already, so its turn has come
     ready: bool  # due, parked, or handed back by a node
     parked: bool = False  # waits for an earlier run to end
-    tries_again: bool = False  # started before, and its next try is due or parked
+    tries_again: bool = False  # started before, and its next try is due now
 
     @property
     def order(self) -> tuple[int, int]:

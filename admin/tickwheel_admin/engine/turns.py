@@ -142,7 +142,7 @@ class Turns:
 
     def _standing(self, each: Run) -> Standing:
         parked = each.due_at == PARKED_AT
-        due = parked or each.due_at <= self._now
+        due = each.due_at <= self._now
         return Standing(
             run_id=each.id,
             lane=self._lane(each),
@@ -150,8 +150,9 @@ class Turns:
             started=each.tries > 0,
             # What a node handed back stands before those that came later, however soon it is due.
             # What is too late to start stands before nobody, though it may not be skipped yet.
-            ready=(due or each.attempt > 0) and not each.is_expired(self._now),
+            ready=(due or parked or each.attempt > 0) and not each.is_expired(self._now),
             parked=parked,
+            # A parked one holds nobody up: it may be another one that was woken in its place.
             tries_again=due and each.tries > 0,
         )
 
