@@ -84,8 +84,8 @@ def test_a_new_name_is_a_persons_decision(cluster: Cluster) -> None:
     item = declared(cluster)["every night"]
     assert (item["state"], item["renamed_from"], item["job_id"]) == ("waiting", "nightly", job_id)
     api = cluster.api()
-    [concern] = [each for each in api.get("/attention")["items"] if each["kind"] != "no_nodes"]
-    assert concern["kind"] == "declared_waiting"
+    kinds = [each["kind"] for each in api.get("/attention")["items"]]
+    assert kinds.count("declared_waiting") == 1  # a busy machine may need some, too
     path = f"/executors/{cluster.executor_id}/declared-jobs/every%20night/accept"
     assert api.post(path, {"rename_from": "nightly"}) == {"job_id": job_id}
     job = api.get(f"/jobs/{job_id}")

@@ -3,7 +3,8 @@
     python guarded_exec.py PARENT_PID SIGNAL USER COMMAND…
 
 A program of its own, because `preexec_fn` is not safe in a process with threads. The change of user
-comes first: it would clear the parent-death signal.
+comes first: it would clear the parent-death signal. A shell that runs the tests in the background
+makes them ignore Ctrl-C, and what they start with them: the command does not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
@@ -29,6 +31,7 @@ def main() -> None:
         libc.prctl(PR_SET_PDEATHSIG, int(death_signal))
         if os.getppid() != int(parent):
             sys.exit("the starting process has gone")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execvp(command[0], command)
 
 
