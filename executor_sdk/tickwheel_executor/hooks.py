@@ -62,7 +62,7 @@ class Hooks:
                 value = hook(run, ending)
                 if inspect.isawaitable(value):
                     asyncio.run(_awaited(value))
-            except Exception:
+            except Exception:  # a hook is the service's code and may raise anything
                 run.log.exception("the hook %s failed", _name(hook))
 
     async def await_ended(self, run: Run, ending: Ending) -> None:
@@ -72,7 +72,7 @@ class Hooks:
                 value = hook(run, ending)
                 if inspect.isawaitable(value):
                     await value
-            except (Exception, asyncio.CancelledError):
+            except (Exception, asyncio.CancelledError):  # likewise
                 run.log.exception("the hook %s failed", _name(hook))
 
     def call_lost(self, run: Run) -> None:
@@ -82,7 +82,7 @@ class Hooks:
             context.run(running.set, run)
             try:
                 value = context.run(hook, run)
-            except Exception:
+            except Exception:  # likewise
                 _logger.exception("the hook %s failed for %r", _name(hook), run)
                 continue
             if inspect.isawaitable(value):
@@ -99,7 +99,7 @@ async def _awaited(value: Any) -> None:
 async def _logged(value: Any, hook: LostHook, run: Run) -> None:
     try:
         await value
-    except Exception:
+    except Exception:  # likewise
         _logger.exception("the hook %s failed for %r", _name(hook), run)
 
 

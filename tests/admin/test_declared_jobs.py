@@ -15,6 +15,7 @@ from tickwheel_admin.console import declared_words
 from tickwheel_admin.console.attention_words import told as told_concerns
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import code_rulings
 from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.concerns import ConcernKind
 from tickwheel_admin.services.declared_jobs import DeclaredItem, DeclaredJobs
@@ -651,6 +652,19 @@ async def test_a_process_that_was_not_looked_at_yet_may_declare_anything(
     await code.look(late, NIGHTLY)
     item = await one(declared, executor_id)
     assert (item.state, item.reason) == ("ignored", "deleted")
+
+
+async def test_an_executor_has_room_for_a_number_of_declarations(
+    code: Code, declared: DeclaredJobs, executor_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_rulings, "MAX_KNOWN", 3)
+    first = await code.admit(executor_id)
+    await code.look(first, *(changed(name=f"a{n}", triggers=[]) for n in range(2)))
+    second = await code.admit(executor_id)
+    jobs = [changed(name=name, triggers=[]) for name in ("a0", "b0", "b1", "b2")]
+    told = await code.look(second, *jobs)
+    assert [item.name for item in await declared.list(ADMIN, executor_id)] == ["a0", "a1", "b0"]
+    assert any("2 of its declared jobs, 'b1' for one, are not looked at" in each for each in told)
 
 
 # --- attention -----------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""An admin that keeps nodes waiting at its door cannot tell who is dead (G10)."""
+"""An admin that keeps nodes waiting at its door cannot tell who is dead (G10).
+
+Time is virtual here: each sleep moves a clock and waits for nothing.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.admin.code_kit import MONTH_SCHEMA, Code
 from tests.admin.world import ADMIN, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.services import handler_schemas
 from tickwheel_admin.store import tables
 
 SCHEMAS = {"send-invoices": MONTH_SCHEMA}
@@ -64,6 +65,19 @@ async def test_the_newest_process_has_the_last_word_on_the_handlers_that_it_offe
     await code.start(executor_id)
     assert await schemas(world, executor_id) == ["export"]
     assert (await world.jobs.get(ADMIN, job_id)).schema is None
+
+
+async def test_schemas_that_nobody_offers_any_more_go_when_there_are_too_many(
+    world: World, code: Code, executor_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_schemas, "MAX_KNOWN", 3)
+    for number in range(5):
+        handlers = {f"old-{number}": MONTH_SCHEMA}
+        node = await code.admit(executor_id, handlers=handlers)
+        await code.look(node, handlers=handlers, schemas=handlers)
+        await code.end(world, node)
+    # "send-invoices" is the oldest, and a live node offers it.
+    assert await schemas(world, executor_id) == ["old-3", "old-4", "send-invoices"]
 
 
 async def test_an_older_process_that_is_looked_at_late_changes_nothing(

@@ -22,6 +22,8 @@ from typing import Any
 
 from tickwheel_admin.domain.errors import Problem, Word
 
+MAX_KNOWN = 2_000  # declarations of one executor, whatever many programs its nodes run
+
 
 class CodeJobs(StrEnum):
     """What an executor does with jobs that its nodes declare."""

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tickwheel_admin.domain.declared_job import MAX_KNOWN
 from tickwheel_admin.domain.errors import InvalidInput, Problem, UserError
 from tickwheel_admin.domain.said_code import Process, SaidCode
 from tickwheel_admin.domain.user import Actor, Role
@@ -63,7 +64,7 @@ class CodeProposals:
             await self._store.run(note_looked_at, process.node_id, said.jobs.keys())
         if view.open or view.forgotten:
             announce(self._events)
-        return Proposed(outcomes=outcomes, faults=said.faults)
+        return Proposed(outcomes=outcomes, faults=[*said.faults, *_no_room(view.too_many)])
 
     async def _propose(self, process: Process, said: SaidCode, name: str) -> Outcome | None:
         actor = _actor_of(process)
@@ -79,6 +80,16 @@ class CodeProposals:
             return await self._store.run(
                 code_rulings.refuse, process, said, name, problems=_problems_of(error)
             )
+
+
+def _no_room(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    told = (
+        f"{len(names)} of its declared jobs, {names[0]!r} for one, are not looked at: the executor"
+        f" knows {MAX_KNOWN:,} already; delete jobs that are not declared any more"
+    )
+    return [told]
 
 
 def _actor_of(process: Process) -> Actor:

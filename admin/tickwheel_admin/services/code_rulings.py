@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.declared_job import (
+    MAX_KNOWN,
     CodeJobs,
     DeclaredJob,
     DeclaredState,
@@ -43,6 +44,7 @@ class View:
     outcomes: Sequence[Outcome]  # of those for which nothing changes
     open: Sequence[str]  # to be decided
     forgotten: Sequence[str]  # that nobody declares any more and no job was made of
+    too_many: Sequence[str] = ()  # for which the executor has no room
 
 
 def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
@@ -52,8 +54,16 @@ def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
         return View(outcomes=(), open=(), forgotten=())
     policy = executor.code_jobs
     known = store.read_declared(conn, process.executor_id)
+    gone = [
+        name
+        for name, each in known.items()
+        if name not in said.jobs and each.job_id is None and not each.is_given_up
+    ]
+    forgotten = _not_declared_elsewhere(conn, process, gone)
+    room = MAX_KNOWN - (len(known) - len(forgotten))
     outcomes = []
-    open_ = []
+    open_: list[str] = []
+    too_many: list[str] = []
     for name, raw in said.jobs.items():
         standing = known.get(name)
         if (
@@ -65,16 +75,12 @@ def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
             )
         ):
             outcomes.append(Outcome(name=name, ruling=standing.ruling))
+        elif standing is None and room <= 0:
+            too_many.append(name)
         else:
             open_.append(name)
-    gone = [
-        name
-        for name, each in known.items()
-        if name not in said.jobs and each.job_id is None and not each.is_given_up
-    ]
-    return View(
-        outcomes=outcomes, open=open_, forgotten=_not_declared_elsewhere(conn, process, gone)
-    )
+            room -= standing is None
+    return View(outcomes=outcomes, open=open_, forgotten=forgotten, too_many=too_many)
 
 
 def count_triggers(said: SaidCode, name: str) -> int:

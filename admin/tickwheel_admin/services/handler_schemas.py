@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.said_code import Process, SaidCode
 from tickwheel_admin.store import handler_schemas as store
 from tickwheel_admin.store.declared_jobs import said_by_newer_nodes
-from tickwheel_admin.store.executors import get_executor
+from tickwheel_admin.store.executors import get_executor, offered_handlers
+
+MAX_KNOWN = 2_000  # schemas of one executor; more only while live nodes offer as many
 
 
 def schema_of(conn: sa.Connection, executor_id: int, handler: str) -> str | None:
@@ -43,12 +47,25 @@ def take_schemas(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
         if name in mine and (name not in known or known[name].schema != schema)
     }
     gone = [name for name in known if name in mine and name not in said.schemas]
+    gone += _too_many(conn, process, said, known)
     store.set_schemas(
         conn, process.executor_id, written, node_id=process.node_id, at=process.connected_at
     )
     if gone:
         store.forget_schemas(conn, process.executor_id, gone)
     return bool(written or gone)
+
+
+def _too_many(
+    conn: sa.Connection, process: Process, said: SaidCode, known: Mapping[str, store.StoredSchema]
+) -> list[str]:
+    """Those of handlers that were renamed or removed long ago: the oldest that nobody offers."""
+    surplus = len(known.keys() | said.schemas.keys()) - MAX_KNOWN
+    if surplus <= 0:
+        return []
+    offered = offered_handlers(conn, [process.executor_id]).get(process.executor_id, frozenset())
+    unused = [name for name in known if name not in offered and name not in said.handlers]
+    return sorted(unused, key=lambda name: known[name].said_at)[:surplus]
 
 
 def differs(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
