@@ -111,6 +111,8 @@ CREATE TABLE job (
 
 CREATE INDEX ix_job_by_name ON job (deleted_at, name, id);
 
+CREATE INDEX ix_job_of_owner ON job (deleted_at, owner, name, id);
+
 CREATE TABLE job_node (
     job_id BIGINT NOT NULL,
     node_id BIGINT NOT NULL,
@@ -311,21 +313,38 @@ CREATE TABLE run_log (
     PRIMARY KEY (run_id, attempt, first_seq)
 );
 
+CREATE TABLE run_stat (
+    hour_at BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    timed_out INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    counted_at BIGINT NOT NULL,
+    PRIMARY KEY (hour_at, executor_id)
+);
+
 CREATE TABLE "user" (
     id BIGINT NOT NULL,
     name VARCHAR(100) NOT NULL,
-    password_hash VARCHAR(200) NOT NULL,
+    password_hash VARCHAR(200),
     must_change_password BOOLEAN NOT NULL,
     disabled BOOLEAN NOT NULL,
+    oidc_key VARCHAR(64),
+    preferences TEXT NOT NULL,
     created_at BIGINT NOT NULL,
+    logged_in_at BIGINT,
     PRIMARY KEY (id),
-    CONSTRAINT uq_user_name UNIQUE (name)
+    CONSTRAINT uq_user_name UNIQUE (name),
+    CONSTRAINT uq_user_oidc_key UNIQUE (oidc_key)
 );
 
 CREATE TABLE "grant" (
     user_id BIGINT NOT NULL,
     executor_id BIGINT NOT NULL,
     role VARCHAR(16) NOT NULL,
+    scripts BOOLEAN NOT NULL,
     PRIMARY KEY (user_id, executor_id)
 );
 
@@ -349,8 +368,11 @@ CREATE TABLE api_token (
     user_id BIGINT NOT NULL,
     name VARCHAR(100) NOT NULL,
     token_hash VARCHAR(64) NOT NULL,
+    role VARCHAR(16),
+    executors TEXT,
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
+    used_at BIGINT,
     PRIMARY KEY (id),
     CONSTRAINT uq_api_token UNIQUE (token_hash),
     CONSTRAINT uq_api_token_name UNIQUE (user_id, name)
@@ -369,7 +391,27 @@ CREATE TABLE audit (
     PRIMARY KEY (id)
 );
 
+CREATE INDEX ix_audit_by_person ON audit (user_name, at, id);
+
+CREATE INDEX ix_audit_of_executor ON audit (executor_id, at, id);
+
+CREATE INDEX ix_audit_of_object ON audit (object_id, at, id);
+
 CREATE INDEX ix_audit_recent ON audit (at, id);
+
+CREATE TABLE saved_view (
+    id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    page VARCHAR(16) NOT NULL,
+    name VARCHAR(60) NOT NULL,
+    query VARCHAR(2000) NOT NULL,
+    shared BOOLEAN NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_saved_view_name UNIQUE (user_id, page, name)
+);
+
+CREATE INDEX ix_saved_view_shared ON saved_view (page, shared, name);
 
 CREATE TABLE tickwheel_version (
     version_num VARCHAR(32) NOT NULL,

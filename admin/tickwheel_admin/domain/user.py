@@ -19,6 +19,7 @@ class Permission(StrEnum):
     VIEW = "view"  # see jobs, runs, logs, nodes
     OPERATE = "operate"  # run, retry, cancel, pause, resume
     DEVELOP = "develop"  # add, edit and delete jobs and triggers
+    SCRIPT = "script"  # edit what nodes run as scripts; no role has it by itself
     ADMINISTER = "administer"  # executors, tokens, users, audit
 
 
@@ -49,6 +50,7 @@ class Actor:
     name: str
     grants: Mapping[int, Role]  # executor id (or ALL_EXECUTORS) → role
     address: str = ""  # where the request came from, for the audit
+    scripts: frozenset[int] = frozenset()  # executor ids of grants that cover scripts as well
     token_id: int | None = None  # set when an API token acts
     must_change_password: bool = False
 
@@ -56,22 +58,28 @@ class Actor:
         """Whether a grant on this executor, or on all, covers the permission."""
         if permission in (Permission.PUBLIC, Permission.LOGGED_IN):
             return True
-        return any(
-            permission in ROLE_PERMISSIONS[role]
-            for scope, role in self.grants.items()
-            if scope in (ALL_EXECUTORS, executor_id)
-        )
+        return not {ALL_EXECUTORS, executor_id}.isdisjoint(self._covering(permission))
 
     def may_anywhere(self, permission: Permission) -> bool:
         """Whether any grant covers the permission; routes ask this, use cases ask `may`."""
-        return permission in (Permission.PUBLIC, Permission.LOGGED_IN) or any(
-            permission in ROLE_PERMISSIONS[role] for role in self.grants.values()
+        return permission in (Permission.PUBLIC, Permission.LOGGED_IN) or bool(
+            self._covering(permission)
         )
 
     def scope(self, permission: Permission) -> frozenset[int] | None:
         """Executors on which the permission holds; None means all of them."""
-        covering = {s for s, role in self.grants.items() if permission in ROLE_PERMISSIONS[role]}
-        return None if ALL_EXECUTORS in covering else frozenset(covering)
+        covering = self._covering(permission)
+        return None if ALL_EXECUTORS in covering else covering
+
+    def _covering(self, permission: Permission) -> frozenset[int]:
+        """The grants, by executor id, that cover the permission."""
+        if permission is Permission.SCRIPT:
+            return self.scripts
+        return frozenset(
+            executor_id
+            for executor_id, role in self.grants.items()
+            if permission in ROLE_PERMISSIONS[role]
+        )
 
     def require(self, permission: Permission, executor_id: int = ALL_EXECUTORS) -> None:
         """Raise unless allowed.

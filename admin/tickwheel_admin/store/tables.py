@@ -143,6 +143,7 @@ job = _table(
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
     sa.Index("ix_job_by_name", "deleted_at", "name", "id"),
+    sa.Index("ix_job_of_owner", "deleted_at", "owner", "name", "id"),
 )
 
 # How often and how lately a node was given runs of a job whose routing asks for that.
@@ -352,15 +353,34 @@ run_log = _table(
     sa.Column("lines", LongText, nullable=False),  # JSON array of [at, level, text]
 )
 
+# Ended runs of one executor that were scheduled within one hour, counted after it: what charts of
+# days and weeks read, and what is left of runs that retention has deleted.
+run_stat = _table(
+    "run_stat",
+    sa.Column("hour_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("succeeded", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),  # lost ones are counted here, too
+    sa.Column("timed_out", sa.Integer, nullable=False),
+    sa.Column("cancelled", sa.Integer, nullable=False),
+    sa.Column("delays", LongText, nullable=False),  # JSON of domain.start_delays.StartDelays
+    sa.Column("counted_at", Instant, nullable=False),
+)
+
 user = _table(
     "user",
     sa.Column("id", Id, primary_key=True, autoincrement=False),
     sa.Column("name", sa.String(100), nullable=False),
-    sa.Column("password_hash", sa.String(200), nullable=False),  # argon2id
+    sa.Column("password_hash", sa.String(200)),  # argon2id; NULL: no login by password
     sa.Column("must_change_password", sa.Boolean, nullable=False),
     sa.Column("disabled", sa.Boolean, nullable=False),
+    # SHA-256 of issuer and subject at the OpenID provider; NULL: never logged in there.
+    sa.Column("oidc_key", sa.String(64)),
+    sa.Column("preferences", LongText, nullable=False),  # JSON of domain.preferences.Preferences
     sa.Column("created_at", Instant, nullable=False),
+    sa.Column("logged_in_at", Instant),  # last login; NULL: never
     sa.UniqueConstraint("name", name="uq_user_name"),
+    sa.UniqueConstraint("oidc_key", name="uq_user_oidc_key"),
 )
 
 grant = _table(
@@ -368,6 +388,7 @@ grant = _table(
     sa.Column("user_id", Id, primary_key=True, autoincrement=False),
     sa.Column("executor_id", Id, primary_key=True, autoincrement=False),  # 0: all executors
     sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("scripts", sa.Boolean, nullable=False),  # may also edit what nodes run as scripts
 )
 
 session = _table(
@@ -386,11 +407,14 @@ session = _table(
 api_token = _table(
     "api_token",
     sa.Column("id", Id, primary_key=True, autoincrement=False),
-    sa.Column("user_id", Id, nullable=False),  # acts with this person's grants
+    sa.Column("user_id", Id, nullable=False),  # acts with this person's grants, or less
     sa.Column("name", sa.String(100), nullable=False),
     sa.Column("token_hash", sa.String(64), nullable=False),
+    sa.Column("role", sa.String(16)),  # at most this one; NULL: as the person
+    sa.Column("executors", LongText),  # JSON array of ids, only on these; NULL: as the person
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("expires_at", Instant),
+    sa.Column("used_at", Instant),  # last request, to about a minute; NULL: never
     sa.UniqueConstraint("token_hash", name="uq_api_token"),
     sa.UniqueConstraint("user_id", "name", name="uq_api_token_name"),
 )
@@ -407,4 +431,21 @@ audit = _table(
     sa.Column("object_id", Id),
     sa.Column("detail", LongText, nullable=False),  # JSON object
     sa.Index("ix_audit_recent", "at", "id"),
+    sa.Index("ix_audit_by_person", "user_name", "at", "id"),
+    sa.Index("ix_audit_of_executor", "executor_id", "at", "id"),
+    sa.Index("ix_audit_of_object", "object_id", "at", "id"),
+)
+
+# A filter of a list that somebody keeps under a name.
+saved_view = _table(
+    "saved_view",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("user_id", Id, nullable=False),  # whose it is
+    sa.Column("page", sa.String(16), nullable=False),  # a domain.saved_view.ListPage
+    sa.Column("name", sa.String(60), nullable=False),
+    sa.Column("query", sa.String(2000), nullable=False),  # of the page's address
+    sa.Column("shared", sa.Boolean, nullable=False),  # everybody sees it, its owner alone edits it
+    sa.Column("created_at", Instant, nullable=False),
+    sa.UniqueConstraint("user_id", "page", "name", name="uq_saved_view_name"),
+    sa.Index("ix_saved_view_shared", "page", "shared", "name"),
 )

@@ -58,12 +58,15 @@ def insert_user(conn: sa.Connection, new: StoredUser, *, grants: Mapping[int, Ro
             password_hash=new.password_hash,
             must_change_password=new.must_change_password,
             disabled=new.disabled,
+            preferences="{}",
             created_at=new.created_at,
         )
     )
     for executor_id, role in grants.items():
         conn.execute(
-            sa.insert(grant).values(user_id=new.id, executor_id=executor_id, role=role.value)
+            sa.insert(grant).values(
+                user_id=new.id, executor_id=executor_id, role=role.value, scripts=False
+            )
         )
 
 

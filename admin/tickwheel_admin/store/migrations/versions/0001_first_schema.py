@@ -121,6 +121,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
         indexes={
             "ix_job_by_name": ["deleted_at", "name", "id"],
+            "ix_job_of_owner": ["deleted_at", "owner", "name", "id"],
         },
     )
     create_table(
@@ -308,20 +309,36 @@ def upgrade() -> None:
         sa.Column("lines", LongText, nullable=False),
     )
     create_table(
+        "run_stat",
+        sa.Column("hour_at", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("succeeded", sa.Integer, nullable=False),
+        sa.Column("failed", sa.Integer, nullable=False),
+        sa.Column("timed_out", sa.Integer, nullable=False),
+        sa.Column("cancelled", sa.Integer, nullable=False),
+        sa.Column("delays", LongText, nullable=False),
+        sa.Column("counted_at", sa.BigInteger, nullable=False),
+    )
+    create_table(
         "user",
         sa.Column("id", Id, primary_key=True, autoincrement=False),
         sa.Column("name", sa.String(100), nullable=False),
-        sa.Column("password_hash", sa.String(200), nullable=False),
+        sa.Column("password_hash", sa.String(200)),
         sa.Column("must_change_password", sa.Boolean, nullable=False),
         sa.Column("disabled", sa.Boolean, nullable=False),
+        sa.Column("oidc_key", sa.String(64)),
+        sa.Column("preferences", LongText, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("logged_in_at", sa.BigInteger),
         sa.UniqueConstraint("name", name="uq_user_name"),
+        sa.UniqueConstraint("oidc_key", name="uq_user_oidc_key"),
     )
     create_table(
         "grant",
         sa.Column("user_id", Id, primary_key=True, autoincrement=False),
         sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
         sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("scripts", sa.Boolean, nullable=False),
     )
     create_table(
         "session",
@@ -343,8 +360,11 @@ def upgrade() -> None:
         sa.Column("user_id", Id, nullable=False),
         sa.Column("name", sa.String(100), nullable=False),
         sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("role", sa.String(16)),
+        sa.Column("executors", LongText),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("expires_at", sa.BigInteger),
+        sa.Column("used_at", sa.BigInteger),
         sa.UniqueConstraint("token_hash", name="uq_api_token"),
         sa.UniqueConstraint("user_id", "name", name="uq_api_token_name"),
     )
@@ -361,5 +381,20 @@ def upgrade() -> None:
         sa.Column("detail", LongText, nullable=False),
         indexes={
             "ix_audit_recent": ["at", "id"],
+            "ix_audit_by_person": ["user_name", "at", "id"],
+            "ix_audit_of_executor": ["executor_id", "at", "id"],
+            "ix_audit_of_object": ["object_id", "at", "id"],
         },
+    )
+    create_table(
+        "saved_view",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("user_id", Id, nullable=False),
+        sa.Column("page", sa.String(16), nullable=False),
+        sa.Column("name", sa.String(60), nullable=False),
+        sa.Column("query", sa.String(2000), nullable=False),
+        sa.Column("shared", sa.Boolean, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("user_id", "page", "name", name="uq_saved_view_name"),
+        indexes={"ix_saved_view_shared": ["page", "shared", "name"]},
     )
