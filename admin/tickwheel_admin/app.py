@@ -47,6 +47,7 @@ from tickwheel_admin.services.people import People
 from tickwheel_admin.services.purge import Purge
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.services.schedules import Schedules
+from tickwheel_admin.services.settings import Settings
 from tickwheel_admin.services.system import System
 from tickwheel_admin.store.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
@@ -79,6 +80,7 @@ class Services:
     purge: Purge
     calendars: Calendars
     schedules: Schedules
+    settings: Settings
     overview: Overview
     attention: Attention
     system: System
@@ -101,6 +103,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         purge=Purge(store, ids, events),
         calendars=Calendars(store, ids, events),
         schedules=Schedules(store),
+        settings=Settings(store, ids),
         overview=Overview(store),
         attention=Attention(store),
         system=System(store, ids, events),
@@ -121,6 +124,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.PURGE] = services.purge
     app[keys.CALENDARS] = services.calendars
     app[keys.SCHEDULES] = services.schedules
+    app[keys.SETTINGS] = services.settings
     app[keys.OVERVIEW] = services.overview
     app[keys.ATTENTION] = services.attention
     app[keys.SYSTEM] = services.system

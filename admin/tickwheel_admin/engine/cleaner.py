@@ -12,6 +12,7 @@ from tickwheel_admin.store.retention import (
     remove_old_runs,
     remove_stale_sessions,
 )
+from tickwheel_admin.store.settings import read_settings
 
 log = structlog.get_logger(__name__)
 
@@ -27,13 +28,17 @@ class Cleaner(Loop):
     interval_seconds = 60.0
 
     def __init__(self, store: Store, *, retention_days: int) -> None:
+        """`retention_days` of ended runs holds unless the installation's settings name others."""
         super().__init__()
         self._store = store
         self._retention_days = retention_days
 
     async def run_once(self) -> bool:
+        settings = await self._store.read(read_settings)
         removed = await self._store.run(
-            remove_old_runs, older_than_ms=self._retention_days * DAY_MS, limit=RUNS_PER_BATCH
+            remove_old_runs,
+            older_than_ms=(settings.retention_days or self._retention_days) * DAY_MS,
+            limit=RUNS_PER_BATCH,
         )
         if removed:
             log.info("run.pruned", runs=removed)

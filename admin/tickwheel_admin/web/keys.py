@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.purge import Purge
     from tickwheel_admin.services.runs import Runs
     from tickwheel_admin.services.schedules import Schedules
+    from tickwheel_admin.services.settings import Settings
     from tickwheel_admin.services.system import System
 
 ATTENTION: web.AppKey[Attention] = web.AppKey("attention")
@@ -40,6 +41,7 @@ PEOPLE: web.AppKey[People] = web.AppKey("people")
 PURGE: web.AppKey[Purge] = web.AppKey("purge")
 RUNS: web.AppKey[Runs] = web.AppKey("runs")
 SCHEDULES: web.AppKey[Schedules] = web.AppKey("schedules")
+SETTINGS: web.AppKey[Settings] = web.AppKey("settings")
 SYSTEM: web.AppKey[System] = web.AppKey("system")
 
 ErrorPage = Callable[[web.Request, UserError | web.HTTPException, str], web.Response]

@@ -1,0 +1,73 @@
+"""Settings of the installation: everybody's pages follow them, its admins change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.settings import (
+    InstallationSettings,
+    parse_settings,
+    settings_to_raw,
+)
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.settings import read_settings, replace_settings
+
+
+class Settings:
+    """Use cases of the installation's settings."""
+
+    def __init__(self, store: Store, ids: Ids) -> None:
+        self._store = store
+        self._ids = ids
+        self._known = InstallationSettings()
+
+    @property
+    def known(self) -> InstallationSettings:
+        """As this process read them last, for what cannot wait for the database."""
+        return self._known
+
+    async def get(self) -> InstallationSettings:
+        """As they are now, also when another admin changed them a moment ago."""
+        self._known = await self._store.read(read_settings)
+        return self._known
+
+    async def save(self, actor: Actor, values: Mapping[str, Any]) -> None:
+        """Replace all settings; what is not named goes back to its default.
+
+        Raises:
+            InvalidInput: with every problem found.
+        """
+        actor.require(Permission.ADMINISTER)
+        settings = parse_settings(values)
+        audit_id = await self._ids.take("audit")
+
+        def save(conn: sa.Connection) -> None:
+            if find_audit(conn, audit_id) is not None:
+                return
+            changes = _changes(replace_settings(conn, settings), settings)
+            if changes:
+                write_audit(
+                    conn,
+                    id=audit_id,
+                    actor=actor,
+                    action="settings.updated",
+                    executor_id=None,
+                    object_id=None,
+                    detail={"changes": changes},
+                )
+
+        await self._store.run(save)
+        self._known = settings
+
+
+def _changes(before: InstallationSettings, after: InstallationSettings) -> dict[str, Any]:
+    old, new = settings_to_raw(before), settings_to_raw(after)
+    return {
+        name: {"before": old[name], "after": new[name]} for name in new if new[name] != old[name]
+    }

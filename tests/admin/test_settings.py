@@ -1,0 +1,140 @@
+"""Settings of the installation: who may change them, what they refuse, and what follows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.kit import fresh_store
+from tests.admin.world import ADMIN, actor_with
+from tests.support.lost_answers import LosingAnswers
+from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
+from tickwheel_admin.domain.settings import InstallationSettings
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Role
+from tickwheel_admin.engine.cleaner import Cleaner
+from tickwheel_admin.services.settings import Settings
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.settings import read_settings
+
+SET: dict[str, Any] = {
+    "instance_name": " prod-eu ",
+    "retention_days": 7,
+    "audit_retention_days": 30,
+    "default_timezone": "Europe/Berlin",
+}
+
+
+async def audited(store: Database) -> list[dict[str, Any]]:
+    rows = await store.read(
+        lambda conn: list(
+            conn.execute(
+                sa.select(tables.audit.c.detail)
+                .where(tables.audit.c.action == "settings.updated")
+                .order_by(tables.audit.c.at)
+            ).scalars()
+        )
+    )
+    return [json.loads(row) for row in rows]
+
+
+async def test_settings_hold_for_every_admin_and_are_audited(shared_database: Database) -> None:
+    settings = Settings(shared_database, Ids(shared_database))
+    assert await settings.get() == InstallationSettings()
+    await settings.save(ADMIN, SET)
+    expected = InstallationSettings(
+        instance_name="prod-eu",
+        retention_days=7,
+        audit_retention_days=30,
+        default_timezone="Europe/Berlin",
+    )
+    assert settings.known == expected
+    assert await Settings(shared_database, Ids(shared_database)).get() == expected
+    await settings.save(ADMIN, SET)  # changes nothing, so nobody changed anything
+    await settings.save(ADMIN, SET | {"retention_days": None})
+    assert (await audited(shared_database))[1:] == [
+        {"changes": {"retention_days": {"before": 7, "after": None}}}
+    ]
+
+
+async def test_a_change_whose_answer_was_lost_is_one_change(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+    await database.run(tables.metadata.create_all)
+    store = LosingAnswers(database)
+    await Settings(store, Ids(database)).save(ADMIN, SET)
+    assert len(await audited(database)) == 1
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"instance_name": "x" * 41}, ("instance_name", "too_long")),
+        ({"instance_name": "a\nb"}, ("instance_name", "control_characters")),
+        ({"retention_days": 0}, ("retention_days", "out_of_range")),
+        ({"audit_retention_days": "1"}, ("audit_retention_days", "wrong_type")),
+        ({"default_timezone": "Berlin"}, ("default_timezone", "timezone.unknown")),
+        ({"brand": "mine"}, ("brand", "unknown_field")),
+    ],
+)
+async def test_what_breaks_a_rule_is_refused_whole(
+    shared_database: Database, changes: dict[str, Any], problem: tuple[str, str]
+) -> None:
+    settings = Settings(shared_database, Ids(shared_database))
+    before = await settings.get()
+    with pytest.raises(InvalidInput) as refused:
+        await settings.save(ADMIN, SET | changes)
+    assert [(each.field, each.code) for each in refused.value.problems] == [problem]
+    assert await settings.get() == before
+
+
+async def test_only_admins_of_all_executors_change_them(shared_database: Database) -> None:
+    settings = Settings(shared_database, Ids(shared_database))
+    with pytest.raises(NotAllowed):
+        await settings.save(actor_with(Role.DEVELOPER, ALL_EXECUTORS), SET)
+    with pytest.raises(NotFound):
+        await settings.save(actor_with(Role.ADMIN, 5), SET)
+
+
+async def test_the_cleaner_keeps_runs_as_long_as_the_settings_say(tmp_path: Any) -> None:
+    """Not as long as its own configuration: every admin deletes for all."""
+    async with fresh_store(tmp_path, lambda: 100 * 86_400_000) as store:
+        settings = Settings(store, Ids(store))
+        await store.run(_add_run_of_day_90)
+        cleaner = Cleaner(store, retention_days=1)
+        await settings.save(ADMIN, {"retention_days": 11})
+        await cleaner.run_once()
+        assert await store.read(_runs) == 1
+        await settings.save(ADMIN, {"retention_days": 9})
+        await cleaner.run_once()
+        assert await store.read(_runs) == 0
+
+
+def _add_run_of_day_90(conn: sa.Connection) -> None:
+    at = 90 * 86_400_000
+    given = dict(id=1, executor_id=1, job_id=1, job_revision=1, origin="manual", state="succeeded")
+    counts = dict(shard_index=-1, shard_total=0, priority=0, attempt=1, tries=1, log_lines=0)
+    conn.execute(
+        sa.insert(tables.run).values(**given, **counts, scheduled_at=at, created_at=at, due_at=at)
+    )
+
+
+def _runs(conn: sa.Connection) -> int:
+    return conn.execute(sa.select(sa.func.count()).select_from(tables.run)).scalar_one()
+
+
+async def test_values_of_a_newer_version_are_left_out(shared_database: Database) -> None:
+    """An older admin beside a newer one goes on."""
+
+    def change(conn: sa.Connection) -> InstallationSettings:
+        named = tables.setting.c.name == "installation"
+        conn.execute(sa.delete(tables.setting).where(named))
+        value = '{"instance_name": "new", "colour": "green"}'
+        conn.execute(sa.insert(tables.setting).values(name="installation", value=value))
+        return read_settings(conn)
+
+    assert await shared_database.run(change) == InstallationSettings(instance_name="new")
