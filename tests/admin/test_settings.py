@@ -116,11 +116,13 @@ async def test_the_cleaner_keeps_runs_as_long_as_the_settings_say(tmp_path: Any)
 
 def _add_run_of_day_90(conn: sa.Connection) -> None:
     at = 90 * 86_400_000
-    given = dict(id=1, executor_id=1, job_id=1, job_revision=1, origin="manual", state="succeeded")
-    counts = dict(shard_index=-1, shard_total=0, priority=0, attempt=1, tries=1, log_lines=0)
-    conn.execute(
-        sa.insert(tables.run).values(**given, **counts, scheduled_at=at, created_at=at, due_at=at)
+    values: dict[str, Any] = dict.fromkeys(
+        ("id", "executor_id", "job_id", "job_revision", "attempt", "tries", "shard_total"), 1
     )
+    values |= dict.fromkeys(("scheduled_at", "created_at", "due_at"), at)
+    values |= dict.fromkeys(("shard_index", "priority", "log_lines"), 0)
+    values |= {"origin": "manual", "state": "succeeded"}
+    conn.execute(sa.insert(tables.run).values(values))
 
 
 def _runs(conn: sa.Connection) -> int:
