@@ -111,7 +111,13 @@ CREATE TABLE job (
 
 CREATE INDEX ix_job_by_name ON job (deleted_at, name, id);
 
+CREATE INDEX ix_job_changed ON job (deleted_at, updated_at, id);
+
 CREATE INDEX ix_job_of_owner ON job (deleted_at, owner, name, id);
+
+CREATE INDEX ix_job_paused ON job (deleted_at, paused, name, id);
+
+CREATE INDEX ix_job_tags ON job (deleted_at, tags);
 
 CREATE TABLE job_node (
     job_id BIGINT NOT NULL,

@@ -144,6 +144,9 @@ job = _table(
     sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_job_name"),
     sa.Index("ix_job_by_name", "deleted_at", "name", "id"),
     sa.Index("ix_job_of_owner", "deleted_at", "owner", "name", "id"),
+    sa.Index("ix_job_paused", "deleted_at", "paused", "name", "id"),
+    sa.Index("ix_job_changed", "deleted_at", "updated_at", "id"),
+    sa.Index("ix_job_tags", "deleted_at", "tags"),  # which there are, to suggest them
 )
 
 # How often and how lately a node was given runs of a job whose routing asks for that.

@@ -122,6 +122,9 @@ def upgrade() -> None:
         indexes={
             "ix_job_by_name": ["deleted_at", "name", "id"],
             "ix_job_of_owner": ["deleted_at", "owner", "name", "id"],
+            "ix_job_paused": ["deleted_at", "paused", "name", "id"],
+            "ix_job_changed": ["deleted_at", "updated_at", "id"],
+            "ix_job_tags": ["deleted_at", "tags"],
         },
     )
     create_table(
