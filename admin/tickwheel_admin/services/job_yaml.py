@@ -1,0 +1,67 @@
+"""A job as YAML: the fields of the API, for files, reviews and copying from one place to another.
+
+Fields that say nothing (null, or an empty text, list or mapping) are left out; the rest is written
+out, so that a text means the same when a default changes. What a job's text does not hold is its
+executor: the same file makes the job anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.job_input import JOB_FIELDS
+from tickwheel_admin.services.yaml_text import YamlObject, read_yaml, write_yaml
+
+_ALWAYS = ("name", "handler")  # so that a job that is not finished shows where it begins
+
+
+def to_yaml(raw: Mapping[str, Any]) -> str:
+    """A job in the API's form (`domain.job_input.job_to_raw`) as text."""
+    shown: dict[str, Any] = {}
+    for name in JOB_FIELDS:
+        value = raw.get(name)
+        if name == "triggers" and value:
+            value = [_without_nulls(trigger) for trigger in value]
+        if name in _ALWAYS or not _says_nothing(value):
+            shown[name] = "" if value is None else value
+    return write_yaml(shown)
+
+
+def from_yaml(text: str | bytes) -> dict[str, Any]:
+    """What `domain.job_input.parse_job` reads; it refuses unknown fields with what was meant.
+
+    Raises:
+        InvalidInput: no YAML, or more than data: of the field "yaml", with the line.
+    """
+    return read_yaml(text).value
+
+
+def placed(problems: Sequence[Problem], text: YamlObject) -> list[Problem]:
+    """The problems with the line of what they are about, in the order of the text."""
+    found = []
+    for problem in problems:
+        if "line" in problem.params:
+            found.append(problem)
+            continue
+        place = text.place_of(problem.field)
+        params = {**problem.params, "line": place.line, "column": place.column}
+        found.append(replace(problem, params=params))
+    return sorted(found, key=lambda problem: int(problem.params["line"]))
+
+
+def refused_in(error: InvalidInput, text: YamlObject) -> InvalidInput:
+    """The same error with lines."""
+    return InvalidInput(placed(error.problems, text))
+
+
+def _without_nulls(trigger: Any) -> Any:
+    if not isinstance(trigger, Mapping):
+        return trigger
+    return {name: value for name, value in trigger.items() if not _says_nothing(value)}
+
+
+def _says_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str | list | dict) and not value)
