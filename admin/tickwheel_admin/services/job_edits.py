@@ -47,6 +47,7 @@ class Edit:
     audit_id: int
     trigger_ids: Sequence[int] = ()
     run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
+    rolled_back_to: int | None = None  # the revision whose configuration the edit brings back
     by_code: bool = False  # the job is as code declares it, or a person accepts that it is
 
 
@@ -127,7 +128,11 @@ def update_job(
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
     before, after = job_to_raw(old.config), job_to_raw(config)
     changed = [name for name in after if after[name] != before[name]]
-    _note(conn, edit, "job.updated", new, {"revision": new.revision, "changed": changed})
+    detail: dict[str, object] = {"revision": new.revision, "changed": changed}
+    if edit.rolled_back_to is None:
+        _note(conn, edit, "job.updated", new, detail)
+    else:
+        _note(conn, edit, "job.rolled_back", new, detail | {"to": edit.rolled_back_to})
     return new.revision
 
 
