@@ -12,7 +12,7 @@ from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import job_lists
-from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.services.jobs import JobQuery, JobSort
 from tickwheel_admin.store import tables
 
 
@@ -49,6 +49,85 @@ async def test_pages_follow_names_and_meet_every_job_once(world: World) -> None:
     assert cursor is None
     assert [name for name, _ in seen] == sorted([*wanted, "job-03"])
     assert len(set(seen)) == 8
+
+
+@pytest.mark.parametrize("sort", list(JobSort))
+async def test_pages_lead_back_by_the_way_they_led_on(world: World, sort: str) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    await add_jobs(world, billing, [f"job-{n % 5}-{n}" for n in range(7)])
+    await add_jobs(world, other, ["job-0-0", "job-3-3"])
+    world.change(sa.update(tables.job).values(updated_at=tables.job.c.id % 3))
+    for view in ("all", "failing"):
+        query = JobQuery(sort=sort, view=view)
+        whole = [item.job.id for item in (await world.jobs.page(ADMIN, query)).items]
+        pages, cursor = [], None
+        while True:
+            page = await world.jobs.page(ADMIN, query, cursor=cursor, limit=4)
+            pages.append(page)
+            if (cursor := page.next) is None:
+                break
+        assert [item.job.id for each in pages for item in each.items] == whole
+        assert (len(whole), len(pages), pages[0].previous) == ((9, 3, None), (0, 1, None))[
+            view == "failing"
+        ]
+        for before, after in zip(pages[-2::-1], pages[:0:-1], strict=True):
+            back = await world.jobs.page(ADMIN, query, cursor=after.previous, limit=4)
+            assert [i.job.id for i in back.items] == [i.job.id for i in before.items]
+            again = await world.jobs.page(ADMIN, query, cursor=back.next, limit=4)
+            assert [i.job.id for i in again.items] == [i.job.id for i in after.items]
+            assert (back.previous is None) == (before.previous is None)
+
+
+async def test_before_the_second_job_stands_a_whole_first_page(world: World) -> None:
+    await add_jobs(world, await world.executor(), ["a", "b", "c", "d"])
+    second = await world.jobs.page(
+        ADMIN, JobQuery(), cursor=(await world.jobs.page(ADMIN, JobQuery(), limit=1)).next, limit=3
+    )
+    first = await world.jobs.page(ADMIN, JobQuery(), cursor=second.previous, limit=3)
+    assert [item.job.config.name for item in first.items] == ["a", "b", "c"]
+    assert first.previous is None
+
+
+async def test_owner_tags_and_handler_are_whole_names(world: World) -> None:
+    executor_id = await world.executor()
+    await add_jobs(world, executor_id, ["a"], owner="maria", tags=["night", "money"], handler="x")
+    await add_jobs(world, executor_id, ["b"], owner="maria", tags=["nightly"], handler="xy")
+    await add_jobs(world, executor_id, ["c"], owner="Maria", tags=["100%", "Night"], handler="X")
+    for query, found in (
+        (JobQuery(owner="maria"), ["a", "b"]),
+        (JobQuery(owner="mari"), []),
+        (JobQuery(tags=("night",)), ["a"]),
+        (JobQuery(tags=("money", "night")), ["a"]),
+        (JobQuery(tags=("night", "nightly")), []),
+        (JobQuery(tags=("100%",)), ["c"]),
+        (JobQuery(tags=("100_",)), []),
+        (JobQuery(tags=("%",)), []),
+        (JobQuery(handler="x"), ["a"]),
+        (JobQuery(owner="maria", handler="xy", text="B", view="active"), ["b"]),
+    ):
+        assert await names(world, query) == found, query
+        assert (await world.jobs.count_matching(ADMIN, query)).runs == len(found)
+
+
+async def test_jobs_are_counted_up_to_a_limit_and_failing_ones_not_at_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_jobs(world, await world.executor(), ["a", "b", "c"])
+    assert await world.jobs.count_matching(ADMIN, JobQuery()) == (3, False)
+    assert await world.jobs.count_matching(ADMIN, JobQuery(view="failing")) == (0, True)
+    monkeypatch.setattr("tickwheel_admin.services.jobs.MAX_COUNTED", 2)
+    assert await world.jobs.count_matching(ADMIN, JobQuery(view="active")) == (2, True)
+
+
+async def test_jobs_are_found_by_their_whole_name(world: World) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    (first,) = await add_jobs(world, billing, ["close"])
+    (second,) = await add_jobs(world, other, ["close"])
+    assert await world.jobs.called(ADMIN, "close") == sorted([first, second])
+    assert await world.jobs.called(ADMIN, "close", billing) == [first]
+    assert await world.jobs.called(actor_with(Role.VIEWER, other), "close") == [second]
+    for name in ("clos", "", "a\x00b"):
+        assert await world.jobs.called(ADMIN, name) == []
 
 
 async def test_text_matches_parts_literally_and_in_any_case(world: World) -> None:
@@ -159,7 +238,13 @@ async def test_bad_filters_and_cursors_are_refused(world: World) -> None:
     for limit in (0, -1, 501, 10**9):
         with pytest.raises(InvalidInput):
             await world.jobs.page(ADMIN, JobQuery(), limit=limit)
-    for query in (JobQuery(text="a\x00b"), JobQuery(view="broken")):
+    for query in (
+        JobQuery(text="a\x00b"),
+        JobQuery(owner="a\x00b"),
+        JobQuery(tags=("a\nb",)),
+        JobQuery(view="broken"),
+        JobQuery(sort="name;drop"),
+    ):
         with pytest.raises(InvalidInput):
             await world.jobs.page(ADMIN, query)
 

@@ -23,6 +23,7 @@ from tickwheel_admin.store import (
     handler_schemas,
     job_deletion,
     job_nodes,
+    job_pages,
     job_states,
     job_triggers,
     jobs,
@@ -42,8 +43,8 @@ from tickwheel_admin.store import (
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.checkpoints import Checkpoint
+from tickwheel_admin.store.job_pages import JobFilter, JobSort
 from tickwheel_admin.store.job_states import Loan
-from tickwheel_admin.store.jobs import JobFilter
 from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
 from tickwheel_admin.store.pauses import paused_since, read_pauses
 from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
@@ -430,12 +431,62 @@ QUERIES = [
     # Jobs and executors.
     Query(
         "jobs by name",
-        lambda c, now: jobs.page_jobs(c, JobFilter(), after=("job-01000", 5), limit=51),
+        lambda c, now: job_pages.page_jobs(c, JobFilter(), after=("job-01000", 5), limit=51),
         ("ix_job_by_name",),
     ),
     Query(
+        "jobs by name, the page before",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(executors=frozenset({1, 2})), after=("job-15000", 5), limit=51, back=True
+        ),
+        ("ix_job_by_name",),
+    ),
+    Query(
+        "jobs of one executor",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(executors=frozenset({2})), after=("job-01000", 5), limit=51
+        ),
+        ("uq_job_name",),
+    ),
+    Query(
+        "jobs by name, downwards",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=("job-01000", 5), limit=51, sort=JobSort.NAME_DOWN
+        ),
+        ("ix_job_by_name",),
+    ),
+    Query(
+        "jobs that changed last",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=(5_000, 5), limit=51, sort=JobSort.CHANGED
+        ),
+        ("ix_job_changed",),
+    ),
+    Query(
+        "jobs of an owner",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(owner="team-7", tags=("night",)), after=("job-01000", 5), limit=51
+        ),
+        ("ix_job_of_owner",),
+    ),
+    Query(
+        "paused jobs",
+        lambda c, now: job_pages.page_jobs(c, JobFilter(paused=True), after=None, limit=51),
+        ("ix_job_paused",),
+    ),
+    Query(
+        "jobs of one name",
+        lambda c, now: job_pages.jobs_called(c, "job-01000", None, limit=2),
+        ("ix_job_by_name|uq_job_name",),
+    ),
+    Query(
+        "how many jobs are paused",
+        lambda c, now: job_pages.count_jobs(c, JobFilter(paused=True), limit=1_000),
+        ("ix_job_paused",),
+    ),
+    Query(
         "running jobs",
-        lambda c, now: jobs.page_jobs(c, JobFilter(running=True), after=None, limit=51),
+        lambda c, now: job_pages.page_jobs(c, JobFilter(running=True), after=None, limit=51),
         ("ix_run_by_state|ix_run_to_sweep",),
     ),
     Query(
@@ -874,13 +925,13 @@ def _job(n: int) -> dict[str, Any]:
         "executor_id": n % EXECUTORS + 1,
         "name": f"job-{n:05}",
         "handler": "h",
-        "owner": "",
-        "tags": "",
+        "owner": f"team-{n % 40}",
+        "tags": "night,money" if n % 7 else "",
         "revision": 1,
         "paused": n % 50 == 0,
         "route_cursor": 0,
         "created_at": 1,
-        "updated_at": 1,
+        "updated_at": n * 7 % JOBS,
         "deleted_at": 0 if n % 10 else n,
     }
 

@@ -16,7 +16,6 @@ from tickwheel_admin.web.keys import EXECUTORS, JOBS
 SUGGESTED_AT_MOST = 30
 _SEPARATOR = " / "
 _ID = re.compile(r"#([0-9]{1,15})")
-_PAGE, _PAGES = 200, 20  # bounds of the search for a job of exactly this name
 
 
 def text_of(item: JobItem) -> str:
@@ -51,16 +50,7 @@ async def ids_of(request: web.Request, text: str) -> list[int]:
     before, separator, after = text.partition(_SEPARATOR)
     is_named = bool(separator) and before in executors
     name = after if is_named else text
-    query = JobQuery(text=name[:200], executor_id=executors[before] if is_named else None)
-    ids: list[int] = []
-    cursor = None
-    for _ in range(_PAGES):
-        page = await request.app[JOBS].page(actor, query, cursor=cursor, limit=_PAGE)
-        ids += [item.job.id for item in page.items if item.job.config.name == name]
-        cursor = page.next
-        if len(ids) > 1 or cursor is None:
-            break
-    return ids
+    return await request.app[JOBS].called(actor, name, executors[before] if is_named else None)
 
 
 def unclear(field: str, found: Sequence[int], *, code: str = "job.unknown") -> Problem:

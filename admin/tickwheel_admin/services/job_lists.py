@@ -21,14 +21,13 @@ from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.handler_schemas import schema_of
 from tickwheel_admin.services.paging import Number
-from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.child_links import named_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.declared_jobs import managed_jobs
 from tickwheel_admin.store.executors import get_executor, offered_handlers
+from tickwheel_admin.store.job_pages import JobFilter, JobSort, ListedJob, page_jobs
 from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
-from tickwheel_admin.store.jobs import JobFilter, ListedJob
 from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
@@ -37,13 +36,16 @@ MARKS = 24  # of each job's runs, in its strip
 FAILING_CHUNK = 50
 FAILING_SCANNED = 1_000
 NEXT_FIRES = 5
+BEGINNING = 0  # the id of no job: nothing is left out before it
 
 
-class JobKey(NamedTuple):
-    """A place in the order of lists: behind this job."""
+class JobPlace(NamedTuple):
+    """A place in a list, where one of its pages begins or ends."""
 
-    name: str
+    sort: JobSort
+    value: str | Number  # what the list is sorted by, of the job there
     id: Number
+    back: bool = False  # the page before this job, and not the one behind it
 
 
 class JobView(StrEnum):
@@ -53,6 +55,7 @@ class JobView(StrEnum):
     FAILING = "failing"  # the last run that ended was a failure
     RUNNING = "running"  # a run is live
     PAUSED = "paused"
+    ACTIVE = "active"  # not paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,11 @@ class JobQuery:
 
     text: str = ""  # part of a name, handler, owner or tag, in any case
     executor_id: int | None = None
+    owner: str | None = None  # a whole name, as are tags and handler
+    tags: tuple[str, ...] = ()  # a job has all of them
+    handler: str | None = None
     view: str = JobView.ALL  # one of JobView
+    sort: str = JobSort.NAME  # one of JobSort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,51 +107,78 @@ class JobDetail:
         return self.item.managed
 
 
+class JobsRead(NamedTuple):
+    """A page of jobs as it was read."""
+
+    items: list[JobItem]
+    more_at: JobPlace | None  # where the list goes on in the direction of reading; None: it ends
+
+
 def read_page(
     conn: sa.Connection,
     wanted: JobFilter,
-    after: JobKey | None,
+    at: JobPlace,
     limit: int,
     calendars: Calendars,
-) -> tuple[list[JobItem], JobKey | None]:
-    found = store_jobs.page_jobs(conn, wanted, after=after, limit=limit + 1)
-    shown = found[:limit]
-    behind = _key(shown[-1]) if len(found) > limit else None
-    return _items(conn, shown, calendars), behind
+) -> JobsRead:
+    """The jobs behind a place, or before it."""
+    found = _found(conn, wanted, at, limit + 1)
+    shown = found[-limit:] if at.back else found[:limit]
+    last = shown[0 if at.back else -1] if len(found) > limit else None
+    return JobsRead(
+        _items(conn, shown, calendars), None if last is None else place_of(last.job, at)
+    )
 
 
 def read_failing(
     conn: sa.Connection,
     wanted: JobFilter,
-    after: JobKey | None,
+    at: JobPlace,
     limit: int,
     calendars: Calendars,
-) -> tuple[list[JobItem], JobKey | None]:
-    """Jobs by name, those that fail picked by their recent runs.
+) -> JobsRead:
+    """The same of jobs that fail, picked by their recent runs.
 
     What a job's last run was is known to no index of jobs, and keeping it in the job's row would
     cost every run a write. So jobs are read in chunks, each with one bounded statement for their
     newest runs, and after `FAILING_SCANNED` jobs the page ends where it is.
     """
     failing: list[ListedJob] = []
+    more_at: JobPlace | None = at
     for _ in range(FAILING_SCANNED // FAILING_CHUNK):
-        found = store_jobs.page_jobs(conn, wanted, after=after, limit=FAILING_CHUNK)
+        found = _found(conn, wanted, at, FAILING_CHUNK)
         marks = recent_marks(
             conn, [each.job.id for each in found], until=now_ms(conn), per_job=MARKS
         )
-        for each in found:
-            after = _key(each)
+        for each in reversed(found) if at.back else found:
+            more_at = at = place_of(each.job, at)
             if _is_failing(marks.get(each.job.id, ())[::-1]):
                 failing.append(each)
-                if len(failing) == limit:
-                    return _items(conn, failing, calendars), after
+            if len(failing) == limit:
+                break
+        if len(failing) == limit:
+            break
         if len(found) < FAILING_CHUNK:
-            return _items(conn, failing, calendars), None
-    return _items(conn, failing, calendars), after
+            more_at = None
+            break
+    return JobsRead(_items(conn, failing[::-1] if at.back else failing, calendars), more_at)
 
 
-def _key(listed: ListedJob) -> JobKey:
-    return JobKey(name=listed.job.config.name, id=listed.job.id)
+def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> list[ListedJob]:
+    return page_jobs(
+        conn,
+        wanted,
+        after=None if at.id == BEGINNING else (at.value, at.id),
+        limit=limit,
+        sort=at.sort,
+        back=at.back,
+    )
+
+
+def place_of(job: Job, like: JobPlace) -> JobPlace:
+    """The place of a job in the same list, read in the same direction."""
+    value = job.updated_at if like.sort is JobSort.CHANGED else job.config.name
+    return like._replace(value=value, id=job.id)
 
 
 def _is_failing(oldest_first: Sequence[RunMark]) -> bool:

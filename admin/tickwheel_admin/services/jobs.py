@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.job_input import parse_job, parse_parameters
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Actor, Permission
@@ -18,27 +17,19 @@ from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.job_edits import Edit
 from tickwheel_admin.services.job_lists import JobDetail as JobDetail
 from tickwheel_admin.services.job_lists import JobItem as JobItem
-from tickwheel_admin.services.job_lists import (
-    JobKey,
-    read_detail,
-    read_failing,
-    read_page,
-)
 from tickwheel_admin.services.job_lists import JobQuery as JobQuery
 from tickwheel_admin.services.job_lists import JobView as JobView
-from tickwheel_admin.services.paging import (
-    Page,
-    bad_cursor,
-    check_limit,
-    decode_cursor,
-    encode_cursor,
-)
+from tickwheel_admin.services.job_lists import read_detail, read_failing, read_page
+from tickwheel_admin.services.job_queries import filter_of, page_at, place_in
+from tickwheel_admin.services.paging import Page, check_limit
 from tickwheel_admin.services.requests import (
     Request,
     check_delay,
     check_request_key,
     request_run,
 )
+from tickwheel_admin.services.run_queries import MAX_COUNTED
+from tickwheel_admin.services.run_queries import Matching as Matching
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
@@ -46,12 +37,11 @@ from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.jobs import JobFilter
+from tickwheel_admin.store.job_pages import JobSort as JobSort
+from tickwheel_admin.store.job_pages import count_jobs, jobs_called
 from tickwheel_admin.store.run_marks import RunMark as RunMark
 
 T = TypeVar("T")
-
-MAX_TEXT_CHARS = 200
 
 
 class Jobs:
@@ -69,31 +59,40 @@ class Jobs:
     async def page(
         self, actor: Actor, query: JobQuery, *, cursor: str | None = None, limit: int = 50
     ) -> Page[JobItem]:
-        """Jobs by name.
+        """Jobs in the order that the query asks for.
 
         A page of failing jobs can be shorter than `limit`, even empty, and still have a next one.
+
+        Raises:
+            InvalidInput: a word that means nothing, or a cursor of another list.
         """
-        text = query.text.strip()[:MAX_TEXT_CHARS]
-        if not is_clean(text):
-            raise InvalidInput.one("text", "control_characters", CONTROL_CHARACTERS)
-        if query.view not in set(JobView):
-            raise InvalidInput.one(
-                "view",
-                "not_one_of",
-                "This must be one of %(choices)s.",
-                choices=", ".join(JobView),
-            )
-        wanted = JobFilter(
-            text=text,
-            executors=visible_executors(actor, query.executor_id),
-            paused=query.view == JobView.PAUSED,
-            running=query.view == JobView.RUNNING,
-        )
+        wanted = filter_of(actor, query)
+        at = place_in(query, cursor)
+        check_limit(limit)
         read = read_failing if query.view == JobView.FAILING else read_page
-        items, behind = await self._store.read(
-            read, wanted, _decoded(cursor), check_limit(limit), self._calendars
-        )
-        return Page(items=items, next=None if behind is None else encode_cursor(behind))
+        items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)
+        if at.back and more_at is None:
+            # The list begins here: its first page is shown whole, as whoever enters it sees it.
+            at = place_in(query, None)
+            items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)
+        return page_at(items, at, more_at)
+
+    async def called(self, actor: Actor, name: str, executor_id: int | None = None) -> list[int]:
+        """Ids of the jobs of exactly this name that the caller may see; at most two of them."""
+        if not is_clean(name):
+            return []
+        executors = visible_executors(actor, executor_id)
+        return list(await self._store.read(lambda c: jobs_called(c, name, executors, limit=2)))
+
+    async def count_matching(self, actor: Actor, query: JobQuery) -> Matching:
+        """How many jobs a list shows on all its pages, counted up to 10,000.
+
+        Failing ones are not counted: that would be to look at the runs of every job.
+        """
+        wanted = filter_of(actor, query)
+        if query.view == JobView.FAILING:
+            return Matching(0, True)
+        return Matching(*await self._store.read(lambda c: count_jobs(c, wanted, limit=MAX_COUNTED)))
 
     async def get(self, actor: Actor, job_id: int) -> JobDetail:
         """One job; a deleted one is not found."""
@@ -275,10 +274,3 @@ class Jobs:
     def _announce(self) -> None:
         for topic in (JOBS, TRIGGERS, RUNS, QUEUED):
             self._events.publish(topic)
-
-
-def _decoded(cursor: str | None) -> JobKey | None:
-    key = decode_cursor(cursor, JobKey)
-    if key is not None and not is_clean(key.name):  # no name of a job; databases may refuse it
-        raise bad_cursor()
-    return key

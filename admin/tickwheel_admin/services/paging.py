@@ -27,6 +27,7 @@ class Page(Generic[T]):
 
     items: list[T]
     next: str | None  # cursor of the next page; None: this was the last one
+    previous: str | None = None  # cursor of the page before; None: this was the first one
 
 
 def check_limit(limit: int) -> int:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import FAILURES, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerState
-from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigger
 from tickwheel_admin.store.waiting import COUNT_LIMIT, first_try_put_off
@@ -220,7 +220,9 @@ def with_active_jobs(conn: sa.Connection, executor_ids: Sequence[int]) -> set[in
     if not executor_ids:
         return set()
     active = sa.exists().where(
-        job.c.executor_id == executor.c.id, job.c.deleted_at == ALIVE, job.c.paused.is_(False)
+        job.c.executor_id == executor.c.id,
+        unindexed(job.c.deleted_at) == ALIVE,
+        unindexed(job.c.paused).is_(False),
     )
     rows = conn.execute(
         sa.select(executor.c.id).where(executor.c.id.in_(sorted(executor_ids)), active)

@@ -1,22 +1,21 @@
-"""Jobs and their revisions: reading them for people, and changing them."""
+"""Jobs and their revisions: reading and changing them; lists of them are in `store.job_pages`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import config_from_json, config_to_json
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.store.tables import ALIVE, job, job_revision, run
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
 # One more is a prime: a job whose runs are all asked for, and so locked once each, skips no node.
 ROUND = 4_324_320
-_JOB_COLUMNS = (
+JOB_COLUMNS = (
     job.c.id,
     job.c.executor_id,
     job.c.revision,
@@ -25,26 +24,8 @@ _JOB_COLUMNS = (
     job.c.updated_at,
     job_revision.c.config,
 )
-_WITH_CONFIG = sa.and_(job_revision.c.job_id == job.c.id, job_revision.c.revision == job.c.revision)
+WITH_CONFIG = sa.and_(job_revision.c.job_id == job.c.id, job_revision.c.revision == job.c.revision)
 _NEVER_CLAIMED = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedJob:
-    """A job in a list."""
-
-    job: Job
-    executor_name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """Which jobs a list shows."""
-
-    text: str = ""  # part of a name, handler, owner or tag, in any case
-    executors: frozenset[int] | None = None  # None: all
-    paused: bool = False  # only paused ones
-    running: bool = False  # only those with a live run
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -53,7 +34,7 @@ class JobFilter:
 def get_job(conn: sa.Connection, job_id: int) -> Job | None:
     """The job, unless it is deleted."""
     row = conn.execute(_select_job(job_id)).one_or_none()
-    return None if row is None else _job_from_row(row)
+    return None if row is None else job_from_row(row)
 
 
 def lock_job(conn: sa.Connection, job_id: int) -> Job | None:
@@ -82,7 +63,7 @@ def current_configs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, 
     """What the current revisions of jobs say, by job; deleted ones are left out."""
     rows = conn.execute(
         sa.select(job.c.id, job_revision.c.config)
-        .join(job_revision, _WITH_CONFIG)
+        .join(job_revision, WITH_CONFIG)
         .where(job.c.id.in_(sorted(job_ids)), job.c.deleted_at == ALIVE)
     )
     return {row.id: config_from_json(row.config) for row in rows}
@@ -103,67 +84,6 @@ def jobs_named(conn: sa.Connection, executor_id: int, names: Collection[str]) ->
 def executor_of_job(conn: sa.Connection, job_id: int) -> int | None:
     """Also of a deleted job, for its runs are still there."""
     return conn.execute(sa.select(job.c.executor_id).where(job.c.id == job_id)).scalar_one_or_none()
-
-
-def page_jobs(
-    conn: sa.Connection, wanted: JobFilter, *, after: tuple[str, int] | None, limit: int
-) -> list[ListedJob]:
-    """Jobs by name, from behind the (name, id) `after`.
-
-    Reads `ix_job_by_name` in its order until `limit` rows fit: a text that nothing matches costs
-    one look at every job, about 0.1 s for 100,000.
-    """
-    # The page first, the joins for its rows only: with all in one, MariaDB starts from the
-    # executors and sorts every job.
-    shown = (
-        sa.select(job.c.id)
-        .where(job.c.deleted_at == ALIVE, *_conditions(wanted, after))
-        .order_by(job.c.name, job.c.id)
-        .limit(limit)
-        .subquery()
-    )
-    rows = conn.execute(
-        sa.select(*_JOB_COLUMNS, executor.c.name.label("executor_name"))
-        .select_from(shown)
-        .join(job, job.c.id == shown.c.id)
-        .join(job_revision, _WITH_CONFIG)
-        .join(executor, executor.c.id == job.c.executor_id)
-        .order_by(job.c.name, job.c.id)
-    )
-    return [ListedJob(job=_job_from_row(row), executor_name=row.executor_name) for row in rows]
-
-
-def _conditions(
-    wanted: JobFilter, after: tuple[str, int] | None
-) -> Iterable[sa.ColumnElement[bool]]:
-    if after is not None:
-        name, job_id = after
-        # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
-        yield job.c.name >= name
-        yield sa.or_(job.c.name > name, job.c.id > job_id)
-    if wanted.executors is not None:
-        yield job.c.executor_id.in_(sorted(wanted.executors))
-    if wanted.paused:
-        yield job.c.paused.is_(True)
-    if wanted.running:
-        # At most as many runs are live as all nodes have slots.
-        live = [state.value for state in LIVE]
-        yield job.c.id.in_(sa.select(run.c.job_id).where(run.c.state.in_(live)))
-    if wanted.text:
-        # Both sides lowered by the database: SQLite lowers ASCII only, Python would lower more.
-        part = sa.func.lower(sa.bindparam("part", f"%{_escaped(wanted.text)}%"))
-        yield sa.or_(
-            *(
-                sa.func.lower(column).like(part, escape="\\")
-                for column in (job.c.name, job.c.handler, job.c.owner, job.c.tags)
-            )
-        )
-
-
-def _escaped(text: str) -> str:
-    for special in ("\\", "%", "_"):
-        text = text.replace(special, f"\\{special}")
-    return text
 
 
 # --- changing --------------------------------------------------------------------------------
@@ -242,13 +162,14 @@ def unclaimed_runs_of_job(conn: sa.Connection, of: Job, *, limit: int) -> list[i
 
 def _select_job(job_id: int) -> sa.Select[Any]:
     return (
-        sa.select(*_JOB_COLUMNS)
-        .join(job_revision, _WITH_CONFIG)
+        sa.select(*JOB_COLUMNS)
+        .join(job_revision, WITH_CONFIG)
         .where(job.c.id == job_id, job.c.deleted_at == ALIVE)
     )
 
 
-def _job_from_row(row: Any) -> Job:
+def job_from_row(row: Any) -> Job:
+    """A job from a row with `JOB_COLUMNS`."""
     return Job(
         id=row.id,
         executor_id=row.executor_id,
