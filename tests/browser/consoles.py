@@ -38,11 +38,11 @@ class Console:
 
 
 @contextlib.contextmanager
-def sample_console(directory: Path, *, empty: bool = False) -> Iterator[Console]:
+def sample_console(directory: Path, filled: str = "") -> Iterator[Console]:
     """The real console and services over a filled database; see `console_server`."""
     port = free_port()
     command = [sys.executable, "-m", "tests.browser.console_server", directory, port]
-    command += ["empty"] if empty else []
+    command += [filled] if filled else []
     with ManagedProcess(command, directory / "console.log") as process:
         line = process.wait_for_line(r'^\{"passwords".*\}$', timeout_seconds=30)
         told = json.loads(line[0])

@@ -1,0 +1,69 @@
+"""Every page, when every stored text is an attack: all of it is shown as text, none of it acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import BrowserContext, Dialog, Page, expect
+
+from tests.browser.conftest import PageErrors
+from tests.browser.consoles import Console, sample_console, stop_time
+from tests.browser.hostile_texts import PAYLOAD
+from tests.browser.test_looks import pages_of
+
+# Elements that no page of ours has, and what the payload would have left behind.
+INTRUDERS = """() => [
+  ...document.querySelectorAll('img, iframe, object, embed, svg[onload], script:not([src])'),
+].map(element => element.outerHTML.slice(0, 120)).concat(window.__hacked ? ['it ran'] : [])"""
+
+# Their content is ours alone: forms to fill, pages of what does not exist, words.
+WITHOUT_TEXTS_OF_OTHERS = frozenset(
+    {
+        "password",
+        "not-found",
+        "executor-new",
+        "calendar-new",
+        "pause-everything",
+        "declared-jobs-none",
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with sample_console(tmp_path_factory.mktemp("hostile"), "hostile") as console:
+        yield console
+
+
+def test_no_stored_text_is_more_than_text(
+    page: Page, context: BrowserContext, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected.append("/nothing")
+    dialogs: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
+    console.open_as(context)
+    stop_time(page)
+    found, silent = {}, set()
+    for name, path in pages_of(console).items():
+        answer = page.goto(console.url + path)
+        assert answer is not None
+        assert answer.status < 500, name
+        expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        if intruders := page.evaluate(INTRUDERS):
+            found[name] = intruders
+        html = answer.text()
+        assert PAYLOAD not in html, name
+        assert "54439" not in html, name  # what templates would make of it
+        if "onerror" not in page.locator("main").inner_html():
+            silent.add(name)
+
+    assert found == {}
+    assert dialogs == []
+    print(f"pages without texts of others: {sorted(silent)}")
+    assert silent <= WITHOUT_TEXTS_OF_OTHERS
