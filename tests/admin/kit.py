@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 
 from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import Config, load_config
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store.database import Database
@@ -76,7 +76,7 @@ class Served:
 
     async def token_for(self, name: str, role: Role) -> dict[str, str]:
         """Headers of a program that acts for a new person."""
-        await self.services.people.add_user(COMMAND_LINE, name, role=role)
+        await self.services.people.add_user(COMMAND_LINE, name, grants=everywhere(role))
         token = await self.services.people.create_api_token(COMMAND_LINE, name, name="test")
         return {"Authorization": f"Bearer {token}"}
 

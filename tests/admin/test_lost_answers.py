@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests.admin.kit import GOOD_PASSWORD, cheap_passwords
 from tests.admin.world import ADMIN, JOB, World
 from tests.support.lost_answers import LosingAnswers
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
@@ -108,14 +108,15 @@ async def test_people(world: World, losing: LosingAnswers) -> None:
     try:
         first = await people.ensure_first_admin()
         assert first is not None
-        one_time = await people.add_user(COMMAND_LINE, "bob", role=Role.VIEWER)
+        one_time = await people.add_user(COMMAND_LINE, "bob", grants=everywhere(Role.VIEWER))
         token = await people.create_api_token(COMMAND_LINE, "bob", name="ci")
-        actor = await people.actor_of_token(token, address="")
-        assert actor is not None
+        assert await people.actor_of_token(token, address="") is not None
         session = await people.login("bob", one_time, address="192.0.2.1", user_agent="")
         assert session.must_change_password
+        view = await people.session(session.cookie)
+        assert view is not None
         changed = await people.change_password(
-            actor, session.cookie, old=one_time, new=GOOD_PASSWORD
+            view.actor, session.cookie, old=one_time, new=GOOD_PASSWORD
         )
         assert await people.session(changed.cookie) is not None
         await people.reset_password(COMMAND_LINE, "bob")

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.errors import (
     NotLoggedIn,
     TooMany,
 )
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role, everywhere
 from tickwheel_admin.services.passwords import Passwords, check_new_password, one_time_password
 from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
 from tickwheel_admin.services.throttle import MAX_KEYS, LoginThrottle
@@ -124,7 +124,7 @@ def test_one_time_passwords_differ_and_obey_the_rules_for_passwords() -> None:
 
 
 async def test_unknown_wrong_and_disabled_look_the_same(people: People, admin: NewSession) -> None:
-    disabled_password = await people.add_user(COMMAND_LINE, "eve", role=Role.VIEWER)
+    disabled_password = await people.add_user(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
     await people.set_disabled(COMMAND_LINE, "eve", disabled=True)
 
     failures = []
@@ -437,6 +437,7 @@ async def test_a_disabled_person_is_out_at_once_and_can_come_back(
     people: People, admin: NewSession
 ) -> None:
     token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+    await people.add_user(COMMAND_LINE, "deputy", grants=everywhere(Role.ADMIN))
 
     await people.set_disabled(COMMAND_LINE, "admin", disabled=True)
 
@@ -499,7 +500,7 @@ async def test_hashes_of_older_parameters_are_renewed_at_login(
 async def test_a_token_acts_with_its_persons_grants_until_it_expires(
     people: People, admin: NewSession, clock: Clock
 ) -> None:
-    await people.add_user(COMMAND_LINE, "olga", role=Role.OPERATOR)
+    await people.add_user(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
     token = await people.create_api_token(COMMAND_LINE, "olga", name="ci", valid_days=7)
 
     actor = await people.actor_of_token(token, address="192.0.2.5")
@@ -519,10 +520,10 @@ async def test_other_texts_are_no_tokens(people: People, admin: NewSession, toke
 
 async def test_names_are_unique_and_checked(people: People, admin: NewSession) -> None:
     with pytest.raises(Conflict):
-        await people.add_user(COMMAND_LINE, "ADMIN", role=Role.VIEWER)
+        await people.add_user(COMMAND_LINE, "ADMIN", grants=everywhere(Role.VIEWER))
     for name in ("", "-x", "a b", "a\r\nb", "ä", "x" * 101, "<b>"):
         with pytest.raises(InvalidInput):
-            await people.add_user(COMMAND_LINE, name, role=Role.VIEWER)
+            await people.add_user(COMMAND_LINE, name, grants=everywhere(Role.VIEWER))
     with pytest.raises(NotFound):
         await people.reset_password(COMMAND_LINE, "nobody")
     await people.create_api_token(COMMAND_LINE, "admin", name="ci")
@@ -533,7 +534,7 @@ async def test_names_are_unique_and_checked(people: People, admin: NewSession) -
 async def test_only_administrators_manage_people(people: People, admin: NewSession) -> None:
     developer = Actor(user_id=9, name="dev", grants={ALL_EXECUTORS: Role.DEVELOPER})
     for attempt in (
-        people.add_user(developer, "eve", role=Role.ADMIN),
+        people.add_user(developer, "eve", grants=everywhere(Role.ADMIN)),
         people.reset_password(developer, "admin"),
         people.set_disabled(developer, "admin", disabled=True),
         people.create_api_token(developer, "admin", name="x"),
@@ -546,7 +547,7 @@ async def test_only_administrators_manage_people(people: People, admin: NewSessi
 async def test_every_change_writes_its_audit_row(
     people: People, store: Database, admin: NewSession
 ) -> None:
-    await people.add_user(COMMAND_LINE, "olga", role=Role.OPERATOR)
+    await people.add_user(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
     await people.create_api_token(COMMAND_LINE, "olga", name="ci")
     await people.reset_password(COMMAND_LINE, "olga")
     await people.set_disabled(COMMAND_LINE, "olga", disabled=True)
@@ -591,7 +592,7 @@ async def test_people_come_and_go_on_every_database(database_url: str) -> None:
     with pytest.raises(NotLoggedIn):
         await log_in(people, password=one_time)
     with pytest.raises(Conflict):
-        await people.add_user(COMMAND_LINE, "Admin", role=Role.VIEWER)
+        await people.add_user(COMMAND_LINE, "Admin", grants=everywhere(Role.VIEWER))
     assert await audit_actions(database)
     people.close()
     await database.close()

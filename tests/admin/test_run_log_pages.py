@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.admin.kit import GOOD_PASSWORD, Served, served
 from tickwheel_admin.console.pages import run_log as pages
 from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.run_logs import append_log_chunks
@@ -57,7 +57,7 @@ async def log(admin: Served) -> str:
 
 async def _log_in(admin: Served) -> None:
     people = admin.services.people
-    one_time = await people.add_user(COMMAND_LINE, "ann", role=Role.VIEWER)
+    one_time = await people.add_user(COMMAND_LINE, "ann", grants=everywhere(Role.VIEWER))
     first = await people.login("ann", one_time, address="", user_agent="")
     view = await people.session(first.cookie)
     assert view is not None

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from tests.admin.kit import Clock, cheap_passwords, config_in, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, TooMany, Unavailable
-from tickwheel_admin.domain.user import Permission, Role
+from tickwheel_admin.domain.user import Permission, Role, everywhere
 from tickwheel_admin.services.people import COMMAND_LINE, People
 from tickwheel_admin.services.throttle import LoginThrottle
 from tickwheel_admin.store.database import Database, DatabaseUnavailable
@@ -158,7 +158,7 @@ async def client(people: People, tmp_path: Path) -> AsyncIterator[Client]:
 
 async def add_person(people: People, name: str = "dev", role: Role = Role.DEVELOPER) -> str:
     """A person who has changed the one-time password; returns the password."""
-    one_time = await people.add_user(COMMAND_LINE, name, role=role)
+    one_time = await people.add_user(COMMAND_LINE, name, grants=everywhere(role))
     session = await people.login(name, one_time, address="", user_agent="")
     view = await people.session(session.cookie)
     assert view is not None
@@ -274,7 +274,7 @@ async def test_a_wrong_bearer_is_not_made_good_by_a_cookie(
 async def test_who_must_change_the_password_can_do_nothing_else(
     client: Client, people: People
 ) -> None:
-    one_time = await people.add_user(COMMAND_LINE, "newcomer", role=Role.ADMIN)
+    one_time = await people.add_user(COMMAND_LINE, "newcomer", grants=everywhere(Role.ADMIN))
     await log_in(client, "newcomer", one_time)
 
     page = await client.get("/page", allow_redirects=False)

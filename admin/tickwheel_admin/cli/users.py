@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.common import add_config_flags, config_of, with_services
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.people import COMMAND_LINE
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def _finish(command: argparse.ArgumentParser, run: object) -> None:
 def _add(args: argparse.Namespace) -> int:
     password = with_services(
         config_of(args),
-        lambda services: services.people.add_user(COMMAND_LINE, args.name, role=Role(args.role)),
+        lambda services: services.people.add_user(
+            COMMAND_LINE, args.name, grants=everywhere(Role(args.role))
+        ),
     )
     print(f"One-time password of {args.name}, to be changed at the first login: {password}")
     return 0
@@ -104,7 +106,7 @@ def _set_disabled(args: argparse.Namespace, *, disabled: bool) -> int:
 def _list(args: argparse.Namespace) -> int:
     people = with_services(config_of(args), lambda services: services.people.people(COMMAND_LINE))
     for person in people:
-        roles = ", ".join(role.value for role in person.roles) or "no role"
+        roles = ", ".join(each.role.value for each in person.grants.values()) or "no role"
         notes = ["disabled"] if person.disabled else []
         notes += ["must change password"] if person.must_change_password else []
         print(" · ".join([f"{person.name:<24} {roles}", *notes]))

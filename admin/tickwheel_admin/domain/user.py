@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tickwheel_admin.domain.errors import NotAllowed, NotFound
@@ -42,6 +42,22 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 }
 
 
+_RANKS = {role: rank for rank, role in enumerate(Role)}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person may do with one executor, or with all."""
+
+    role: Role
+    scripts: bool = False  # may also edit what nodes run as scripts; only beside `may_have_scripts`
+
+
+def may_have_scripts(role: Role) -> bool:
+    """Whether the role edits jobs at all: only then may it be allowed to edit scripts as well."""
+    return Permission.DEVELOP in ROLE_PERMISSIONS[role]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
     """Whoever asks: a person, or a token acting for one."""
@@ -71,6 +87,42 @@ class Actor:
         covering = self._covering(permission)
         return None if ALL_EXECUTORS in covering else covering
 
+    def narrowed(self, role: Role | None, executors: frozenset[int] | None) -> Actor:
+        """What is left of the grants within the scope of a token: never more than there was.
+
+        Args:
+            role: at most this one; None: as it is.
+            executors: only on these; None: wherever a grant is.
+        """
+        grants, scripts = dict(self.grants), self.scripts
+        if executors is not None:
+            held = {each: self._role_on(each) for each in executors - {ALL_EXECUTORS}}
+            grants = {each: found for each, found in held.items() if found is not None}
+            if ALL_EXECUTORS not in scripts:
+                scripts &= grants.keys()
+            else:
+                scripts = frozenset(grants)
+        if role is not None:
+            grants = {each: min(role, found, key=_rank) for each, found in grants.items()}
+            if not may_have_scripts(role):
+                scripts = frozenset()
+        return replace(self, grants=grants, scripts=scripts)
+
+    def covers(self, other: Actor) -> bool:
+        """Whether the other one may do nothing that this one may not."""
+        for permission in Permission:
+            if permission in (Permission.PUBLIC, Permission.LOGGED_IN):
+                continue
+            mine, theirs = self.scope(permission), other.scope(permission)
+            if mine is not None and (theirs is None or not theirs <= mine):
+                return False
+        return True
+
+    def _role_on(self, executor_id: int) -> Role | None:
+        """The higher one of the roles on this executor and on all; None: neither."""
+        found = [self.grants[each] for each in (ALL_EXECUTORS, executor_id) if each in self.grants]
+        return max(found, key=_rank, default=None)
+
     def _covering(self, permission: Permission) -> frozenset[int]:
         """The grants, by executor id, that cover the permission."""
         if permission is Permission.SCRIPT:
@@ -97,3 +149,31 @@ class Actor:
             "Your role does not allow this; it needs the permission “%(permission)s”.",
             permission=permission.value,
         )
+
+    def require_in_person(self) -> None:
+        """Raise unless a person asks with a session of their own, not a token acting for them.
+
+        A token that leaks must not be able to make itself outlive its end.
+        """
+        if self.token_id is not None:
+            raise NotAllowed(
+                "token.not_in_person",
+                "A token cannot do this; log in to the console, or use the command line.",
+            )
+
+
+def everywhere(role: Role, *, scripts: bool = False) -> dict[int, Grant]:
+    """The grants of somebody with one role for all executors."""
+    return {ALL_EXECUTORS: Grant(role, scripts)}
+
+
+def grants_to_actor(grants: Mapping[int, Grant]) -> tuple[dict[int, Role], frozenset[int]]:
+    """The two halves of an actor's rights: roles, and where they cover scripts."""
+    return (
+        {executor_id: each.role for executor_id, each in grants.items()},
+        frozenset(executor_id for executor_id, each in grants.items() if each.scripts),
+    )
+
+
+def _rank(role: Role) -> int:
+    return _RANKS[role]

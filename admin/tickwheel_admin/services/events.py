@@ -17,6 +17,7 @@ TRIGGERS = "triggers"  # a trigger may be due sooner
 CALENDARS = "calendars"  # a calendar was added, changed or removed
 JOBS = "jobs"  # a job was added, changed or removed
 NODES = "nodes"  # a node came, went or changed
+PEOPLE = "people"  # somebody's sessions, tokens or rights changed
 
 
 def log_topic(run_id: int) -> str:

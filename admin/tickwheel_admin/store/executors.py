@@ -102,6 +102,13 @@ def executor_names(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int
     return {row.id: row.name for row in rows}
 
 
+def living_executors(conn: sa.Connection, executor_ids: Iterable[int]) -> frozenset[int]:
+    """Those of the ids that are an executor's that is not deleted."""
+    wanted = executor.c.id.in_(sorted(executor_ids))
+    rows = conn.execute(sa.select(executor.c.id).where(wanted, executor.c.deleted_at == ALIVE))
+    return frozenset(rows.scalars())
+
+
 def executor_name_is_taken(conn: sa.Connection, name: str) -> bool:
     """Whether an executor that is not deleted has the name."""
     found = sa.select(executor.c.id).where(executor.c.name == name, executor.c.deleted_at == ALIVE)

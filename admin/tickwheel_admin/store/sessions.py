@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.store.tables import session
+
+IDLE_MS = 30 * 60_000  # a session ends so long after the person's last request
+ABSOLUTE_MS = 12 * 3_600_000  # and so long after login in any case
+MAX_LISTED = 200  # sessions of one person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,10 @@ class StoredSession:
     seen_at: int  # last request by the person, to about a minute
     address: str
     user_agent: str
+
+    def holds(self, now: int) -> bool:
+        """Whether it can still be used."""
+        return now - self.seen_at < IDLE_MS and now - self.created_at < ABSOLUTE_MS
 
 
 def insert_session(conn: sa.Connection, new: StoredSession) -> None:
@@ -38,17 +47,22 @@ def insert_session(conn: sa.Connection, new: StoredSession) -> None:
 
 def get_session(conn: sa.Connection, id_hash: str) -> StoredSession | None:
     row = conn.execute(sa.select(session).where(session.c.id_hash == id_hash)).first()
-    if row is None:
-        return None
-    return StoredSession(
-        id_hash=row.id_hash,
-        user_id=row.user_id,
-        csrf_token=row.csrf_token,
-        created_at=row.created_at,
-        seen_at=row.seen_at,
-        address=row.address,
-        user_agent=row.user_agent,
+    return None if row is None else _session_from_row(row)
+
+
+def list_sessions(conn: sa.Connection, user_id: int, *, now: int) -> list[StoredSession]:
+    """A person's sessions that hold, the one used last first."""
+    rows = conn.execute(
+        sa.select(session)
+        .where(
+            session.c.user_id == user_id,
+            session.c.seen_at > now - IDLE_MS,
+            session.c.created_at > now - ABSOLUTE_MS,
+        )
+        .order_by(session.c.seen_at.desc(), session.c.id_hash)
+        .limit(MAX_LISTED)
     )
+    return [_session_from_row(row) for row in rows]
 
 
 def touch_session(conn: sa.Connection, id_hash: str, *, now: int) -> None:
@@ -63,9 +77,21 @@ def delete_session(conn: sa.Connection, id_hash: str) -> None:
     conn.execute(sa.delete(session).where(session.c.id_hash == id_hash))
 
 
-def delete_sessions_of(conn: sa.Connection, user_id: int) -> None:
-    """Log a person out everywhere."""
-    conn.execute(sa.delete(session).where(session.c.user_id == user_id))
+def delete_sessions_of(
+    conn: sa.Connection, user_id: int, *, but: str | None = None, key: str | None = None
+) -> int:
+    """Log a person out everywhere; returns how many sessions there were.
+
+    Args:
+        but: hash of the one session that stays.
+        key: with what the hash begins of those that go.
+    """
+    going = sa.delete(session).where(session.c.user_id == user_id)
+    if but is not None:
+        going = going.where(session.c.id_hash != but)
+    if key is not None:
+        going = going.where(session.c.id_hash.startswith(key, autoescape=True))
+    return conn.execute(going).rowcount
 
 
 def delete_idle_sessions(conn: sa.Connection, *, seen_before: int, limit: int = 100) -> None:
@@ -76,3 +102,15 @@ def delete_idle_sessions(conn: sa.Connection, *, seen_before: int, limit: int = 
     hashes = list(idle.scalars())
     if hashes:
         conn.execute(sa.delete(session).where(session.c.id_hash.in_(hashes)))
+
+
+def _session_from_row(row: sa.Row[Any]) -> StoredSession:
+    return StoredSession(
+        id_hash=row.id_hash,
+        user_id=row.user_id,
+        csrf_token=row.csrf_token,
+        created_at=row.created_at,
+        seen_at=row.seen_at,
+        address=row.address,
+        user_agent=row.user_agent,
+    )

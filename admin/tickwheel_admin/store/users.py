@@ -1,27 +1,44 @@
-"""People and their grants: rows in, values out."""
+"""People: rows in, values out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store.tables import grant, user
+from tickwheel_admin.store.tables import grant, saved_view, setting, user
+
+CHANGES = "people_changes"  # name of the setting that counts how often rights were changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUser:
-    """A row of `user`."""
+    """A row of `user`, without its preferences."""
 
     id: int
     name: str
-    password_hash: str
+    password_hash: str | None  # None: nobody can log in with a password
     must_change_password: bool
     disabled: bool
+    oidc_key: str | None = None  # None: never logged in at the OpenID provider
     created_at: int
+    logged_in_at: int | None = None
+
+
+def lock_people(conn: sa.Connection) -> None:
+    """Let changes of people's rights go one after the other; taken before all other locks.
+
+    So each of two administrators who take the other's role sees what the other one did. The lock is
+    also a write of a new value, so that it holds on clusters whose locks are local.
+    """
+    named = setting.c.name == CHANGES
+    count = conn.execute(sa.select(setting.c.value).where(named).with_for_update()).scalar()
+    if count is None:
+        # A race between two admins ends in a duplicate key; the loser's transaction is repeated.
+        conn.execute(sa.insert(setting).values(name=CHANGES, value="1"))
+    else:
+        conn.execute(sa.update(setting).where(named).values(value=str(int(count) + 1)))
 
 
 def has_users(conn: sa.Connection) -> bool:
@@ -36,21 +53,22 @@ def find_user(conn: sa.Connection, name: str) -> StoredUser | None:
     return _one(conn, user.c.name == name)
 
 
-def list_users(conn: sa.Connection, *, limit: int = 1_000) -> list[StoredUser]:
-    """By name."""
-    rows = conn.execute(sa.select(user).order_by(user.c.name).limit(limit))
-    return [_user_from_row(row) for row in rows]
+def list_users(
+    conn: sa.Connection, *, after: str = "", part: str = "", limit: int
+) -> list[StoredUser]:
+    """By name.
+
+    Args:
+        after: names beyond this one.
+        part: what the name has in it.
+    """
+    wanted = sa.select(user).where(user.c.name > after).order_by(user.c.name).limit(limit)
+    if part:
+        wanted = wanted.where(user.c.name.contains(part, autoescape=True))
+    return [_user_from_row(row) for row in conn.execute(wanted)]
 
 
-def grants_of(conn: sa.Connection, user_id: int) -> Mapping[int, Role]:
-    """Executor id (0: all) → role."""
-    rows = conn.execute(
-        sa.select(grant.c.executor_id, grant.c.role).where(grant.c.user_id == user_id)
-    )
-    return {executor_id: Role(role) for executor_id, role in rows}
-
-
-def insert_user(conn: sa.Connection, new: StoredUser, *, grants: Mapping[int, Role]) -> None:
+def insert_user(conn: sa.Connection, new: StoredUser) -> None:
     conn.execute(
         sa.insert(user).values(
             id=new.id,
@@ -58,16 +76,30 @@ def insert_user(conn: sa.Connection, new: StoredUser, *, grants: Mapping[int, Ro
             password_hash=new.password_hash,
             must_change_password=new.must_change_password,
             disabled=new.disabled,
+            oidc_key=new.oidc_key,
             preferences="{}",
             created_at=new.created_at,
+            logged_in_at=new.logged_in_at,
         )
     )
-    for executor_id, role in grants.items():
+
+
+def note_login(conn: sa.Connection, known: StoredUser, *, now: int) -> bool:
+    """Whether they may still come in as they were found: not shut out, the same password.
+
+    A write, so that a change of the password at the same time is over or waits for this one.
+    """
+    return bool(
         conn.execute(
-            sa.insert(grant).values(
-                user_id=new.id, executor_id=executor_id, role=role.value, scripts=False
+            sa.update(user)
+            .where(
+                user.c.id == known.id,
+                user.c.disabled == sa.false(),
+                _same(known.password_hash),
             )
-        )
+            .values(logged_in_at=now)
+        ).rowcount
+    )
 
 
 def set_password(
@@ -77,6 +109,17 @@ def set_password(
         sa.update(user)
         .where(user.c.id == user_id)
         .values(password_hash=password_hash, must_change_password=must_change_password)
+    )
+
+
+def change_password(conn: sa.Connection, known: StoredUser, *, password_hash: str) -> bool:
+    """Give them a password of their own; False when it was changed since it was checked."""
+    return bool(
+        conn.execute(
+            sa.update(user)
+            .where(user.c.id == known.id, _same(known.password_hash))
+            .values(password_hash=password_hash, must_change_password=False)
+        ).rowcount
     )
 
 
@@ -93,6 +136,30 @@ def set_disabled(conn: sa.Connection, user_id: int, *, disabled: bool) -> None:
     conn.execute(sa.update(user).where(user.c.id == user_id).values(disabled=disabled))
 
 
+def delete_user(conn: sa.Connection, user_id: int) -> None:
+    """Delete a person with what they may do and the views they kept."""
+    conn.execute(sa.delete(grant).where(grant.c.user_id == user_id))
+    conn.execute(sa.delete(saved_view).where(saved_view.c.user_id == user_id))
+    conn.execute(sa.delete(user).where(user.c.id == user_id))
+
+
+def get_preferences(conn: sa.Connection, user_id: int) -> str | None:
+    """JSON of `domain.preferences`; None when there is no such person."""
+    return conn.execute(
+        sa.select(user.c.preferences).where(user.c.id == user_id)
+    ).scalar_one_or_none()
+
+
+def set_preferences(conn: sa.Connection, user_id: int, preferences: str) -> None:
+    conn.execute(sa.update(user).where(user.c.id == user_id).values(preferences=preferences))
+
+
+def _same(password_hash: str | None) -> sa.ColumnElement[bool]:
+    if password_hash is None:
+        return user.c.password_hash.is_(None)
+    return user.c.password_hash == password_hash
+
+
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> StoredUser | None:
     row = conn.execute(sa.select(user).where(condition)).first()
     return None if row is None else _user_from_row(row)
@@ -105,5 +172,7 @@ def _user_from_row(row: sa.Row[Any]) -> StoredUser:
         password_hash=row.password_hash,
         must_change_password=bool(row.must_change_password),
         disabled=bool(row.disabled),
+        oidc_key=row.oidc_key,
         created_at=row.created_at,
+        logged_in_at=row.logged_in_at,
     )

@@ -1,0 +1,267 @@
+"""API tokens: bearer secrets of programs that act for a person, with as much as they have or less.
+
+A token follows its person: what is taken from them is taken from it, and it ends with their
+password. It cannot do what would make it outlive its end: `Actor.require_in_person`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.user import Actor, Permission, Role
+from tickwheel_admin.services.identity import IdentityPart, new_secret, sha256
+from tickwheel_admin.services.paging import Number, Page, check_limit, decode_cursor, encode_cursor
+from tickwheel_admin.services.people_edits import check_executors, known_user
+from tickwheel_admin.services.people_lists import TokenItem, read_tokens, token_item
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import api_tokens, identity, users
+from tickwheel_admin.store.api_tokens import StoredApiToken
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.clock import now_ms
+
+API_TOKEN_PREFIX = "twt_"  # noqa: S105 - recognised by people and secret scanners
+MAX_TOKENS = 100  # of one person
+MAX_EXECUTORS = 500  # of one token
+MAX_VALID_DAYS = 3_650
+TOUCH_MS = 60_000  # `used_at` is written at most this often
+DAY_MS = 86_400_000
+
+
+class ApiTokens(IdentityPart):
+    """Make, list, use and revoke them."""
+
+    async def actor_of_token(self, bearer: str, *, address: str) -> Actor | None:
+        """Whoever a token acts for; None when it is unknown or expired, or they are out."""
+        if not bearer.startswith(API_TOKEN_PREFIX):
+            return None
+        found = await self._store.read(identity.find_token_actor, sha256(bearer), address)
+        if found is None:
+            return None
+        actor, token, now = found
+        if token.used_at is None or now - token.used_at >= TOUCH_MS:
+            await self._store.run(api_tokens.touch_api_token, token.id, now=now, every_ms=TOUCH_MS)
+        return actor
+
+    async def tokens(self, actor: Actor) -> list[TokenItem]:
+        """The person's own tokens, by name; a token sees itself alone."""
+        items = await self._store.read(read_tokens, actor.user_id, actor.name)
+        return [each for each in items if actor.token_id in (None, each.id)]
+
+    async def all_tokens(
+        self, actor: Actor, cursor: str | None = None, *, limit: int = 50
+    ) -> Page[TokenItem]:
+        """Everybody's tokens, the newest first.
+
+        Raises:
+            InvalidInput: on "cursor" or "limit".
+        """
+        actor.require(Permission.ADMINISTER)
+        before = decode_cursor(cursor, Number)
+        rows = await self._store.read(
+            api_tokens.page_api_tokens, before=before, limit=check_limit(limit) + 1
+        )
+        items = [token_item(token, user_name) for token, user_name in rows[:limit]]
+        more = len(rows) > limit
+        return Page(items=items, next=encode_cursor(items[-1].id) if more else None)
+
+    async def create_token(
+        self,
+        actor: Actor,
+        *,
+        name: str,
+        role: Role | None = None,
+        executors: Iterable[int] | None = None,
+        valid_days: int | None = None,
+    ) -> str:
+        """A token for oneself; shown once.
+
+        Args:
+            name: what it is for; unique among the person's.
+            role: at most this one; None: what the person may do.
+            executors: only on these; None: wherever the person may do something.
+            valid_days: 1 to 3,650; None: until the password changes.
+
+        Raises:
+            NotAllowed: token.not_in_person.
+            InvalidInput: on "name", "executors" or "valid_days".
+            Conflict: token.name_taken, token.too_many.
+        """
+        actor.require_in_person()
+        wanted = None if executors is None else frozenset(executors)
+        for executor_id in sorted(wanted or ()):
+            if not actor.may(Permission.VIEW, executor_id):
+                raise _unknown_executor(executor_id)
+        return await self._create(
+            actor, actor.user_id, name=name, role=role, executors=wanted, valid_days=valid_days
+        )
+
+    async def create_api_token(
+        self,
+        actor: Actor,
+        user_name: str,
+        *,
+        name: str,
+        role: Role | None = None,
+        executors: Iterable[int] | None = None,
+        valid_days: int | None = None,
+    ) -> str:
+        """A token for somebody; as `create_token`.
+
+        Raises:
+            NotFound: user.unknown.
+        """
+        actor.require(Permission.ADMINISTER)
+        actor.require_in_person()
+        wanted = None if executors is None else frozenset(executors)
+        return await self._create(
+            actor, user_name, name=name, role=role, executors=wanted, valid_days=valid_days
+        )
+
+    async def revoke_token(self, actor: Actor, token_id: int) -> None:
+        """End a token at once: one's own, or anybody's for who administers everything.
+
+        A token can end itself.
+
+        Raises:
+            NotFound: there is no such token, or it is somebody else's.
+        """
+        audit_id = await self._ids.take("audit")
+        await self._store.run(_revoke, token_id, actor=actor, audit_id=audit_id)
+        self._tell_streams()
+
+    async def _create(
+        self,
+        actor: Actor,
+        who: int | str,
+        *,
+        name: str,
+        role: Role | None,
+        executors: frozenset[int] | None,
+        valid_days: int | None,
+    ) -> str:
+        name = name.strip()
+        if not 1 <= len(name) <= 100 or not is_clean(name):
+            raise InvalidInput.one(
+                "name", "token.name_invalid", "Use 1 to 100 printable characters."
+            )
+        if valid_days is not None and not 1 <= valid_days <= MAX_VALID_DAYS:
+            raise InvalidInput.one(
+                "valid_days", "token.days_invalid", "Use a number of days from 1 to 3650."
+            )
+        if executors is not None and not 1 <= len(executors) <= MAX_EXECUTORS:
+            raise InvalidInput.one(
+                "executors",
+                "token.executors_invalid",
+                "Name 1 to %(limit)s executors, or leave this out for all.",
+                limit=MAX_EXECUTORS,
+            )
+        secret = API_TOKEN_PREFIX + new_secret()
+        token_id, audit_id = await self._ids.take("api_token"), await self._ids.take("audit")
+        new = StoredApiToken(
+            id=token_id,
+            user_id=0,
+            name=name,
+            token_hash=sha256(secret),
+            role=role,
+            executors=executors,
+            created_at=0,
+            expires_at=None,
+            used_at=None,
+        )
+        await self._store.run(
+            _create,
+            who,
+            new,
+            valid_ms=None if valid_days is None else valid_days * DAY_MS,
+            actor=actor,
+            audit_id=audit_id,
+        )
+        return secret
+
+
+def _create(
+    conn: sa.Connection,
+    who: int | str,
+    new: StoredApiToken,
+    *,
+    valid_ms: int | None,
+    actor: Actor,
+    audit_id: int,
+) -> None:
+    """Insert the token for the person; whose it is and its times are found here."""
+    if find_audit(conn, audit_id) is not None:
+        return
+    user = known_user(conn, who)
+    if new.executors is not None:
+        check_executors(conn, new.executors, field="executors")
+    existing = api_tokens.list_api_tokens(conn, user.id)
+    if any(each.name == new.name for each in existing):
+        raise Conflict(
+            "token.name_taken",
+            "%(user)s already has a token called %(name)s.",
+            user=user.name,
+            name=new.name,
+        )
+    if len(existing) >= MAX_TOKENS:
+        raise Conflict(
+            "token.too_many",
+            "%(user)s already has %(limit)s tokens; revoke some first.",
+            user=user.name,
+            limit=MAX_TOKENS,
+        )
+    now = now_ms(conn)
+    expires_at = None if valid_ms is None else now + valid_ms
+    api_tokens.insert_api_token(
+        conn, replace(new, user_id=user.id, created_at=now, expires_at=expires_at)
+    )
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=actor,
+        action="token.created",
+        executor_id=None,
+        object_id=new.id,
+        detail={
+            "user": user.name,
+            "name": new.name,
+            "role": None if new.role is None else new.role.value,
+            "executors": None if new.executors is None else sorted(new.executors),
+            "expires_at": expires_at,
+        },
+    )
+
+
+def _revoke(conn: sa.Connection, token_id: int, *, actor: Actor, audit_id: int) -> None:
+    if find_audit(conn, audit_id) is not None:
+        return
+    token = api_tokens.get_api_token(conn, token_id)
+    if token is None or not _may_revoke(actor, token):
+        raise not_found()
+    owner = users.get_user(conn, token.user_id)
+    api_tokens.delete_api_token(conn, token.id)
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=actor,
+        action="token.revoked",
+        executor_id=None,
+        object_id=token.id,
+        detail={"user": owner.name if owner else None, "name": token.name},
+    )
+
+
+def _may_revoke(actor: Actor, token: StoredApiToken) -> bool:
+    if actor.may(Permission.ADMINISTER):
+        return True
+    return token.user_id == actor.user_id and actor.token_id in (None, token.id)
+
+
+def _unknown_executor(executor_id: int) -> InvalidInput:
+    return InvalidInput.one(
+        "executors", "executor.unknown", "There is no executor %(id)s.", id=executor_id
+    )

@@ -1,0 +1,128 @@
+"""Sessions of people: they begin with a login and end with it, the password, the role, the person.
+
+A browser holds a random cookie; the database has only its SHA-256, and decides at every request.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn
+from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.services.identity import IdentityPart, NewSession, new_secret, sha256
+from tickwheel_admin.services.passwords import check_new_password
+from tickwheel_admin.store import identity, sessions
+from tickwheel_admin.store.identity import SessionView
+from tickwheel_admin.store.users import StoredUser
+
+log = structlog.get_logger(__name__)
+
+TOUCH_MS = 60_000  # `seen_at` is written at most this often
+
+
+class Logins(IdentityPart):
+    """Log in, log out, be known by a cookie, change the password."""
+
+    async def login(
+        self, name: str, password: str, *, address: str, user_agent: str, replaces: str = ""
+    ) -> NewSession:
+        """Begin a session.
+
+        Args:
+            name: as typed; capitals do not matter.
+            replaces: a cookie that came with the request; its session ends.
+
+        Raises:
+            NotLoggedIn: login.failed, the same for an unknown name, a wrong password and a
+                disabled person.
+            TooMany: too many failures, for this name or from this address.
+        """
+        name = name.strip().lower()[:100]
+        user = await self._check_password(name, password, address=address)
+        if user is None or user.disabled:
+            raise NotLoggedIn("login.failed", identity.LOGIN_FAILED)
+        return await self._begin_session(
+            user, address=address, user_agent=user_agent, replaces=replaces
+        )
+
+    async def _begin_session(
+        self,
+        user: StoredUser,
+        *,
+        address: str,
+        user_agent: str,
+        replaces: str,
+        detail: dict[str, object] | None = None,
+    ) -> NewSession:
+        """For whoever has shown who they are; `detail` tells the audit how."""
+        cookie, csrf_token = new_secret(), new_secret()
+        audit_id = await self._ids.take("audit")
+        must_change = await self._store.run(
+            identity.begin_session,
+            user,
+            cookie_hash=sha256(cookie),
+            csrf_token=csrf_token,
+            replaces=sha256(replaces) if replaces else None,
+            address=address,
+            user_agent=user_agent,
+            audit_id=audit_id,
+            detail=detail,
+        )
+        log.info("login.succeeded", user=user.name, address=address)
+        return NewSession(cookie=cookie, csrf_token=csrf_token, must_change_password=must_change)
+
+    async def session(
+        self, cookie: str, *, address: str = "", touch: bool = True
+    ) -> SessionView | None:
+        """The session behind a cookie, if it still holds.
+
+        Args:
+            touch: whether the person did something; what pages fetch by themselves must not keep
+                a session alive.
+        """
+        found = await self._store.read(identity.find_session, sha256(cookie), address)
+        if found is None:
+            return None
+        view, stored, now = found
+        if touch and now - stored.seen_at >= TOUCH_MS:
+            await self._store.run(sessions.touch_session, stored.id_hash, now=now)
+        return view
+
+    async def logout(self, cookie: str) -> None:
+        """End this session."""
+        await self._store.run(sessions.delete_session, sha256(cookie))
+        self._tell_streams()
+
+    async def change_password(self, actor: Actor, cookie: str, *, old: str, new: str) -> NewSession:
+        """Set one's own password. Every session and API token of the person ends; a new begins.
+
+        Raises:
+            NotAllowed: token.not_in_person.
+            InvalidInput: on "old" or "new".
+            TooMany: too many wrong old passwords.
+        """
+        actor.require_in_person()
+        user = await self._check_password(actor.name, old, address=actor.address)
+        if user is None:
+            raise InvalidInput.one("old", "password.wrong", "This is not your current password.")
+        check_new_password(new, user_name=user.name)
+        if new == old:
+            raise InvalidInput.one(
+                "new", "password.unchanged", "Choose a password other than the current one."
+            )
+        new_hash = await self._passwords.hash(new)
+        next_cookie, csrf_token = new_secret(), new_secret()
+        audit_id = await self._ids.take("audit")
+        await self._store.run(
+            identity.change_password,
+            user,
+            actor,
+            password_hash=new_hash,
+            old_session=sha256(cookie),
+            new_session=sha256(next_cookie),
+            csrf_token=csrf_token,
+            audit_id=audit_id,
+        )
+        self._tell_streams()
+        log.info("password.changed", user=user.name)
+        return NewSession(cookie=next_cookie, csrf_token=csrf_token, must_change_password=False)

@@ -1,0 +1,267 @@
+"""Changes of people in transactions: each reads, decides and writes, with its audit row.
+
+Taking rights away, shutting out and deleting happen one after the other, so that somebody who
+administers everything is always left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
+from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.store import api_tokens, sessions, users
+from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.executors import living_executors
+from tickwheel_admin.store.grants import grants_of, has_other_admin, replace_grants
+from tickwheel_admin.store.users import StoredUser
+
+
+def known_user(conn: sa.Connection, who: int | str) -> StoredUser:
+    """The person with this id or name; NotFound when there is nobody."""
+    if isinstance(who, int):
+        found = users.get_user(conn, who)
+        if found is None:
+            raise not_found()
+        return found
+    found = users.find_user(conn, who.strip().lower())
+    if found is None:
+        raise NotFound("user.unknown", "There is no person called %(name)s.", name=who)
+    return found
+
+
+def create_user(
+    conn: sa.Connection,
+    new: StoredUser,
+    grants: Mapping[int, Grant],
+    *,
+    actor: Actor,
+    audit_id: int,
+    only_first: bool = False,
+) -> bool:
+    """Whether the person was added; not when the name is taken (or, if asked, anybody exists)."""
+    if find_audit(conn, audit_id) is not None:
+        return True
+    if users.has_users(conn) if only_first else users.find_user(conn, new.name) is not None:
+        return False
+    check_executors(conn, grants.keys())
+    users.insert_user(conn, new)
+    replace_grants(conn, new.id, grants)
+    _note(conn, audit_id, actor, "user.created", new, grants=_told(grants))
+    return True
+
+
+def set_grants(
+    conn: sa.Connection,
+    user_id: int,
+    grants: Mapping[int, Grant],
+    *,
+    actor: Actor,
+    audit_id: int,
+) -> None:
+    """Give a person these grants and no others.
+
+    When anything is taken away, their sessions end, and those API tokens that could do it.
+    """
+    if find_audit(conn, audit_id) is not None:
+        return
+    users.lock_people(conn)
+    user = known_user(conn, user_id)
+    before = grants_of(conn, user.id)
+    if before == dict(grants):
+        return
+    check_executors(conn, grants.keys() - before.keys())
+    then, now = _rights(user, before), _rights(user, grants)
+    takes = not now.covers(then)
+    if takes and user.id == actor.user_id:
+        raise Conflict(
+            "user.own_grants", "You cannot take a role from yourself; another administrator can."
+        )
+    if not _administers_all(grants):
+        _check_another_admin(conn, user, before)
+    replace_grants(conn, user.id, grants)
+    ended, revoked = 0, 0
+    if takes:
+        ended = sessions.delete_sessions_of(conn, user.id)
+        for token in api_tokens.list_api_tokens(conn, user.id):
+            scope = token.role, token.executors
+            if not now.narrowed(*scope).covers(then.narrowed(*scope)):
+                api_tokens.delete_api_token(conn, token.id)
+                revoked += 1
+    _note(
+        conn,
+        audit_id,
+        actor,
+        "user.grants_changed",
+        user,
+        before=_told(before),
+        grants=_told(grants),
+        sessions_ended=ended,
+        api_tokens_revoked=revoked,
+    )
+
+
+def reset_password(
+    conn: sa.Connection, who: int | str, *, password_hash: str, actor: Actor, audit_id: int
+) -> None:
+    """Give a person a password to be changed; every session and API token of theirs ends."""
+    if find_audit(conn, audit_id) is not None:
+        return
+    user = known_user(conn, who)
+    users.set_password(conn, user.id, password_hash=password_hash, must_change_password=True)
+    ended, revoked = _end_everything(conn, user.id)
+    _note(
+        conn,
+        audit_id,
+        actor,
+        "user.password_reset",
+        user,
+        sessions_ended=ended,
+        api_tokens_revoked=revoked,
+    )
+
+
+def set_disabled(
+    conn: sa.Connection, who: int | str, *, disabled: bool, actor: Actor, audit_id: int
+) -> None:
+    """Shut a person out, or let them in again; their API tokens rest meanwhile."""
+    if find_audit(conn, audit_id) is not None:
+        return
+    users.lock_people(conn)
+    user = known_user(conn, who)
+    if user.disabled == disabled:
+        return
+    if disabled:
+        _check_not_oneself(user, actor)
+        _check_another_admin(conn, user, grants_of(conn, user.id))
+    users.set_disabled(conn, user.id, disabled=disabled)
+    ended = sessions.delete_sessions_of(conn, user.id) if disabled else 0
+    action = "user.disabled" if disabled else "user.enabled"
+    _note(conn, audit_id, actor, action, user, **({"sessions_ended": ended} if disabled else {}))
+
+
+def delete_user(conn: sa.Connection, user_id: int, *, actor: Actor, audit_id: int) -> None:
+    """Forget a person with all that acts for them; the audit and runs keep the name."""
+    if find_audit(conn, audit_id) is not None:
+        return
+    users.lock_people(conn)
+    user = known_user(conn, user_id)
+    _check_not_oneself(user, actor)
+    _check_another_admin(conn, user, grants_of(conn, user.id))
+    ended, revoked = _end_everything(conn, user.id)
+    users.delete_user(conn, user.id)
+    _note(
+        conn,
+        audit_id,
+        actor,
+        "user.deleted",
+        user,
+        sessions_ended=ended,
+        api_tokens_revoked=revoked,
+    )
+
+
+def end_sessions(
+    conn: sa.Connection,
+    user_id: int,
+    *,
+    actor: Actor,
+    audit_id: int,
+    but: str | None = None,
+    key: str | None = None,
+) -> int:
+    """End sessions of a person; returns how many. See `sessions.delete_sessions_of`."""
+    if (done := find_audit(conn, audit_id)) is not None:
+        return int(done.detail["sessions_ended"])
+    user = known_user(conn, user_id)
+    ended = sessions.delete_sessions_of(conn, user.id, but=but, key=key)
+    if ended:
+        _note(conn, audit_id, actor, "user.sessions_ended", user, sessions_ended=ended)
+    return ended
+
+
+def check_executors(
+    conn: sa.Connection, executor_ids: Iterable[int], *, field: str = "grants"
+) -> None:
+    """Refuse ids that are no executor's.
+
+    Raises:
+        InvalidInput: on `field`.
+    """
+    wanted = set(executor_ids) - {ALL_EXECUTORS}
+    for missing in sorted(wanted - living_executors(conn, wanted)):
+        raise InvalidInput.one(
+            field, "executor.unknown", "There is no executor %(id)s.", id=missing
+        )
+
+
+def _rights(user: StoredUser, grants: Mapping[int, Grant]) -> Actor:
+    roles, scripts = grants_to_actor(grants)
+    return Actor(user_id=user.id, name=user.name, grants=roles, scripts=scripts)
+
+
+def _administers_all(grants: Mapping[int, Grant]) -> bool:
+    return ALL_EXECUTORS in grants and grants[ALL_EXECUTORS].role is Role.ADMIN
+
+
+def _check_another_admin(
+    conn: sa.Connection, user: StoredUser, grants: Mapping[int, Grant]
+) -> None:
+    """Refuse what would leave nobody who administers everything; under the lock of people."""
+    if _administers_all(grants) and not user.disabled and not has_other_admin(conn, user.id):
+        raise Conflict(
+            "user.last_admin",
+            "%(name)s is the last administrator; give somebody else that role for all executors"
+            " first.",
+            name=user.name,
+        )
+
+
+def _check_not_oneself(user: StoredUser, actor: Actor) -> None:
+    if user.id == actor.user_id:
+        raise Conflict(
+            "user.own_account",
+            "You cannot shut yourself out or delete yourself; another administrator can.",
+        )
+
+
+def _end_everything(conn: sa.Connection, user_id: int) -> tuple[int, int]:
+    """How many sessions and tokens ended."""
+    return sessions.delete_sessions_of(conn, user_id), api_tokens.delete_api_tokens_of(
+        conn, user_id
+    )
+
+
+def _told(grants: Mapping[int, Grant]) -> list[dict[str, Any]]:
+    """For the audit."""
+    return [
+        {
+            "executor_id": executor_id or None,  # null: all
+            "role": each.role.value,
+            "scripts": each.scripts,
+        }
+        for executor_id, each in sorted(grants.items())
+    ]
+
+
+def _note(
+    conn: sa.Connection,
+    audit_id: int,
+    actor: Actor,
+    action: str,
+    user: StoredUser,
+    **more: object,
+) -> None:
+    write_audit(
+        conn,
+        id=audit_id,
+        actor=actor,
+        action=action,
+        executor_id=None,
+        object_id=user.id,
+        detail={"name": user.name} | more,
+    )
