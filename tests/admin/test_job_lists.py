@@ -106,7 +106,7 @@ async def test_owner_tags_and_handler_are_whole_names(world: World) -> None:
         (JobQuery(owner="maria", handler="xy", text="B", view="active"), ["b"]),
     ):
         assert await names(world, query) == found, query
-        assert (await world.jobs.count_matching(ADMIN, query)).runs == len(found)
+        assert (await world.jobs.count_matching(ADMIN, query)).jobs == len(found)
 
 
 async def test_jobs_are_counted_up_to_a_limit_and_failing_ones_not_at_all(

@@ -358,6 +358,21 @@ QUERIES = [
         lambda c, now: run_pages.count_runs(c, RunFilter(states=FAILURES), limit=50),
         ("ix_run_by_state",),
     ),
+    Query(
+        "runs, page before",
+        lambda c, now: page(c, RunFilter(), PAGE, newer=True),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "runs of a state, page before",
+        lambda c, now: page(c, RunFilter(states=FAILURES), PAGE, newer=True),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "runs of a job, page before",
+        lambda c, now: page(c, RunFilter(job_id=7), PAGE, newer=True),
+        ("ix_run_of_job",),
+    ),
     Query("runs, next page", lambda c, now: page(c, RunFilter(), PAGE), ("ix_run_recent",)),
     Query(
         "runs between",
@@ -650,8 +665,10 @@ QUERIES = [
 ]
 
 
-def page(conn: sa.Connection, wanted: RunFilter, before: Position | None = None) -> object:
-    return run_pages.page_runs(conn, wanted, before=before, limit=50)
+def page(
+    conn: sa.Connection, wanted: RunFilter, before: Position | None = None, *, newer: bool = False
+) -> object:
+    return run_pages.page_runs(conn, wanted, before=before, limit=50, newer=newer)
 
 
 def ended_run(conn: sa.Connection) -> Any:

@@ -22,6 +22,7 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "node_id": (None, 31, 32),
     "origin": (None, "schedule", "manual"),
     "requested_by": (None, "ada"),
+    "parent_run_id": (None, 77),
     "state": (None, "failed", "failed_any"),
 }
 GROUPS = {"failed": {"failed"}, "failed_any": {"failed", "timed_out", "lost"}}
@@ -50,6 +51,7 @@ async def ledger(world: World) -> dict[int, dict[str, Any]]:
             "trigger_id": trigger_id,
             "origin": "schedule" if trigger_id else "manual",
             "requested_by": None if trigger_id else dice.choice(["ada", "bob"]),
+            "parent_run_id": 77 if n % 5 else None,
             "state": dice.choice(["succeeded", "failed", "lost"]),
             "scheduled_at": 1_000 + n // 3,
             "node_id": None if shards else dice.choice([31, 32]),
@@ -79,17 +81,18 @@ def expected(ledger: dict[int, dict[str, Any]], wanted: dict[str, Any]) -> list[
     return [run_id for run_id in newest_first if fits(ledger[run_id])]
 
 
-@pytest.mark.parametrize("scanned", [7, 10_000])
+@pytest.mark.parametrize(("scanned", "size"), [(7, 50), (7, 4), (10_000, 50), (10_000, 9)])
 async def test_every_run_that_fits_is_met_once_and_counted(
     world: World,
     ledger: dict[int, dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
     scanned: int,
+    size: int,
 ) -> None:
     monkeypatch.setattr(run_pages, "MAX_SCANNED", scanned)
     monkeypatch.setattr(run_pages, "CHUNK", 5)
     job_id = next(iter(ledger.values()))["job_id"]
-    some = random.Random(1).sample(list(itertools.product(*WORDS.values())), 25)  # of 108
+    some = random.Random(1).sample(list(itertools.product(*WORDS.values())), 25)  # of 216
     for values in some:
         wanted = dict(zip(WORDS, values, strict=True))
         for of_job in (None, job_id) if scanned > 7 else (None,):
@@ -99,11 +102,21 @@ async def test_every_run_that_fits_is_met_once_and_counted(
             seen: list[int] = []
             cursor = None
             while True:
-                page = await world.runs.page(ADMIN, query, cursor=cursor, limit=50)
+                page = await world.runs.page(ADMIN, query, cursor=cursor, limit=size)
                 seen += [item.run.id for item in page.items]
                 if (cursor := page.next) is None:
                     break
             assert seen == fitting, narrowed
+            if len(fitting) > size and page.previous is not None:  # and all the way back
+                seen = seen[-len(page.items) :]
+                while page.previous is not None:
+                    page = await world.runs.page(ADMIN, query, cursor=page.previous, limit=size)
+                    ids = [item.run.id for item in page.items]
+                    if page.previous is None:  # the first page is shown whole
+                        assert ids == fitting[: len(ids)]
+                        ids = ids[: len(fitting) - len(seen)]
+                    seen = ids + seen
+                assert seen == fitting, narrowed
             assert await world.runs.count_matching(ADMIN, query) == (len(fitting), False)
 
 

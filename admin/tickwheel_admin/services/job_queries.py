@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
@@ -26,6 +26,13 @@ E = TypeVar("E", bound=StrEnum)
 MAX_TEXT_CHARS = 200
 
 _PAUSED = {JobView.PAUSED: True, JobView.ACTIVE: False}
+
+
+class MatchingJobs(NamedTuple):
+    """How many jobs match, for questions such as “Pause 214 jobs?”."""
+
+    jobs: int
+    capped: bool  # there may be more: nobody looked further
 
 
 def filter_of(actor: Actor, query: JobQuery) -> JobFilter:

@@ -20,6 +20,7 @@ from tickwheel_admin.services.job_lists import JobItem as JobItem
 from tickwheel_admin.services.job_lists import JobQuery as JobQuery
 from tickwheel_admin.services.job_lists import JobView as JobView
 from tickwheel_admin.services.job_lists import read_detail, read_failing, read_page
+from tickwheel_admin.services.job_queries import MatchingJobs as MatchingJobs
 from tickwheel_admin.services.job_queries import filter_of, page_at, place_in
 from tickwheel_admin.services.paging import Page, check_limit
 from tickwheel_admin.services.requests import (
@@ -29,7 +30,6 @@ from tickwheel_admin.services.requests import (
     request_run,
 )
 from tickwheel_admin.services.run_queries import MAX_COUNTED
-from tickwheel_admin.services.run_queries import Matching as Matching
 from tickwheel_admin.services.scope import not_found, visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.audit import find_audit
@@ -84,15 +84,17 @@ class Jobs:
         executors = visible_executors(actor, executor_id)
         return list(await self._store.read(lambda c: jobs_called(c, name, executors, limit=2)))
 
-    async def count_matching(self, actor: Actor, query: JobQuery) -> Matching:
+    async def count_matching(self, actor: Actor, query: JobQuery) -> MatchingJobs:
         """How many jobs a list shows on all its pages, counted up to 10,000.
 
         Failing ones are not counted: that would be to look at the runs of every job.
         """
         wanted = filter_of(actor, query)
         if query.view == JobView.FAILING:
-            return Matching(0, True)
-        return Matching(*await self._store.read(lambda c: count_jobs(c, wanted, limit=MAX_COUNTED)))
+            return MatchingJobs(0, True)
+        return MatchingJobs(
+            *await self._store.read(lambda c: count_jobs(c, wanted, limit=MAX_COUNTED))
+        )
 
     async def get(self, actor: Actor, job_id: int) -> JobDetail:
         """One job; a deleted one is not found."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, RunState
 from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.services.paging import Number, Page, encode_cursor
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.executors import get_node
-from tickwheel_admin.store.run_pages import RunFilter
+from tickwheel_admin.store.run_lists import RunItem
+from tickwheel_admin.store.run_pages import Position, RunFilter
 
 MAX_COUNTED = 10_000
 HOUR_MS = 3_600_000
@@ -47,6 +51,7 @@ class RunQuery:
     node_id: int | None = None  # of the last attempt
     origin: str | None = None  # one of Origin
     requested_by: str | None = None  # the whole name of a person
+    parent_run_id: int | None = None  # the run whose end asked for them
     from_at: int | None = None  # scheduled at or after
     to_at: int | None = None  # scheduled before
 
@@ -56,6 +61,45 @@ class Matching(NamedTuple):
 
     runs: int
     capped: bool  # there may be more: nobody looked further
+
+
+class RunPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place in the list of runs, where one of its pages begins or ends."""
+
+    scheduled_at: Number
+    id: Number
+    newer: bool = False  # the page before this run, and not the one behind it
+
+    @property
+    def position(self) -> Position:
+        return Position(scheduled_at=self.scheduled_at, id=self.id)
+
+
+def page_at(
+    items: Sequence[RunItem], at: RunPlace | None, more_at: Position | None
+) -> Page[RunItem]:
+    """The page, with where the list goes on in both directions.
+
+    Args:
+        at: where reading began, and its direction; None: at the newest run.
+        more_at: where it would go on; None: nowhere.
+    """
+    is_newer = at is not None and at.newer
+    ahead = None if more_at is None else _cursor(more_at, newer=is_newer)
+    behind = None
+    if items and at is not None:
+        first = items[-1 if is_newer else 0].run
+        position = Position(scheduled_at=first.scheduled_at, id=first.id)
+        behind = _cursor(position, newer=not is_newer)
+    return Page(
+        items=list(items),
+        next=behind if is_newer else ahead,
+        previous=ahead if is_newer else behind,
+    )
+
+
+def _cursor(position: Position, *, newer: bool) -> str:
+    return encode_cursor(RunPlace(scheduled_at=position.scheduled_at, id=position.id, newer=newer))
 
 
 def states_of(state: str | None) -> frozenset[RunState] | None:
@@ -105,6 +149,7 @@ def filter_of(actor: Actor, query: RunQuery) -> RunFilter:
         node_id=query.node_id,
         origin=origin_of(query.origin),
         requested_by=query.requested_by,
+        parent_run_id=query.parent_run_id,
         from_at=query.from_at,
         to_at=query.to_at,
     )

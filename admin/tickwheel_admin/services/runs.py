@@ -15,7 +15,7 @@ from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted
 from tickwheel_admin.services.log_lines import LogEntry as LogEntry
-from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
+from tickwheel_admin.services.paging import Page, check_limit, decode_cursor
 from tickwheel_admin.services.requests import check_request_key
 from tickwheel_admin.services.run_batches import BatchEdit, Outcomes
 from tickwheel_admin.services.run_bulk import STEP, BulkEdits, check_ids, key_for
@@ -25,7 +25,7 @@ from tickwheel_admin.services.run_details import read_detail, visible_item
 from tickwheel_admin.services.run_edits import Retry, RunEdit
 from tickwheel_admin.services.run_log import EarlierPage, check_log_query, read_earlier, read_log
 from tickwheel_admin.services.run_log import LogPage as LogPage
-from tickwheel_admin.services.run_queries import MAX_COUNTED, filter_of, narrow
+from tickwheel_admin.services.run_queries import MAX_COUNTED, RunPlace, filter_of, narrow, page_at
 from tickwheel_admin.services.run_queries import Matching as Matching
 from tickwheel_admin.services.run_queries import RunGroup as RunGroup
 from tickwheel_admin.services.run_queries import RunQuery as RunQuery
@@ -62,17 +62,22 @@ class Runs:
         A page can be shorter than `limit`, even empty, and still have a next one.
         """
         check_limit(limit)
-        before = decode_cursor(cursor, Position)
+        at = decode_cursor(cursor, RunPlace)
         wanted = filter_of(actor, query)
 
-        def read(conn: sa.Connection) -> tuple[list[RunItem], Position | None]:
+        def read(conn: sa.Connection, at: RunPlace | None) -> tuple[list[RunItem], Position | None]:
             narrowed = narrow(conn, wanted)
             if narrowed is None:
                 return [], None
-            return page_runs(conn, narrowed, before=before, limit=limit)
+            before, newer = (None, False) if at is None else (at.position, at.newer)
+            return page_runs(conn, narrowed, before=before, limit=limit, newer=newer)
 
-        items, behind = await self._store.read(read)
-        return Page(items=items, next=None if behind is None else encode_cursor(behind))
+        items, more_at = await self._store.read(read, at)
+        if at is not None and at.newer and more_at is None:
+            # The list begins here: its first page is shown whole, as whoever enters it sees it.
+            at = None
+            items, more_at = await self._store.read(read, at)
+        return page_at(items, at, more_at)
 
     async def why_they_wait(self, items: Sequence[RunItem]) -> dict[int, Waiting]:
         """What the queued ones of a page wait for, by run id; in a few queries for all of them."""

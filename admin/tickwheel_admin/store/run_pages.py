@@ -43,29 +43,48 @@ class RunFilter:
     node_id: int | None = None  # of the last attempt
     origin: Origin | None = None
     requested_by: str | None = None
+    parent_run_id: int | None = None  # the run whose end asked for them
     from_at: int | None = None  # scheduled at or after
     to_at: int | None = None  # scheduled before
 
 
 def page_runs(
-    conn: sa.Connection, wanted: RunFilter, *, before: Position | None, limit: int
+    conn: sa.Connection,
+    wanted: RunFilter,
+    *,
+    before: Position | None,
+    limit: int,
+    newer: bool = False,
 ) -> tuple[list[RunItem], Position | None]:
     """Newest scheduled first, and where the next page begins.
 
     A page can be shorter than `limit`, even empty, and still have a next one: then as many entries
     as one request may look at did not fit the filter.
+
+    Args:
+        before: the place that the page is older than; None: the newest there are.
+        newer: the page that ends before this place instead, and where the one before it ends.
     """
-    scans = [_Scan(conn, wanted, state, before, limit + 1) for state in _ranges(wanted)]
-    # Each scan knows everything newer than where it stopped; beyond the newest stop, one is blind.
+    scans = [
+        _Scan(conn, wanted, state, before, limit + 1, newer=newer) for state in _ranges(wanted)
+    ]
+    # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
     stops = [scan.stopped_at for scan in scans if scan.stopped_at is not None]
-    horizon = max(stops, default=None)
+    horizon = (min if newer else max)(stops, default=None)
     found = sorted(
-        (key for scan in scans for key in scan.found if horizon is None or key >= horizon),
-        reverse=True,
+        (
+            key
+            for scan in scans
+            for key in scan.found
+            if horizon is None or (key <= horizon if newer else key >= horizon)
+        ),
+        reverse=not newer,
     )
+    more_at = horizon
     if len(found) > limit:
-        return _items(conn, found[:limit]), found[limit - 1]
-    return _items(conn, found), horizon
+        found = found[:limit]
+        more_at = found[-1]
+    return _items(conn, found[::-1] if newer else found), more_at
 
 
 def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[int, bool]:
@@ -100,10 +119,10 @@ def _by_trigger(wanted: RunFilter) -> bool:
 
 
 class _Scan:
-    """One index range, read newest first until enough was found."""
+    """One index range, read newest first, or oldest first, until enough was found."""
 
     found: list[Position]
-    stopped_at: Position | None  # older entries were not looked at; None: there are none
+    stopped_at: Position | None  # entries behind it were not looked at; None: there are none
 
     def __init__(
         self,
@@ -114,6 +133,7 @@ class _Scan:
         enough: int,
         *,
         most: int | None = None,
+        newer: bool = False,
     ) -> None:
         self.found = []
         self.stopped_at = None
@@ -122,7 +142,9 @@ class _Scan:
         size = CHUNK if filters else enough
         scanned = 0
         while scanned < (MAX_SCANNED if most is None else most):
-            rows = conn.execute(_keys(wanted, state, filters, before).limit(size)).all()
+            rows = conn.execute(
+                _keys(wanted, state, filters, before, newer=newer).limit(size)
+            ).all()
             for row in rows:
                 before = Position(scheduled_at=row.scheduled_at, id=row.id)
                 if fits(row):
@@ -157,6 +179,8 @@ def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
         filters["origin"] = frozenset({wanted.origin.value})
     if wanted.requested_by is not None:
         filters["requested_by"] = frozenset({wanted.requested_by})
+    if wanted.parent_run_id is not None:
+        filters["parent_run_id"] = frozenset({wanted.parent_run_id})
     return filters
 
 
@@ -169,13 +193,18 @@ def _filter(filters: _Filters, *, shards: bool) -> Callable[[Any], bool]:
 
 
 def _keys(
-    wanted: RunFilter, state: RunState | None, filters: _Filters, before: Position | None
+    wanted: RunFilter,
+    state: RunState | None,
+    filters: _Filters,
+    before: Position | None,
+    *,
+    newer: bool,
 ) -> sa.Select[Any]:
-    """Entries of one index range, newest first."""
+    """Entries of one index range, newest first, or oldest first of what is newer."""
     columns: list[sa.ColumnElement[Any]] = [run.c.scheduled_at, run.c.id, run.c.fire_id]
     columns += [run.c[name].label(f"filter_{name}") for name in filters]
     conditions: list[sa.ColumnElement[bool]] = []
-    order: tuple[sa.ColumnElement[Any], ...] = (run.c.scheduled_at.desc(), run.c.id.desc())
+    order: tuple[sa.Column[Any], ...] = (run.c.scheduled_at, run.c.id)
     if _by_trigger(wanted):
         index = "uq_run_fires_once"
         # One run at each instant: whole fires are shard -1, and what has no shards is shard 0.
@@ -184,7 +213,7 @@ def _keys(
             run.c.shard_index <= 0,
             run.c.fire_id.is_(None),
         ]
-        order = (run.c.scheduled_at.desc(),)
+        order = (run.c.scheduled_at,)
     elif wanted.job_id is not None:
         index = "ix_run_of_job"
         conditions.append(run.c.job_id == wanted.job_id)
@@ -197,8 +226,12 @@ def _keys(
         conditions.append(run.c.scheduled_at >= wanted.from_at)
     if wanted.to_at is not None:
         conditions.append(run.c.scheduled_at < wanted.to_at)
-    if before is not None:
-        # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
+    # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
+    if before is not None and newer:
+        conditions.append(run.c.scheduled_at >= before.scheduled_at)
+        conditions.append(sa.or_(run.c.scheduled_at > before.scheduled_at, run.c.id > before.id))
+    elif before is not None:
         conditions.append(run.c.scheduled_at <= before.scheduled_at)
         conditions.append(sa.or_(run.c.scheduled_at < before.scheduled_at, run.c.id < before.id))
-    return reading(sa.select(*columns).where(*conditions).order_by(*order), run, index)
+    sorted_by = [column.asc() if newer else column.desc() for column in order]
+    return reading(sa.select(*columns).where(*conditions).order_by(*sorted_by), run, index)
