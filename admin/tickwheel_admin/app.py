@@ -34,6 +34,7 @@ from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.attention import Attention
+from tickwheel_admin.services.audit_log import AuditLog
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.declared_jobs import DeclaredJobs
 from tickwheel_admin.services.events import Events
@@ -83,6 +84,7 @@ class Services:
     settings: Settings
     overview: Overview
     attention: Attention
+    audit: AuditLog
     system: System
 
 
@@ -93,7 +95,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         store=store,
         ids=ids,
         events=events,
-        people=People(store, ids, passwords=passwords),
+        people=People(store, ids, events=events, passwords=passwords),
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
@@ -106,6 +108,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         settings=Settings(store, ids),
         overview=Overview(store),
         attention=Attention(store),
+        audit=AuditLog(store),
         system=System(store, ids, events),
     )
 
@@ -127,6 +130,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.SETTINGS] = services.settings
     app[keys.OVERVIEW] = services.overview
     app[keys.ATTENTION] = services.attention
+    app[keys.AUDIT] = services.audit
     app[keys.SYSTEM] = services.system
     app[CHECKS]["database"] = _database_check(services.store)
     add_api(app)

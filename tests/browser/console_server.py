@@ -21,7 +21,7 @@ from tests.browser.sample_world import ADMIN, NOW, build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.tables import metadata
@@ -38,7 +38,7 @@ async def main(directory: Path, port: int, *, empty: bool) -> None:
     services = create_services(database, passwords=passwords)
     passwords = {"admin": await services.people.ensure_first_admin()}
     for name in ("viewer", "newcomer"):
-        passwords[name] = await services.people.add_user(ADMIN, name, role=Role.VIEWER)
+        passwords[name] = await services.people.add_user(ADMIN, name, grants=everywhere(Role.VIEWER))
     ids = {} if empty else await build(services)
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW

@@ -13,6 +13,7 @@ from tickwheel_admin.services.events import Events
 
 if TYPE_CHECKING:
     from tickwheel_admin.services.attention import Attention
+    from tickwheel_admin.services.audit_log import AuditLog
     from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.declared_jobs import DeclaredJobs
     from tickwheel_admin.services.executors import Executors
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.system import System
 
 ATTENTION: web.AppKey[Attention] = web.AppKey("attention")
+AUDIT: web.AppKey[AuditLog] = web.AppKey("audit")
 CALENDARS: web.AppKey[Calendars] = web.AppKey("calendars")
 CONFIG: web.AppKey[Config] = web.AppKey("config")
 DECLARED_JOBS: web.AppKey[DeclaredJobs] = web.AppKey("declared_jobs")

@@ -1,0 +1,167 @@
+"""Pages of the audit, newest first: what fits a filter, found in an index.
+
+What no index sorts is looked for in a bounded number of entries; then the page says where to go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.tables import audit
+
+CHUNK = 1_000  # index entries read at once while filtering
+MAX_SCANNED = 10_000  # entries of one range that one request looks at
+MAX_RANGES = 20  # executors whose entries are read one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Position:
+    """A place in the order of the audit."""
+
+    at: Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # bounds for what callers send
+    id: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which changes a page shows."""
+
+    executors: frozenset[int] | None = None  # None: all, and what belongs to no executor
+    person: str | None = None  # exactly
+    action: str = ""  # with what it begins
+    object_id: int | None = None
+    from_at: int | None = None  # at or after
+    to_at: int | None = None  # before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAudit:
+    """A row of `audit`."""
+
+    id: int
+    at: int
+    user_name: str
+    address: str
+    action: str
+    executor_id: int | None
+    object_id: int | None
+    detail: dict[str, Any]
+
+
+def page_audit(
+    conn: sa.Connection, wanted: AuditFilter, *, before: Position | None, limit: int
+) -> tuple[list[StoredAudit], Position | None]:
+    """Changes, newest first, and where the next page begins.
+
+    A page can be shorter than `limit`, even empty, and still have a next one.
+    """
+    scans = [_scan(conn, wanted, one, before, limit + 1) for one in _ranges(wanted)]
+    # Each scan knows everything newer than where it stopped; beyond the newest stop, one is blind.
+    horizon = max((stop for _, stop in scans if stop is not None), default=None)
+    found = sorted(
+        (key for keys, _ in scans for key in keys if horizon is None or key >= horizon),
+        reverse=True,
+    )
+    if len(found) > limit:
+        return _rows(conn, found[:limit]), found[limit - 1]
+    return _rows(conn, found), horizon
+
+
+def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
+    """Executors whose entries are read from their own index, or one range for everything."""
+    by_another = wanted.object_id is not None or wanted.person is not None
+    if wanted.executors is None or by_another or len(wanted.executors) > MAX_RANGES:
+        return [None]
+    return sorted(wanted.executors)
+
+
+def _scan(
+    conn: sa.Connection,
+    wanted: AuditFilter,
+    executor_id: int | None,
+    before: Position | None,
+    enough: int,
+) -> tuple[list[Position], Position | None]:
+    """What fits in one range, newest first, and where the reading stopped; None: at its end."""
+    fits = _filter(wanted, executor_id)
+    size = CHUNK if fits else enough
+    found: list[Position] = []
+    for _ in range(MAX_SCANNED // CHUNK):
+        rows = conn.execute(_keys(wanted, executor_id, before).limit(size)).all()
+        for row in rows:
+            before = Position(at=row.at, id=row.id)
+            if fits is None or fits(row):
+                found.append(before)
+                if len(found) == enough:
+                    return found, before
+        if len(rows) < size:
+            return found, None
+    return found, before
+
+
+def _filter(wanted: AuditFilter, executor_id: int | None) -> Callable[[Any], bool] | None:
+    """What the range does not see to; None: nothing."""
+    executors = wanted.executors if executor_id is None else None
+    by_person = wanted.person is not None and wanted.object_id is None
+    if executors is None and not wanted.action and (wanted.person is None or by_person):
+        return None
+    return lambda row: (
+        (executors is None or row.executor_id in executors)
+        and (wanted.person is None or row.user_name == wanted.person)
+        and row.action.startswith(wanted.action)
+    )
+
+
+def _keys(wanted: AuditFilter, executor_id: int | None, before: Position | None) -> sa.Select[Any]:
+    """Entries of one range, newest first."""
+    conditions: list[sa.ColumnElement[bool]] = []
+    if wanted.object_id is not None:
+        index = "ix_audit_of_object"
+        conditions.append(audit.c.object_id == wanted.object_id)
+    elif wanted.person is not None:
+        index = "ix_audit_by_person"
+        conditions.append(audit.c.user_name == wanted.person)
+    elif executor_id is not None:
+        index = "ix_audit_of_executor"
+        conditions.append(audit.c.executor_id == executor_id)
+    else:
+        index = "ix_audit_recent"
+    if wanted.from_at is not None:
+        conditions.append(audit.c.at >= wanted.from_at)
+    if wanted.to_at is not None:
+        conditions.append(audit.c.at < wanted.to_at)
+    if before is not None:
+        # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
+        conditions.append(audit.c.at <= before.at)
+        conditions.append(sa.or_(audit.c.at < before.at, audit.c.id < before.id))
+    columns = audit.c.at, audit.c.id, audit.c.executor_id, audit.c.user_name, audit.c.action
+    order = audit.c.at.desc(), audit.c.id.desc()
+    return reading(sa.select(*columns).where(*conditions).order_by(*order), audit, index)
+
+
+def _rows(conn: sa.Connection, keys: Sequence[Position]) -> list[StoredAudit]:
+    """Whole rows, in the order of their keys."""
+    if not keys:
+        return []
+    rows = conn.execute(sa.select(audit).where(audit.c.id.in_([key.id for key in keys])))
+    by_id = {row.id: row for row in rows}
+    return [
+        StoredAudit(
+            id=row.id,
+            at=row.at,
+            user_name=row.user_name,
+            address=row.address,
+            action=row.action,
+            executor_id=row.executor_id,
+            object_id=row.object_id,
+            detail=json.loads(row.detail),
+        )
+        for row in (by_id[key.id] for key in keys if key.id in by_id)
+    ]
