@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
 from aiohttp import web
 
+from tickwheel_admin.services.events import PEOPLE
 from tickwheel_admin.web.identity import is_still_allowed
+from tickwheel_admin.web.keys import EVENTS
 
 HEARTBEAT_SECONDS = 15  # proxies close what is silent for longer than some 30
-SESSION_CHECK_SECONDS = 5  # a stream ends this soon after its session
+# A stream ends this soon after a session that another admin ended; at once after one ended here.
+SESSION_CHECK_SECONDS = 5
 
 STOPPING: web.AppKey[asyncio.Event] = web.AppKey("console_stopping")
 
@@ -24,6 +28,8 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
         self._check_at = self._loop.time() + SESSION_CHECK_SECONDS
+        self._people_changed = asyncio.Event()
+        self._stop_listening: Callable[[], None] = lambda: None
         self.response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
@@ -35,6 +41,7 @@ class Stream:
     async def __aenter__(self) -> Stream:
         await self.response.prepare(self._request)
         await self.response.write(b"retry: 2000\n\n")  # a lost stream comes back after two seconds
+        self._stop_listening = self._request.app[EVENTS].listen(PEOPLE, self._people_changed.set)
         return self
 
     async def __aexit__(
@@ -43,6 +50,7 @@ class Stream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        self._stop_listening()
         # The browser went away while something was sent to it: the usual end of a stream.
         return isinstance(error, ConnectionError)
 
@@ -55,7 +63,8 @@ class Stream:
     async def is_wanted(self) -> bool:
         """False when the admin stops or the session ended. Keeps a silent stream alive."""
         now = self._loop.time()
-        if now >= self._check_at:
+        if now >= self._check_at or self._people_changed.is_set():
+            self._people_changed.clear()
             self._check_at = now + SESSION_CHECK_SECONDS
             if not await is_still_allowed(self._request):
                 return False
@@ -68,7 +77,9 @@ class Stream:
         """Until the event or the end, but never past the next check; whether it was the event."""
         limit = min(self._check_at, self._heartbeat_at) - self._loop.time()
         seconds = max(min(limit, at_most if at_most is not None else limit), 0.01)
-        waits = [asyncio.create_task(e.wait()) for e in (event, self._stopping)]
+        waits = [
+            asyncio.create_task(e.wait()) for e in (event, self._people_changed, self._stopping)
+        ]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -41,11 +41,11 @@ class Logins(IdentityPart):
         user = await self._check_password(name, password, address=address)
         if user is None or user.disabled:
             raise NotLoggedIn("login.failed", identity.LOGIN_FAILED)
-        return await self._begin_session(
+        return await self.begin_session(
             user, address=address, user_agent=user_agent, replaces=replaces
         )
 
-    async def _begin_session(
+    async def begin_session(
         self,
         user: StoredUser,
         *,
