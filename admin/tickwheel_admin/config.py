@@ -18,15 +18,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-from yarl import URL
+from tickwheel_admin import config_oidc as oidc
+from tickwheel_admin import config_values as values
+from tickwheel_admin.config_values import Network as Network
+from tickwheel_admin.domain.oidc import OidcSettings, RoleRule
 
 T = TypeVar("T")
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 ENVIRONMENT_PREFIX = "TICKWHEEL_"
-SUPPORTED_DATABASES = ("sqlite", "mysql+pymysql", "mariadb+pymysql", "postgresql+psycopg")
 
 
 class LogFormat(StrEnum):
@@ -54,11 +53,20 @@ class Config:
     host: str  # address to listen on
     port: int  # 1..65535
     name: str  # of this admin, for people and logs
-    public_url: str  # where browsers and nodes reach this admin; no trailing slash
+    public_url: str  # where nodes reach this admin; no trailing slash
+    console_url: str  # where browsers reach the console, at a balancer perhaps
     retention_days: int  # ended runs are deleted after so many days
     trusted_proxies: tuple[Network, ...]  # whose X-Forwarded-* headers are believed
     log_format: LogFormat
     log_level: LogLevel
+    password_login: bool  # whether people may log in by password
+    oidc_issuer: str | None  # None: nobody logs in at a provider
+    oidc_client_id: str | None  # set when there is an issuer
+    oidc_client_secret: str | None = field(repr=False)
+    oidc_name: str  # "Log in with …"
+    oidc_username_claim: str
+    oidc_roles_claim: str
+    oidc_roles: tuple[RoleRule, ...]  # empty: people give roles, here
 
     @property
     def is_embedded(self) -> bool:
@@ -68,7 +76,23 @@ class Config:
     @property
     def is_public_over_tls(self) -> bool:
         """Whether browsers are told to come by https, here or at a proxy."""
-        return self.public_url.startswith("https://")
+        return self.console_url.startswith("https://")
+
+    @property
+    def oidc(self) -> OidcSettings | None:
+        """The provider at which people log in; None: there is none."""
+        if self.oidc_issuer is None or self.oidc_client_id is None:
+            return None
+        return OidcSettings(
+            issuer=self.oidc_issuer,
+            client_id=self.oidc_client_id,
+            client_secret=self.oidc_client_secret,
+            name=self.oidc_name,
+            redirect_url=self.console_url + oidc.CALLBACK_PATH,
+            username_claim=self.oidc_username_claim,
+            roles_claim=self.oidc_roles_claim,
+            roles=self.oidc_roles,
+        )
 
 
 class ConfigError(Exception):
@@ -102,7 +126,9 @@ def load_config(
         _from_environment(environment, problems),
         _from_file(file or environment.get(f"{ENVIRONMENT_PREFIX}CONFIG"), problems),
     ]
-    config = _build(_Settings(sources, problems), environment)
+    settings = _Settings(sources, problems)
+    config = _build(settings, environment)
+    problems += _conflicts(config, settings)
     if problems:
         raise ConfigError(problems)
     return config
@@ -138,25 +164,64 @@ class _Settings:
                     return default()
         return default()
 
+    def is_given(self, name: str) -> bool:
+        """Whether somebody wrote it anywhere."""
+        return any(name in source for source in self._sources)
+
 
 def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
-    data_dir = settings.get("data_dir", _path, lambda: _default_data_dir(environment))
-    host = settings.get("host", _text, lambda: "127.0.0.1")
-    port = settings.get("port", _whole_number(1, 65_535), lambda: 8500)
+    data_dir = settings.get("data_dir", values.path, lambda: _default_data_dir(environment))
+    host = settings.get("host", values.text, lambda: "127.0.0.1")
+    port = settings.get("port", values.whole_number(1, 65_535), lambda: 8500)
+    public_url = settings.get("public_url", values.public_url, lambda: _default_url(host, port))
     return Config(
         data_dir=data_dir,
         database_url=settings.get(
-            "database_url", _database_url, lambda: f"sqlite:///{data_dir / 'tickwheel.db'}"
+            "database_url",
+            values.database_url,
+            lambda: f"sqlite:///{data_dir / 'tickwheel.db'}",
         ),
         host=host,
         port=port,
-        name=settings.get("name", _text, socket.gethostname),
-        public_url=settings.get("public_url", _public_url, lambda: _default_url(host, port)),
-        retention_days=settings.get("retention_days", _whole_number(1, 36_500), lambda: 30),
-        trusted_proxies=settings.get("trusted_proxies", _networks, tuple),
-        log_format=settings.get("log_format", _one_of(LogFormat), _default_log_format),
-        log_level=settings.get("log_level", _one_of(LogLevel), lambda: LogLevel.INFO),
+        name=settings.get("name", values.text, socket.gethostname),
+        public_url=public_url,
+        console_url=settings.get("console_url", values.public_url, lambda: public_url),
+        retention_days=settings.get("retention_days", values.whole_number(1, 36_500), lambda: 30),
+        trusted_proxies=settings.get("trusted_proxies", values.networks, tuple),
+        log_format=settings.get("log_format", values.one_of(LogFormat), _default_log_format),
+        log_level=settings.get("log_level", values.one_of(LogLevel), lambda: LogLevel.INFO),
+        password_login=settings.get("password_login", oidc.yes_or_no, lambda: True),
+        oidc_issuer=settings.get("oidc_issuer", oidc.issuer, _nothing),
+        oidc_client_id=settings.get("oidc_client_id", values.text, _nothing),
+        oidc_client_secret=settings.get("oidc_client_secret", oidc.secret, _nothing),
+        oidc_name=settings.get("oidc_name", values.text, lambda: "single sign-on"),
+        oidc_username_claim=settings.get(
+            "oidc_username_claim", values.text, lambda: "preferred_username"
+        ),
+        oidc_roles_claim=settings.get("oidc_roles_claim", values.text, lambda: "groups"),
+        oidc_roles=settings.get("oidc_roles", oidc.role_rules, tuple),
     )
+
+
+def _conflicts(config: Config, settings: _Settings) -> list[str]:
+    """Problems of settings that can be read, but not together."""
+    if settings.is_given("oidc_issuer") and config.oidc_issuer is None:
+        return []  # told already, and the others may well fit what was meant
+    return oidc.conflicts(
+        has_issuer=config.oidc_issuer is not None,
+        has_client_id=settings.is_given("oidc_client_id"),
+        others=[
+            name
+            for name in _NAMES
+            if name.startswith("oidc_") and settings.is_given(name)
+            if name not in ("oidc_issuer", "oidc_client_id")
+        ],
+        password_login=config.password_login,
+    )
+
+
+def _nothing() -> None:
+    return None
 
 
 _NAMES = tuple(name for name in Config.__dataclass_fields__)
@@ -212,90 +277,6 @@ def _from_file(file: str | os.PathLike[str] | None, problems: list[str]) -> _Sou
         hint = f"did you mean {meant[0]}?" if meant else f"known are: {', '.join(_NAMES)}"
         problems.append(f"{file}: {name}: unknown setting; {hint}")
     return given
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a text that is not empty")
-    if not value.isprintable() or len(value) > 200:
-        raise ValueError("must be at most 200 printable characters")
-    return value.strip()
-
-
-def _path(value: Any) -> Path:
-    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise ValueError("must be the path of a directory")
-    return Path(text).expanduser().absolute()
-
-
-def _whole_number(least: int, most: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
-        return value
-
-    return read
-
-
-def _database_url(value: Any) -> str:
-    # No message here repeats the value: it may hold a password.
-    try:
-        url = sa.make_url(value if isinstance(value, str) else "")
-    except (sa.exc.ArgumentError, ValueError):
-        raise ValueError(
-            "is not a database URL; for example mysql+pymysql://user:password@host/tickwheel"
-        ) from None
-    if url.drivername not in SUPPORTED_DATABASES:
-        meant = difflib.get_close_matches(url.drivername, SUPPORTED_DATABASES, n=1, cutoff=0.4)
-        hint = f"did you mean {meant[0]}://…?" if meant else ""
-        raise ValueError(
-            f"starts with {url.drivername}, but must start with one of"
-            f" {', '.join(SUPPORTED_DATABASES)}; {hint}".rstrip("; ")
-        )
-    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ValueError("must name a file: sqlite:////path/to/tickwheel.db")
-    return str(value)
-
-
-def _public_url(value: Any) -> str:
-    rule = "must be http:// or https:// with a host and nothing after it but a port"
-    try:
-        url = URL(value if isinstance(value, str) else "")
-        usable = url.scheme in ("http", "https") and url.host and url.port
-    except ValueError:
-        raise ValueError(rule) from None
-    if not usable or url.user or url.path not in ("", "/") or url.query_string or url.fragment:
-        raise ValueError(rule)
-    return str(url.origin())
-
-
-def _networks(value: Any) -> tuple[Network, ...]:
-    items = value.replace(",", " ").split() if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError("must be a list of addresses or networks, such as 10.0.0.0/8")
-    networks = []
-    for item in items:
-        try:
-            networks.append(ipaddress.ip_network(item))
-        except ValueError:
-            raise ValueError(f"{item!r} is not an address or network, such as 10.0.0.0/8") from None
-    return tuple(networks)
-
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-def _one_of(choices: type[_Choice]) -> Callable[[Any], _Choice]:
-    def read(value: Any) -> _Choice:
-        try:
-            return choices(value.lower() if isinstance(value, str) else value)
-        except ValueError:
-            raise ValueError(f"must be one of {', '.join(choices)}") from None
-
-    return read
 
 
 def _default_data_dir(environment: Mapping[str, str]) -> Path:

@@ -182,3 +182,72 @@ def test_every_setting_is_explained_in_the_docs() -> None:
 
 def _names() -> list[str]:
     return [field.name for field in dataclasses.fields(Config)]
+
+
+def test_a_provider_for_logins_is_read_whole() -> None:
+    config = load_config(
+        {"public_url": "http://10.0.0.1:8500"},
+        environment={
+            "TICKWHEEL_CONSOLE_URL": "https://jobs.example",
+            "TICKWHEEL_OIDC_ISSUER": "https://sso.example/realms/main",
+            "TICKWHEEL_OIDC_CLIENT_ID": "tickwheel",
+            "TICKWHEEL_OIDC_CLIENT_SECRET": "hidden",
+            "TICKWHEEL_OIDC_ROLES": "ops=operator@billing, admins=admin",
+            "TICKWHEEL_PASSWORD_LOGIN": "false",
+        },
+    )
+
+    assert config.oidc is not None
+    assert config.oidc.redirect_url == "https://jobs.example/login/oidc/callback"
+    assert [(rule.group, rule.grant.role, rule.executor) for rule in config.oidc.roles] == [
+        ("ops", "operator", "billing"),
+        ("admins", "admin", None),
+    ]
+    assert config.oidc.username_claim == "preferred_username"
+    assert not config.password_login
+    assert config.is_public_over_tls  # browsers come to the console's address
+    assert "hidden" not in repr(config) + repr(config.oidc)
+
+
+def test_groups_with_commas_come_as_a_list(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        'oidc_issuer = "https://sso.example"\noidc_client_id = "x"\n'
+        'oidc_roles = ["cn=ops,ou=it=developer+scripts"]',
+    )
+
+    (rule,) = load_config(file=file, environment={}).oidc_roles
+
+    assert (rule.group, rule.grant.role, rule.grant.scripts) == ("cn=ops,ou=it", "developer", True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("OIDC_ISSUER", "http://sso.example", "must be the https:// address of the provider"),
+        ("OIDC_ISSUER", "https://sso.example?x=1", "must be the https:// address of the provider"),
+        ("OIDC_ISSUER", "https://user@sso.example", "must be the https:// address"),
+        ("OIDC_ROLES", "ops", "'ops' must be group=role"),
+        ("OIDC_ROLES", "ops=root", "'ops=root' has no role of viewer, operator"),
+        ("OIDC_ROLES", "ops=viewer@", "'ops=viewer@' must be group=role"),
+        ("OIDC_ROLES", "ops=viewer+scripts", "scripts go with the roles developer and admin"),
+        ("PASSWORD_LOGIN", "perhaps", "must be true or false"),
+    ],
+)
+def test_what_is_wrong_about_logins_is_told(setting: str, value: str, problem: str) -> None:
+    given = {"OIDC_ISSUER": "http://127.0.0.1:9000", "OIDC_CLIENT_ID": "x"} | {setting: value}
+
+    (found,) = problems(**{f"TICKWHEEL_{name}": text for name, text in given.items()})
+
+    assert found.startswith(f"TICKWHEEL_{setting}: ")
+    assert problem in found
+
+
+def test_settings_about_logins_must_fit_together() -> None:
+    assert problems(TICKWHEEL_OIDC_ISSUER="https://sso.example") == [
+        "oidc_client_id: is needed with oidc_issuer: the name that the provider knows"
+    ]
+    assert problems(TICKWHEEL_OIDC_ROLES="a=admin", TICKWHEEL_PASSWORD_LOGIN="no") == [
+        "oidc_roles: means nothing without oidc_issuer",
+        "password_login: false without oidc_issuer would let nobody in",
+    ]

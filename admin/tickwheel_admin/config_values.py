@@ -1,0 +1,102 @@
+"""Readers of values as people write them: each raises ValueError with the rule it found broken."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from yarl import URL
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+SUPPORTED_DATABASES = ("sqlite", "mysql+pymysql", "mariadb+pymysql", "postgresql+psycopg")
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text that is not empty")
+    if not value.isprintable() or len(value) > 200:
+        raise ValueError("must be at most 200 printable characters")
+    return value.strip()
+
+
+def path(value: Any) -> Path:
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ValueError("must be the path of a directory")
+    return Path(text).expanduser().absolute()
+
+
+def whole_number(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return value
+
+    return read
+
+
+def database_url(value: Any) -> str:
+    # No message here repeats the value: it may hold a password.
+    try:
+        url = sa.make_url(value if isinstance(value, str) else "")
+    except (sa.exc.ArgumentError, ValueError):
+        raise ValueError(
+            "is not a database URL; for example mysql+pymysql://user:password@host/tickwheel"
+        ) from None
+    if url.drivername not in SUPPORTED_DATABASES:
+        meant = difflib.get_close_matches(url.drivername, SUPPORTED_DATABASES, n=1, cutoff=0.4)
+        hint = f"did you mean {meant[0]}://…?" if meant else ""
+        raise ValueError(
+            f"starts with {url.drivername}, but must start with one of"
+            f" {', '.join(SUPPORTED_DATABASES)}; {hint}".rstrip("; ")
+        )
+    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
+        raise ValueError("must name a file: sqlite:////path/to/tickwheel.db")
+    return str(value)
+
+
+def public_url(value: Any) -> str:
+    rule = "must be http:// or https:// with a host and nothing after it but a port"
+    try:
+        url = URL(value if isinstance(value, str) else "")
+        usable = url.scheme in ("http", "https") and url.host and url.port
+    except ValueError:
+        raise ValueError(rule) from None
+    if not usable or url.user or url.path not in ("", "/") or url.query_string or url.fragment:
+        raise ValueError(rule)
+    return str(url.origin())
+
+
+def networks(value: Any) -> tuple[Network, ...]:
+    items = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError("must be a list of addresses or networks, such as 10.0.0.0/8")
+    networks = []
+    for item in items:
+        try:
+            networks.append(ipaddress.ip_network(item))
+        except ValueError:
+            raise ValueError(f"{item!r} is not an address or network, such as 10.0.0.0/8") from None
+    return tuple(networks)
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def one_of(choices: type[Choice]) -> Callable[[Any], Choice]:
+    def read(value: Any) -> Choice:
+        try:
+            return choices(value.lower() if isinstance(value, str) else value)
+        except ValueError:
+            raise ValueError(f"must be one of {', '.join(choices)}") from None
+
+    return read
