@@ -1,0 +1,20 @@
+"""Every page once more, for readers of Chinese."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import BrowserContext, Page
+
+from tests.browser.consoles import Console, set_preference
+from tests.browser.test_looks import look_at
+from tests.browser.test_looks import reader as reader  # a fixture
+
+
+def test_every_page_is_accessible_and_in_its_frame_in_chinese(
+    reader: Page, context: BrowserContext, looked_at: Console
+) -> None:
+    set_preference(context, looked_at, "language", "zh_CN")
+    faults = look_at(reader, looked_at, "zh_CN")
+
+    assert faults == {}, json.dumps(faults, indent=1, ensure_ascii=False)
