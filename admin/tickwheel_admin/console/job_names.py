@@ -46,7 +46,7 @@ async def ids_of(request: web.Request, text: str) -> list[int]:
     if by_id := _ID.fullmatch(text):
         return [int(by_id[1])]
     actor = actor_of(request)
-    executors = {e.name: e.id for e in await request.app[EXECUTORS].list(actor)}
+    executors = {e.name: e.id for e in await request.app[EXECUTORS].names(actor)}
     before, separator, after = text.partition(_SEPARATOR)
     is_named = bool(separator) and before in executors
     name = after if is_named else text

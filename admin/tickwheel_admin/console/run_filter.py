@@ -155,5 +155,5 @@ async def _job_name(request: web.Request, job_id: int) -> str:
 
 
 async def _executor_name(request: web.Request, executor_id: int) -> str:
-    executors = await request.app[EXECUTORS].list(actor_of(request))
+    executors = await request.app[EXECUTORS].names(actor_of(request))
     return next((e.name for e in executors if e.id == executor_id), f"#{executor_id}")

@@ -28,6 +28,14 @@ ENDED_NODES_SHOWN_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorName:
+    """An executor to choose."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorItem:
     """An executor in a list."""
 
@@ -86,6 +94,11 @@ class NodeDetail:
     def node(self) -> Node:
         """The node itself."""
         return self.view.node
+
+
+def read_names(conn: sa.Connection, scope: frozenset[int] | None) -> list[ExecutorName]:
+    found = store_executors.list_executors(conn, scope=scope, limit=MAX_LISTED)
+    return [ExecutorName(id=each.id, name=each.name) for each in found]
 
 
 def read_list(conn: sa.Connection, scope: frozenset[int] | None) -> list[ExecutorItem]:

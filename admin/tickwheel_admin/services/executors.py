@@ -33,8 +33,9 @@ from tickwheel_admin.services.executor_deletion import (
 )
 from tickwheel_admin.services.executor_lists import ExecutorDetail as ExecutorDetail
 from tickwheel_admin.services.executor_lists import ExecutorItem as ExecutorItem
+from tickwheel_admin.services.executor_lists import ExecutorName as ExecutorName
 from tickwheel_admin.services.executor_lists import NodeView as NodeView
-from tickwheel_admin.services.executor_lists import read_detail, read_list
+from tickwheel_admin.services.executor_lists import read_detail, read_list, read_names
 from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
@@ -240,6 +241,11 @@ class Executors:
         await self._store.run(change)
         for topic in (NODES, TRIGGERS, QUEUED):
             self._events.publish(topic)
+
+    async def names(self, actor: Actor) -> builtins.list[ExecutorName]:
+        """Every executor that the caller may see, by name; at most 1,000. For choices and filters:
+        nothing is counted."""
+        return await self._store.read(read_names, actor.scope(Permission.VIEW))
 
     async def list(self, actor: Actor) -> builtins.list[ExecutorItem]:
         """Every executor that the caller may see, by name; at most 1,000."""

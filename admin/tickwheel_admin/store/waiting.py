@@ -12,7 +12,6 @@ from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.tables import executor, run
 
 COUNT_LIMIT = 1_000  # a longer queue is told as this many
-PER_STATEMENT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +23,12 @@ class Queue:
 
 
 _OF_EXECUTOR = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
+_IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
+_AT = sa.bindparam("now", type_=sa.BigInteger())
 _NEXT = sa.select(
     executor.c.id,
     sa.select(sa.func.min(run.c.due_at)).where(_OF_EXECUTOR).scalar_subquery().label("due_at"),
-).where(executor.c.id.in_(sa.bindparam("ids", expanding=True)))
+).where(executor.c.id.in_(_IDS))
 
 
 def queues(conn: sa.Connection, executor_ids: Sequence[int], *, now: int) -> dict[int, Queue]:
@@ -39,20 +40,16 @@ def queues(conn: sa.Connection, executor_ids: Sequence[int], *, now: int) -> dic
     if not executor_ids:
         return {}
     rows = conn.execute(_NEXT, {"ids": list(executor_ids)})
-    next_due = {
-        row.id: row.due_at
-        for row in rows
-        if row.due_at is not None and row.due_at <= now + PUT_OFF_MS
-    }
-    due = _counts(conn, [_due(each, now=now) for each, at in next_due.items() if at <= now])
-    aside = _counts(conn, [_put_off(each, now=now) for each in next_due])
+    near = [row.id for row in rows if row.due_at is not None and row.due_at <= now + PUT_OFF_MS]
+    if not near:
+        return {}
     return {
-        each: Queue(
-            waiting=min(due.get(each, _NONE).waiting + aside.get(each, _NONE).waiting, COUNT_LIMIT),
-            since=min(part[each].since for part in (due, aside) if each in part),
+        row.id: Queue(
+            waiting=min(row.due + row.aside, COUNT_LIMIT),
+            since=min(at for at in (row.due_since, row.aside_since) if at is not None),
         )
-        for each in next_due
-        if each in due or each in aside
+        for row in conn.execute(_WAITING, {"ids": near, "now": now})
+        if row.due or row.aside
     }
 
 
@@ -77,54 +74,36 @@ def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[int
     return sa.select(ahead.c.id).where(ahead.c.reason.in_(sorted(PUT_OFF)), ahead.c.tries == 0)
 
 
-_NONE = Queue(waiting=0, since=0)
+def _one(column: sa.ColumnElement[int], *where: sa.ColumnElement[bool]) -> sa.Select[int]:
+    """A query for each executor of the statement around it."""
+    return reading(
+        sa.select(column).select_from(run).where(*where).correlate(executor), run, "ix_run_due"
+    )
 
 
-def _counts(conn: sa.Connection, parts: Sequence[sa.Select[int, int, int]]) -> dict[int, Queue]:
-    """What waits, by executor; a few statements in all."""
-    counts: dict[int, Queue] = {}
-    for start in range(0, len(parts), PER_STATEMENT):
-        some = parts[start : start + PER_STATEMENT]
-        statement = some[0] if len(some) == 1 else sa.union_all(*some)
-        counts |= {
-            row.executor_id: Queue(waiting=row.runs, since=row.since)
-            for row in conn.execute(statement)
-            if row.runs
-        }
-    return counts
-
-
-def _due(executor_id: int, *, now: int) -> sa.Select[int, int, int]:
-    due = reading(
-        sa.select(run.c.due_at)
-        .where(
-            run.c.executor_id == executor_id,
-            run.c.state == RunState.QUEUED.value,
-            run.c.due_at <= now,
-        )
-        .order_by(run.c.due_at)
-        .limit(COUNT_LIMIT),
-        run,
-        "ix_run_due",
-    ).subquery(f"due_{executor_id}")
-    return _summary(executor_id, due.c.due_at)
-
-
-def _put_off(executor_id: int, *, now: int) -> sa.Select[int, int, int]:
+def _waiting() -> sa.Select[int, int, int, int | None, int | None]:
+    """What waits at each of some executors. Made once: its text does not depend on how many."""
+    due = sa.and_(_OF_EXECUTOR, run.c.due_at <= _AT)
+    # Where the count stops: an entry that far from the first one; none, when there are fewer.
+    last = _one(run.c.due_at, due).order_by(run.c.due_at).limit(1).offset(COUNT_LIMIT - 1)
+    count = _one(sa.func.count(), due).scalar_subquery()
+    ahead = sa.and_(_OF_EXECUTOR, run.c.due_at > _AT, run.c.due_at <= _AT + PUT_OFF_MS)
+    first = _one(run.c.due_at, ahead).order_by(run.c.due_at.desc()).limit(1).offset(COUNT_LIMIT - 1)
+    aside = sa.and_(
+        ahead,
+        run.c.due_at >= sa.func.coalesce(first.scalar_subquery(), _AT),
+        run.c.reason.in_(sorted(PUT_OFF)),
+        run.c.tries == 0,
+    )
     instant = run.c.scheduled_at + sa.func.coalesce(run.c.jitter_ms, 0)
-    runs = (
-        sa.select(
-            sa.case((instant > run.c.created_at, instant), else_=run.c.created_at).label("at")
-        )
-        .where(run.c.id.in_(first_try_put_off(executor_id, now=now, most=COUNT_LIMIT)))
-        .subquery(f"aside_{executor_id}")
-    )
-    return _summary(executor_id, runs.c.at)
-
-
-def _summary(executor_id: int, since: sa.ColumnElement[int]) -> sa.Select[int, int, int]:
+    since = sa.case((instant > run.c.created_at, instant), else_=run.c.created_at)
     return sa.select(
-        sa.literal(executor_id).label("executor_id"),
-        sa.func.count().label("runs"),
-        sa.func.min(since).label("since"),
-    )
+        executor.c.id,
+        sa.case((last.scalar_subquery().is_not(None), COUNT_LIMIT), else_=count).label("due"),
+        _one(sa.func.count(), aside).scalar_subquery().label("aside"),
+        _one(sa.func.min(run.c.due_at), due).scalar_subquery().label("due_since"),
+        _one(sa.func.min(since), aside).scalar_subquery().label("aside_since"),
+    ).where(executor.c.id.in_(_IDS))
+
+
+_WAITING = _waiting()

@@ -25,7 +25,7 @@ routes = Routes()
 @routes.get("/calendar", permission=Permission.VIEW)
 async def show_calendar(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    executors = await request.app[EXECUTORS].list(actor)
+    executors = await request.app[EXECUTORS].names(actor)
     reader = set_reader(request)
     # Values that mean nothing are left aside: a bookmark may be older than what it filters by.
     asked = request.query.get("executor", "")

@@ -83,7 +83,7 @@ async def list_runs(request: web.Request) -> web.Response:
             "kept": [(name, value) for name, value in fields_of(query) if name in _KEPT],
             "last": request.query.get("last", ""),
             "periods": LAST,
-            "executors": await request.app[EXECUTORS].list(actor) if is_whole else [],
+            "executors": await request.app[EXECUTORS].names(actor) if is_whole else [],
             "nodes": await _nodes(request, query) if is_whole else [],
             "origins": [(origin.value, origin_name(origin)) for origin in Origin],
             "suggested": await suggestions(request, "") if is_whole else [],

@@ -70,7 +70,7 @@ async def ask_purge(request: web.Request) -> web.Response:
     values |= {name: request.query[name] for name in FIELDS if name in request.query}
     actor = actor_of(request)
     if not values["executor"] and not actor.may(Permission.ADMINISTER):
-        executors = await request.app[EXECUTORS].list(actor)
+        executors = await request.app[EXECUTORS].names(actor)
         own = [e.id for e in executors if actor.may(Permission.ADMINISTER, e.id)]
         values["executor"] = str(own[0]) if own else ""
     asked = await _read(request, values)
@@ -148,7 +148,7 @@ async def _page(
             matching = await request.app[PURGE].preview(actor, **asked.wish)
         except InvalidInput as error:
             asked = Asked(values=asked.values, problems=tuple(error.problems))
-    executors = await request.app[EXECUTORS].list(actor)
+    executors = await request.app[EXECUTORS].names(actor)
     set_reader(request)
     is_refused = bool(asked.problems) and request.method == "POST"
     return await render(
