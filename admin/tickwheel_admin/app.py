@@ -39,6 +39,8 @@ from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.declared_jobs import DeclaredJobs
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.job_history import JobHistory
+from tickwheel_admin.services.job_parents import JobParents
 from tickwheel_admin.services.job_states import JobStates
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
@@ -76,6 +78,8 @@ class Services:
     nodes: Nodes
     jobs: Jobs
     job_states: JobStates
+    job_history: JobHistory
+    job_parents: JobParents
     declared_jobs: DeclaredJobs
     runs: Runs
     purge: Purge
@@ -100,6 +104,8 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         nodes=Nodes(store, ids, events),
         jobs=Jobs(store, ids, events),
         job_states=JobStates(store, ids, events),
+        job_history=JobHistory(store, ids, events),
+        job_parents=JobParents(store),
         declared_jobs=DeclaredJobs(store, ids, events),
         runs=Runs(store, ids, events),
         purge=Purge(store, ids, events),
@@ -122,6 +128,8 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
     app[keys.JOB_STATES] = services.job_states
+    app[keys.JOB_HISTORY] = services.job_history
+    app[keys.JOB_PARENTS] = services.job_parents
     app[keys.DECLARED_JOBS] = services.declared_jobs
     app[keys.RUNS] = services.runs
     app[keys.PURGE] = services.purge

@@ -31,7 +31,7 @@ ITEM = DeclaredItem(
 
 
 def test_every_field_of_a_job_has_its_name() -> None:
-    names = declared_words._names()
+    names = declared_words.field_names()
     assert set(job_to_raw(parse_job(JOB))) - set(names) == set()
 
 

@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tests.browser.sample_declared import add_declared
+from tests.browser.sample_history import add_revisions
 from tests.browser.sample_routing import add_routing
 from tests.browser.sample_rows import ADMIN as ADMIN
 from tests.browser.sample_rows import NOW as NOW
@@ -95,6 +96,7 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_rules(services, job_ids, executor_ids, ids)
     live |= await add_routing(services, job_ids, executor_ids, ids)
     live |= await add_schedules(services, job_ids, executor_ids)
+    await add_revisions(services, job_ids)
     live |= await add_declared(services, job_ids, executor_ids, ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}

@@ -9,6 +9,7 @@ from tickwheel_admin.api import (
     calendars,
     declared_jobs,
     executors,
+    job_history,
     job_states,
     jobs,
     nodes,
@@ -22,6 +23,6 @@ from tickwheel_admin.api import (
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
-    operations = (executors, nodes, jobs, job_states, runs, runs_bulk, runs_purge)
+    operations = (executors, nodes, jobs, job_states, job_history, runs, runs_bulk, runs_purge)
     for module in (*operations, declared_jobs, calendars, schedule, attention, system):
         module.routes.add_to(app)

@@ -17,8 +17,10 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
 from tickwheel_admin.domain.fields import Fields, raise_if_any
+from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.job_yaml import to_yaml
 from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.requests import MAX_DELAY_MS
 from tickwheel_admin.web.body import read_json
@@ -59,7 +61,13 @@ async def create_job(request: web.Request) -> web.Response:
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_job(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("format",))
+    wanted = fields.choice("format", ("json", "yaml"), default="json")
+    raise_if_any(fields.problems)
     detail = await request.app[JOBS].get(actor_of(request), path_id(request, "job_id"))
+    if wanted == "yaml":  # what it takes to make the same job elsewhere, and nothing of its state
+        text = to_yaml(job_to_raw(detail.item.job.config))
+        return web.Response(text=text, content_type="application/yaml", charset="utf-8")
     return answer(job_detail_view(detail))
 
 

@@ -33,6 +33,7 @@ _STYLE_SHEETS = (
     "components",
     "forms",
     "triggers",
+    "jobs",
     "charts",
     "calendar",
     "log",

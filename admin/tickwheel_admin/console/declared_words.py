@@ -30,7 +30,7 @@ _ORDER = (
     DeclaredState.IGNORED.value,
     DeclaredState.RELEASED.value,
 )
-_MONO = frozenset({"handler", "parameters", "selector", "hash_by"})
+MONO = frozenset({"handler", "parameters", "selector", "hash_by"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,19 +130,20 @@ def _ignored(reason: str | None) -> str:
 
 def changes(differences: Sequence[Difference]) -> list[Change]:
     """What accepting would change, in the order of the job form."""
-    names = _names()
+    names = field_names()
     return [
         Change(
             name=names.get(each.field, each.field),
-            before=_lines(each.field, each.before),
-            after=_lines(each.field, each.after),
-            mono=each.field in _MONO,
+            before=value_lines(each.field, each.before),
+            after=value_lines(each.field, each.after),
+            mono=each.field in MONO,
         )
         for each in differences
     ]
 
 
-def _names() -> dict[str, str]:
+def field_names() -> dict[str, str]:
+    """What the job form calls the fields of the API, in the order of both."""
     return {
         "name": _("Name"),
         "handler": _("Handler"),
@@ -175,7 +176,7 @@ def _names() -> dict[str, str]:
     }
 
 
-def _lines(field: str, value: Any) -> list[str]:
+def value_lines(field: str, value: Any) -> list[str]:
     """A value of the API as the job form would say it; nothing for none."""
     if value is None or value in ("", [], {}):
         return []

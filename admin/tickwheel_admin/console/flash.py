@@ -28,6 +28,7 @@ def flash_text(code: str) -> str | None:
     return {
         "job.created": _("The job was added."),
         "job.saved": _("The job was saved."),
+        "job.rolled_back": _("The job was rolled back."),
         "job.deleted": _("The job was deleted."),
         "job.paused": _("The job is paused."),
         "job.resumed": _("The job is on again."),

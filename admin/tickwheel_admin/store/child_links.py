@@ -57,6 +57,11 @@ def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJo
     return {row.id: NamedJob(name=row.name, executor_id=row.executor_id) for row in rows}
 
 
+def links_version(conn: sa.Connection) -> str | None:
+    """A value that changes whenever a link is added; None while there never was one."""
+    return conn.execute(sa.select(setting.c.value).where(setting.c.name == CHANGES)).scalar()
+
+
 def child_graph(conn: sa.Connection) -> dict[int, tuple[int, ...]]:
     """The children of every job that has any and is not deleted.
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.declared_jobs import DeclaredJobs
     from tickwheel_admin.services.executors import Executors
+    from tickwheel_admin.services.job_history import JobHistory
+    from tickwheel_admin.services.job_parents import JobParents
     from tickwheel_admin.services.job_states import JobStates
     from tickwheel_admin.services.jobs import Jobs
     from tickwheel_admin.services.nodes import Nodes
@@ -36,6 +38,8 @@ DECLARED_JOBS: web.AppKey[DeclaredJobs] = web.AppKey("declared_jobs")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
 JOBS: web.AppKey[Jobs] = web.AppKey("jobs")
+JOB_HISTORY: web.AppKey[JobHistory] = web.AppKey("job_history")
+JOB_PARENTS: web.AppKey[JobParents] = web.AppKey("job_parents")
 JOB_STATES: web.AppKey[JobStates] = web.AppKey("job_states")
 NODES: web.AppKey[Nodes] = web.AppKey("nodes")
 OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")

@@ -1,0 +1,92 @@
+"""The configuration of a job in words: every field, as the job form calls it and says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tickwheel_admin.console.declared_words import MONO, field_names, value_lines
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.job_input import job_to_raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One field and what it says."""
+
+    field: str  # its name in the API
+    name: str
+    lines: Sequence[str]
+    mono: bool
+    says_nothing: bool  # the lines say what holds instead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Fields that belong together, as in the form."""
+
+    key: str
+    heading: str
+    rows: Sequence[Row]
+
+
+def groups_of(config: JobConfig) -> list[Group]:
+    """Every field that applies to this job; one that it leaves open with what holds instead."""
+    headings = (
+        ("what", _("What"), ("name", "handler", "description", "owner", "tags", "parameters")),
+        ("when", _("When"), ("triggers",)),
+        ("where", _("Where"), ("routing", "shards", "nodes", "selector", "hash_by", "priority")),
+        (
+            "overlap",
+            _("If the one before still runs"),
+            ("blocking", "concurrency", "max_waiting", "when_cut_off", "hold_lost_seconds"),
+        ),
+        (
+            "wrong",
+            _("If it goes wrong"),
+            (
+                "timeout_seconds", "start_within_seconds", "retries", "retry_delay_seconds",
+                "retry_backoff", "retry_max_delay_seconds", "retry_jitter", "retry_on",
+                "retry_on_lost",
+            ),
+        ),
+        ("after", _("What runs afterwards"), ("children",)),
+    )  # fmt: skip
+    raw, names, open_ones = job_to_raw(config), field_names(), _when_open()
+    groups = []
+    for key, heading, fields in headings:
+        rows = []
+        for field in fields:
+            lines = value_lines(field, raw[field])
+            if not lines and field not in open_ones:
+                continue  # it belongs to a choice that this job has not made
+            if field.startswith("retry_") and not config.retry.retries:
+                continue
+            rows.append(
+                Row(
+                    field=field,
+                    name=names[field],
+                    lines=lines or [open_ones[field]],
+                    mono=field in MONO and bool(lines),
+                    says_nothing=not lines,
+                )
+            )
+        groups.append(Group(key=key, heading=heading, rows=rows))
+    return groups
+
+
+def _when_open() -> dict[str, str]:
+    """What holds when a field says nothing."""
+    none = _("none")
+    return {
+        "description": none,
+        "owner": none,
+        "tags": none,
+        "parameters": none,
+        "triggers": _("By hand only"),
+        "selector": _("any"),
+        "timeout_seconds": none,
+        "start_within_seconds": _("any time"),
+        "children": none,
+    }

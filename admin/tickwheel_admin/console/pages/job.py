@@ -1,0 +1,146 @@
+"""The page of a job: how it fares, its runs, and its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from tickwheel_admin.console.charts import column_chart
+from tickwheel_admin.console.job_figures import failures_in_a_row, figures_of, length_ms
+from tickwheel_admin.console.job_words import groups_of
+from tickwheel_admin.console.labels import shown_state
+from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.run_filter import group_name
+from tickwheel_admin.console.trigger_words import misfire_text
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.job_input import job_to_raw
+from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.trigger import TriggerKind
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.job_yaml import to_yaml
+from tickwheel_admin.services.jobs import JobDetail
+from tickwheel_admin.services.runs import RunGroup, RunQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import JOB_PARENTS, JOB_STATES, JOBS, RUNS
+from tickwheel_admin.web.routes import Routes
+
+JOB = "/jobs/{job_id:[0-9]{1,18}}"
+SHOWN_RUNS = 60  # in the chart
+SHOWN_RECENT = 10  # in the table below it
+STATES = (
+    RunGroup.ACTIVE.value,
+    RunState.SUCCEEDED.value,
+    RunGroup.FAILED_ANY.value,
+    RunState.CANCELLED.value,
+    RunState.SKIPPED.value,
+)
+
+routes = Routes()
+
+
+@routes.get(JOB, permission=Permission.VIEW)
+async def show_job(request: web.Request) -> web.Response:
+    actor, job_id = actor_of(request), int(request.match_info["job_id"])
+    head = await head_of(request, "overview")
+    runs = await request.app[RUNS].page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
+    kept = await request.app[JOB_STATES].get(actor, job_id)
+    set_reader(request)
+    drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
+    return await render(
+        request,
+        "job.html",
+        {
+            **head,
+            "runs": runs.items,
+            "waiting": await request.app[RUNS].why_they_wait(runs.items[:SHOWN_RECENT]),
+            "drawn": drawn,
+            "chart": column_chart(
+                [[(shown_state(item.run), length_ms(item) or 1)] for item in drawn],
+                height=190,
+                room=SHOWN_RUNS,
+            ),
+            "figures": figures_of(runs.items),
+            "parents": await request.app[JOB_PARENTS].of(actor, job_id),
+            "kept": kept if kept.kept or kept.updated_at is not None else None,
+            "missed": _missed(head["config"]),
+        },
+    )
+
+
+@routes.get(f"{JOB}/runs", permission=Permission.VIEW)
+async def list_runs(request: web.Request) -> web.Response:
+    actor, job_id = actor_of(request), int(request.match_info["job_id"])
+    head = await head_of(request, "runs")
+    state = request.query.get("state", "")
+    chosen = state if state in STATES else None
+    page = await request.app[RUNS].page(
+        actor, RunQuery(job_id=job_id, state=chosen), cursor=request.query.get("cursor")
+    )
+    set_reader(request)
+    return await render(
+        request,
+        "job_runs.html",
+        {
+            **head,
+            "runs": page.items,
+            "waiting": await request.app[RUNS].why_they_wait(page.items),
+            "next_cursor": page.next,
+            "state": chosen or "",
+            "states": [(each, group_name(each)) for each in STATES],
+        },
+    )
+
+
+@routes.get(f"{JOB}/config", permission=Permission.VIEW)
+async def show_config(request: web.Request) -> web.Response:
+    head = await head_of(request, "config")
+    set_reader(request)
+    return await render(
+        request,
+        "job_config.html",
+        {
+            **head,
+            "groups": groups_of(head["config"]),
+            "yaml": to_yaml(job_to_raw(head["config"])),
+        },
+    )
+
+
+@routes.get(f"{JOB}/job.yaml", permission=Permission.VIEW)
+async def download_yaml(request: web.Request) -> web.Response:
+    """The job as a file."""
+    job_id = int(request.match_info["job_id"])
+    detail = await request.app[JOBS].get(actor_of(request), job_id)
+    return web.Response(
+        text=to_yaml(job_to_raw(detail.item.job.config)),
+        content_type="application/yaml",
+        charset="utf-8",
+        headers={"Content-Disposition": f'attachment; filename="job-{job_id}.yaml"'},
+    )
+
+
+async def head_of(request: web.Request, tab: str) -> dict[str, Any]:
+    """What the upper part of each of a job's pages needs.
+
+    Args:
+        tab: the one that is shown: overview, runs, config or history.
+    """
+    job_id = int(request.match_info["job_id"])
+    detail: JobDetail = await request.app[JOBS].get(actor_of(request), job_id)
+    return {
+        "detail": detail,
+        "job": detail.item.job,
+        "config": detail.item.job.config,
+        "tab": tab,
+        "failures": failures_in_a_row(detail.item.recent),
+    }
+
+
+def _missed(config: JobConfig) -> list[str]:
+    """What becomes of missed fires; said once when all triggers agree."""
+    texts = (
+        misfire_text(spec) for spec in config.triggers if spec.kind is not TriggerKind.FIXED_DELAY
+    )
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,69 @@
+"""The jobs that start a job when they end: the other end of their child links."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.children import ChildOn
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.store.child_links import child_graph, links_version, named_jobs
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.jobs import current_configs
+
+MAX_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentJob:
+    """A job whose ends ask for another one."""
+
+    id: int
+    name: str
+    on: ChildOn
+
+
+class JobParents:
+    """Finds the parents of a job.
+
+    No index leads to them, and looking for them reads every job (`store.child_links.child_graph`).
+    So the links are kept until one is added anywhere; those that were taken away since are sorted
+    out when a job is asked for.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: tuple[str | None, Mapping[int, tuple[int, ...]]] | None = None
+
+    async def of(self, actor: Actor, job_id: int) -> list[ParentJob]:
+        """By name, as far as the caller may see them; at most 50."""
+
+        def read(conn: sa.Connection) -> list[ParentJob]:
+            candidates = self._parents(conn).get(job_id, ())[:MAX_SHOWN]
+            if not candidates:
+                return []
+            named = named_jobs(conn, candidates)
+            configs = current_configs(conn, candidates)
+            return [
+                ParentJob(id=parent_id, name=named[parent_id].name, on=link.on)
+                for parent_id, config in configs.items()
+                if parent_id in named and actor.may(Permission.VIEW, named[parent_id].executor_id)
+                for link in config.children
+                if link.job_id == job_id
+            ]
+
+        return sorted(await self._store.read(read), key=lambda parent: parent.name)
+
+    def _parents(self, conn: sa.Connection) -> Mapping[int, tuple[int, ...]]:
+        version = links_version(conn)
+        known = self._known
+        if known is None or known[0] != version:
+            parents: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+            for parent_id, children in child_graph(conn).items():
+                for child_id in children:
+                    parents[child_id] += (parent_id,)
+            known = self._known = (version, dict(parents))
+        return known[1]
