@@ -44,6 +44,7 @@ from tickwheel_admin.services.job_parents import JobParents
 from tickwheel_admin.services.job_states import JobStates
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.nodes import Nodes
+from tickwheel_admin.services.oidc_login import OidcLogin
 from tickwheel_admin.services.overview import Overview
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import People
@@ -140,6 +141,11 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.ATTENTION] = services.attention
     app[keys.AUDIT] = services.audit
     app[keys.SYSTEM] = services.system
+    app[keys.OIDC] = (
+        OidcLogin(services.store, services.ids, services.events, services.people, config.oidc)
+        if config.oidc
+        else None
+    )
     app[CHECKS]["database"] = _database_check(services.store)
     add_api(app)
     add_console(app)

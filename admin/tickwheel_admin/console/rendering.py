@@ -29,6 +29,7 @@ from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
+from tickwheel_admin.console.compiled import COMPILED
 from tickwheel_admin.console.snippets import node_program
 from tickwheel_admin.domain.errors import Problem, UserError
 from tickwheel_admin.domain.user import Permission
@@ -56,6 +57,7 @@ class Renderer:
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=COMPILED,
             extensions=["jinja2.ext.i18n"],
         )
         # One environment for all languages: overlays would share their globals, and with them the

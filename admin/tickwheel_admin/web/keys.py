@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.job_states import JobStates
     from tickwheel_admin.services.jobs import Jobs
     from tickwheel_admin.services.nodes import Nodes
+    from tickwheel_admin.services.oidc_login import OidcLogin
     from tickwheel_admin.services.overview import Overview
     from tickwheel_admin.services.people import People
     from tickwheel_admin.services.purge import Purge
@@ -42,6 +43,9 @@ JOB_HISTORY: web.AppKey[JobHistory] = web.AppKey("job_history")
 JOB_PARENTS: web.AppKey[JobParents] = web.AppKey("job_parents")
 JOB_STATES: web.AppKey[JobStates] = web.AppKey("job_states")
 NODES: web.AppKey[Nodes] = web.AppKey("nodes")
+OIDC: web.AppKey[OidcLogin | None] = web.AppKey("oidc")
+"""None: nobody logs in at a provider."""
+
 OVERVIEW: web.AppKey[Overview] = web.AppKey("overview")
 PEOPLE: web.AppKey[People] = web.AppKey("people")
 PURGE: web.AppKey[Purge] = web.AppKey("purge")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from aiohttp import web
 
 from tickwheel_admin.console.flash import set_flash
+from tickwheel_admin.console.preferences import mirror_at_login
 from tickwheel_admin.console.rendering import render
-from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn, TooMany
+from tickwheel_admin.domain.errors import (
+    InvalidInput,
+    NotAllowed,
+    NotLoggedIn,
+    TooMany,
+    UserError,
+)
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.people import NewSession
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.identity import (
@@ -19,7 +29,7 @@ from tickwheel_admin.web.identity import (
     cookie_of,
     set_session_cookie,
 )
-from tickwheel_admin.web.keys import PEOPLE
+from tickwheel_admin.web.keys import CONFIG, PEOPLE
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -28,11 +38,7 @@ routes = Routes()
 
 @routes.get(LOGIN_PATH, permission=Permission.PUBLIC)
 async def show_login(request: web.Request) -> web.Response:
-    return await render(
-        request,
-        "login.html",
-        {"error": None, "name": "", "next": safe_next(request.query.get("next"))},
-    )
+    return await login_page(request, next_page=safe_next(request.query.get("next")))
 
 
 @routes.post(LOGIN_PATH, permission=Permission.PUBLIC)
@@ -40,6 +46,8 @@ async def log_in(request: web.Request) -> web.Response:
     form = await read_form(request)
     name, next_page = form.get("name", ""), safe_next(form.get("next"))
     try:
+        if not request.app[CONFIG].password_login:
+            raise NotAllowed("login.no_passwords", "Nobody logs in by password here.")
         session = await request.app[PEOPLE].login(
             name,
             form.get("password", ""),
@@ -47,19 +55,52 @@ async def log_in(request: web.Request) -> web.Response:
             user_agent=request.headers.get("User-Agent", ""),
             replaces=cookie_of(request),
         )
-    except (NotLoggedIn, TooMany) as error:
-        page = await render(
-            request,
-            "login.html",
-            {"error": error, "name": name, "next": next_page},
-            status=error.status,
-        )
-        if isinstance(error, TooMany):
-            page.headers["Retry-After"] = str(error.retry_after_seconds)
-        return page
+    except (NotAllowed, NotLoggedIn, TooMany) as error:
+        return await login_page(request, next_page=next_page, error=error, name=name)
+    return await logged_in(request, session, next_page)
+
+
+async def login_page(
+    request: web.Request,
+    *,
+    next_page: str,
+    error: UserError | None = None,
+    name: str = "",
+    reference: str = "",
+) -> web.Response:
+    """The page to log in on, perhaps with what was wrong about the last try.
+
+    Args:
+        name: as typed.
+        reference: what the log is searched for, when the trouble is not of the person's making.
+    """
+    config = request.app[CONFIG]
+    provider = config.oidc.name if config.oidc else None
+    page = await render(
+        request,
+        "login.html",
+        {
+            "error": error,
+            "name": name,
+            "next": next_page,
+            "reference": reference,
+            "provider": provider,
+            "provider_address": f"/login/oidc?{urlencode({'next': next_page})}",
+            "by_password": config.password_login,
+        },
+        status=200 if error is None else error.status,
+    )
+    if isinstance(error, TooMany):
+        page.headers["Retry-After"] = str(error.retry_after_seconds)
+    return page
+
+
+async def logged_in(request: web.Request, session: NewSession, next_page: str) -> web.Response:
+    """On to where the person wanted to go, with the session that has begun."""
     next_page = PASSWORD_PATH if session.must_change_password else next_page
     response = web.Response(status=303, headers={"Location": next_page})
     set_session_cookie(request, response, session)
+    await mirror_at_login(request, response, session.cookie)
     return response
 
 
