@@ -16,6 +16,7 @@ from tickwheel_admin.engine.planner import Planner
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.engine.refresher import Refresher
+from tickwheel_admin.engine.rollup import Rollup
 from tickwheel_admin.engine.sweeper import Sweeper
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
@@ -89,6 +90,7 @@ class Engine:
         self.sweeper = Sweeper(store, ids, links, self.leases, events, configs=configs)
         self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
+        self.rollup = Rollup(store)
         events.listen(topics.TRIGGERS, self.planner.wake)
         events.listen(topics.CALENDARS, self.refresher.wake)
         events.listen(topics.QUEUED, self.dispatcher.wake)
@@ -105,6 +107,7 @@ class Engine:
             self.planner,
             self.refresher,
             self.cleaner,
+            self.rollup,
         )
 
     def status(self) -> str:

@@ -14,7 +14,7 @@ from tickwheel_admin.store.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
 STANDSTILL_MS = 30_000
-SLOW_LOOPS = {"cleaner": 100_000}  # it rests for a minute
+SLOW_LOOPS = {"cleaner": 100_000, "rollup": 400_000}  # they rest for one and five minutes
 RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000
 

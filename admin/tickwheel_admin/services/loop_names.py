@@ -14,6 +14,7 @@ _NAMES: Mapping[str, Word] = {
     "leases": Word("Renewing leases"),
     "refresher": Word("Following calendars"),
     "cleaner": Word("Cleaning"),
+    "rollup": Word("Counting runs"),
 }
 
 

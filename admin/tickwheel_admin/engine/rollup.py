@@ -1,0 +1,112 @@
+"""Counts how the runs of each hour ended, so that charts of weeks need not read millions of runs.
+
+An hour is counted two minutes after it is over and again after an hour, six hours, a day and eight
+days: runs that took long, tries that were repeated and results that came late have ended by then
+(no timeout and no wait for another try is longer than seven days). Hours that were missed, because
+no admin ran or figures were not kept yet, are counted from the newest back, a few in each pass.
+
+Any number of admins may do this at once: a count replaces an earlier one only, so the last one
+holds whoever wrote it. Which hours are due is read from a few hundred keys every five minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.run_stats import (
+    HOUR_MS,
+    count_hour,
+    counted_hours,
+    first_hour,
+    remove_old_stats,
+    write_stats,
+)
+
+log = structlog.get_logger(__name__)
+
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+COUNTED_AFTER_MS = (2 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 8 * DAY_MS)  # after an hour's end
+RECENT_MS = COUNTED_AFTER_MS[-1] + 2 * HOUR_MS  # what may have to be counted again began since
+KEPT_DAYS = 400  # so long figures are kept; twelve months and a little
+HOURS_PER_PASS = 12
+HOURS_PER_LOOK = 480  # how many of the older hours are looked up at once
+REMOVED_PER_PASS = 24  # hours
+
+
+class Rollup(Loop):
+    """Small reads and smaller writes, far from the hot path."""
+
+    interval_seconds = 300.0
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self._store = store
+        # Older hours, which are counted once only, are looked through from here back. None: that
+        # has not begun; it is done once in the life of an admin, and again after a long pause.
+        self._back_to: int | None = None
+        self._looked_at: int | None = None
+
+    async def run_once(self) -> bool:
+        now = await self._store.read(now_ms)
+        if self._looked_at is not None and now - self._looked_at > RECENT_MS - 2 * HOUR_MS:
+            self._back_to = None  # this machine slept for a week
+        self._looked_at = now
+        first = await self._store.read(first_hour)
+        if first is not None:
+            oldest = max(first, _hour(now - KEPT_DAYS * DAY_MS))
+            recent_from = max(oldest, _hour(now - RECENT_MS))
+            recent = range(_hour(now) - HOUR_MS, recent_from - HOUR_MS, -HOUR_MS)
+            due = await self._due(recent, now)
+            for hour_at in due[:HOURS_PER_PASS]:
+                await self._count(hour_at)
+            if due or await self._catch_up(recent_from, oldest):
+                return True
+        removed = await self._store.run(
+            remove_old_stats, before=_hour(now) - KEPT_DAYS * DAY_MS, hours=REMOVED_PER_PASS
+        )
+        return removed > 0
+
+    async def _due(self, hours: Iterable[int], now: int) -> list[int]:
+        """Those of the hours that want to be counted, in the order given."""
+        asked = list(hours)
+        counted = await self._store.read(counted_hours, asked)
+        return [hour_at for hour_at in asked if _is_due(hour_at, counted.get(hour_at), now)]
+
+    async def _catch_up(self, until: int, oldest: int) -> bool:
+        """Count older hours that never were, newest first; whether there may be more of them."""
+        if self._back_to is None:
+            self._back_to = until
+        if self._back_to <= oldest:
+            return False
+        last = max(oldest, self._back_to - HOURS_PER_LOOK * HOUR_MS)
+        hours = list(range(self._back_to - HOUR_MS, last - HOUR_MS, -HOUR_MS))
+        counted = await self._store.read(counted_hours, hours)
+        missing = [hour_at for hour_at in hours if hour_at not in counted]
+        for hour_at in missing[:HOURS_PER_PASS]:
+            await self._count(hour_at)
+        if len(missing) <= HOURS_PER_PASS:
+            self._back_to = last
+        return True
+
+    async def _count(self, hour_at: int) -> None:
+        # The time before the count: whatever it did not see came after that.
+        counted_at = await self._store.read(now_ms)
+        counted = await self._store.read(count_hour, hour_at)
+        await self._store.run(write_stats, hour_at, counted, counted_at=counted_at)
+        log.debug("hour.counted", hour_at=hour_at, runs=sum(each.total for each in counted))
+
+
+def _hour(at: int) -> int:
+    return at - at % HOUR_MS
+
+
+def _is_due(hour_at: int, counted_at: int | None, now: int) -> bool:
+    """Whether an instant to count the hour has passed since it was counted last."""
+    ends_at = hour_at + HOUR_MS
+    passed = [ends_at + after for after in COUNTED_AFTER_MS if ends_at + after <= now]
+    return bool(passed) and (counted_at is None or counted_at < passed[-1])

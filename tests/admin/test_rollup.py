@@ -1,0 +1,240 @@
+"""Hourly figures: right however often an hour is counted, by whom, and after its runs are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.kit import Clock
+from tests.admin.world import World
+from tickwheel_admin.engine.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
+from tickwheel_admin.store import run_stats, tables
+from tickwheel_admin.store.retention import remove_old_runs
+from tickwheel_admin.store.run_stats import EVERYBODY, HOUR_MS, RunStat
+
+MINUTE, DAY = 60_000, 86_400_000
+NOON = 20_000 * DAY + 12 * HOUR_MS
+STAT = tables.run_stat
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    world = World(database_url)
+    yield world
+    world.close()
+
+
+class Simulated:
+    """A ledger whose clock the test moves."""
+
+    def __init__(self, url: str) -> None:
+        self.clock = Clock()
+        self.clock.advance((NOON - self.clock()) / 1_000)
+        self.world = World(url, clock=self.clock)
+        self.rollup = Rollup(self.world.database)
+
+    def run(self, at: int, state: str = "succeeded", **changes: Any) -> int:
+        return self.world.run(scheduled_at=at, state=state, started_at=at + 40, **changes)
+
+    async def at(self, instant: int) -> None:
+        """Let the loop do all that there is to do at an instant."""
+        self.clock.advance((instant - self.clock()) / 1_000)
+        await caught_up(self.rollup)
+
+    def hour(self, at: int, executor_id: int = EVERYBODY) -> RunStat | None:
+        return figures(self.world, at).get(executor_id)
+
+
+@pytest.fixture
+def simulated(sqlite_url: str) -> Iterator[Simulated]:
+    simulated = Simulated(sqlite_url)
+    yield simulated
+    simulated.world.close()
+
+
+async def caught_up(rollup: Rollup) -> int:
+    """Passes until there is nothing more to do; how many."""
+    for passes in range(1, 2_000):
+        if not await rollup.run_once():
+            return passes
+    raise AssertionError("it does not come to its end")
+
+
+def figures(world: World, hour_at: int) -> dict[int, RunStat]:
+    found = world.database.read_sync(run_stats.read_hours, [hour_at], executors=None)
+    return {each.executor_id: each for each in found}
+
+
+async def test_an_hour_is_counted_by_executor_and_in_all(world: World) -> None:
+    hour = world.now // HOUR_MS * HOUR_MS - 3 * HOUR_MS
+    states = ["succeeded"] * 5 + ["failed", "lost", "timed_out", "cancelled", "skipped", "running"]
+    world.add_runs(
+        {"executor_id": executor_id, "scheduled_at": hour + n * MINUTE, "state": state}
+        | {"started_at": hour + n * MINUTE + delay}
+        for executor_id, delay in ((1, 10), (2, 3_000))
+        for n, state in enumerate(states)
+    )
+    world.run(executor_id=1, scheduled_at=hour - 1, state="failed")
+    world.run(executor_id=1, scheduled_at=hour + HOUR_MS, state="failed")
+    await caught_up(Rollup(world.database))
+    told = figures(world, hour)
+    assert sorted(told) == [EVERYBODY, 1, 2]
+    one = told[1]
+    assert (one.succeeded, one.failed, one.timed_out, one.cancelled) == (5, 2, 1, 1)
+    assert told[EVERYBODY].total == 2 * one.total == 18
+    assert one.delays.quantile(1.0) == pytest.approx(10, abs=1)
+    assert told[EVERYBODY].delays.quantile(0.5) == one.delays.quantile(1.0)
+    assert told[EVERYBODY].delays.quantile(0.95) == told[2].delays.quantile(1.0)
+    assert set(figures(world, hour - HOUR_MS)) == {EVERYBODY, 1}
+    # Idempotent: the same count once more changes nothing.
+    counted = world.database.read_sync(run_stats.count_hour, hour)
+    world.database.run_sync(run_stats.write_stats, hour, counted, counted_at=world.now)
+    assert figures(world, hour) == told
+
+
+async def test_several_admins_at_once_count_the_same(world: World) -> None:
+    start = world.now // HOUR_MS * HOUR_MS - 8 * HOUR_MS
+    world.add_runs(
+        {"executor_id": 1 + n % 3, "scheduled_at": start + n * 4 * MINUTE} for n in range(100)
+    )
+    await asyncio.gather(*(caught_up(Rollup(world.database)) for _ in range(3)))
+    counted = [figures(world, start + n * HOUR_MS)[EVERYBODY].total for n in range(7)]
+    assert sum(counted) == 100
+
+
+async def test_an_earlier_count_never_replaces_a_later_one(world: World) -> None:
+    early = RunStat(hour_at=NOON, executor_id=1, succeeded=5)
+    late = RunStat(hour_at=NOON, executor_id=1, succeeded=5, failed=1)
+    write = world.database.run_sync
+    assert write(run_stats.write_stats, NOON, [late], counted_at=NOON + 2)
+    assert not write(run_stats.write_stats, NOON, [early], counted_at=NOON + 1)
+    assert figures(world, NOON)[1] == late
+
+
+async def test_what_purging_and_retention_deleted_stays_in_the_figures(world: World) -> None:
+    hour = world.now // HOUR_MS * HOUR_MS - 2 * HOUR_MS
+    ids = world.add_runs(
+        {"scheduled_at": hour + n, "executor_id": 1 + n % 2, "ended_at": hour + n + 5}
+        for n in range(10)
+    )
+    await caught_up(Rollup(world.database))
+    told = figures(world, hour)
+    world.change(sa.delete(tables.run).where(tables.run.c.id.in_(ids[:3])))
+    later = world.now
+    counted = world.database.read_sync(run_stats.count_hour, hour)
+    assert sum(each.total for each in counted) == 7
+    world.database.run_sync(run_stats.write_stats, hour, counted, counted_at=later + 1)
+    assert figures(world, hour) == told
+    assert world.database.run_sync(remove_old_runs, older_than_ms=1, limit=100) == 7
+    none: list[RunStat] = []
+    world.database.run_sync(run_stats.write_stats, hour, none, counted_at=later + 2)
+    assert figures(world, hour) == told
+
+
+async def test_an_hour_is_counted_soon_after_it_is_over(simulated: Simulated) -> None:
+    simulated.run(NOON + 5)
+    await simulated.at(NOON + HOUR_MS + MINUTE)
+    assert simulated.hour(NOON) is None
+    await simulated.at(NOON + HOUR_MS + 2 * MINUTE)
+    counted = simulated.hour(NOON)
+    assert counted is not None
+    assert counted.succeeded == 1
+
+
+@pytest.mark.parametrize("after", [HOUR_MS, 6 * HOUR_MS, DAY, 8 * DAY])
+async def test_what_ended_late_is_counted_in_the_hour_of_its_instant(
+    simulated: Simulated, after: int
+) -> None:
+    run_id = simulated.run(NOON + 5, "running")
+    await simulated.at(NOON + HOUR_MS + after - MINUTE)
+    assert simulated.hour(NOON) == RunStat(hour_at=NOON, executor_id=EVERYBODY)
+    ended = sa.update(tables.run).where(tables.run.c.id == run_id).values(state="failed")
+    simulated.world.change(ended)
+    await simulated.at(NOON + HOUR_MS + after)
+    counted = simulated.hour(NOON)
+    assert counted is not None
+    assert counted.failed == 1
+
+
+async def test_hours_without_an_admin_are_made_up_for(simulated: Simulated) -> None:
+    first = NOON - 11 * DAY
+    for day in range(12):
+        simulated.run(first + day * DAY)
+    simulated.clock.advance(120)
+    for _ in range(200):
+        before = stat_hours(simulated.world)
+        more = await simulated.rollup.run_once()
+        assert len(stat_hours(simulated.world)) - len(before) <= HOURS_PER_PASS
+        if not more:
+            break
+    told = stat_hours(simulated.world)
+    assert told == list(range(first, NOON, HOUR_MS))  # none missing, none before the first run
+    assert all(simulated.hour(first + day * DAY) for day in range(11))
+    # Away for ten days: what was missed is counted, though it lies further back than recounts do.
+    simulated.run(NOON + DAY)
+    await simulated.at(NOON + 10 * DAY)
+    counted = simulated.hour(NOON + DAY)
+    assert counted is not None
+    assert counted.succeeded == 1
+
+
+async def test_an_idle_pass_writes_nothing_and_reads_little(simulated: Simulated) -> None:
+    simulated.run(NOON - 3 * HOUR_MS)
+    await simulated.at(NOON + 10 * MINUTE)
+    statements: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        statements.append(statement)
+
+    sa.event.listen(simulated.world.database.engine, "before_cursor_execute", note)
+    await simulated.at(NOON + 15 * MINUTE)
+    assert [each for each in statements if not each.startswith("SELECT")] == []
+    assert len(statements) <= 6
+
+
+async def test_figures_go_after_a_year_and_a_little(simulated: Simulated) -> None:
+    world = simulated.world
+    ages = (KEPT_DAYS + 60, KEPT_DAYS + 1, KEPT_DAYS - 1)
+    hours = [NOON - age * DAY for age in ages]
+    for hour in hours:
+        stat = RunStat(hour_at=hour, executor_id=1, succeeded=1)
+        world.database.run_sync(run_stats.write_stats, hour, [stat], counted_at=hour)
+    await simulated.at(NOON + MINUTE)
+    assert hours[2] in stat_hours(world)
+    assert not {hours[0], hours[1]} & set(stat_hours(world))
+
+
+async def test_only_every_so_many_runs_of_a_busy_hour_are_looked_at(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_stats, "SAMPLE", 50)
+    simulated.world.add_runs(
+        {"scheduled_at": NOON + n * 3_000, "started_at": NOON + n * 3_000 + 20}
+        for n in range(1_000)
+    )
+    (counted,) = simulated.world.database.read_sync(run_stats.count_hour, NOON)
+    assert counted.succeeded == 1_000
+    assert counted.delays.total == 1_000
+    assert counted.delays.quantile(0.95) == pytest.approx(20, rel=0.09)
+
+
+async def test_delays_leave_out_later_tries_jitter_and_whole_fires(simulated: Simulated) -> None:
+    simulated.run(NOON + 1)
+    simulated.run(NOON + 2, started_at=NOON + 900_000, attempt=2)
+    simulated.run(NOON + 3, started_at=NOON + 30_043, jitter_ms=30_000)
+    simulated.run(NOON + 4, started_at=NOON + 700_000, shard_index=-1)
+    (counted,) = simulated.world.database.read_sync(run_stats.count_hour, NOON)
+    assert counted.total == 4
+    assert counted.delays.total == 2
+    assert counted.delays.quantile(1.0) == pytest.approx(40, rel=0.09)
+
+
+def stat_hours(world: World) -> list[int]:
+    rows = world.rows(
+        sa.select(STAT.c.hour_at).where(STAT.c.executor_id == EVERYBODY).order_by(STAT.c.hour_at)
+    )
+    return [row.hour_at for row in rows]
