@@ -67,6 +67,7 @@ class Config:
     oidc_username_claim: str
     oidc_roles_claim: str
     oidc_roles: tuple[RoleRule, ...]  # empty: people give roles, here
+    given_at: Mapping[str, str]  # names of those that are not at their default → where they stand
 
     @property
     def is_embedded(self) -> bool:
@@ -164,6 +165,10 @@ class _Settings:
                     return default()
         return default()
 
+    def places(self) -> dict[str, str]:
+        """Where what was given stands, by name."""
+        return {name: source[name].where for source in reversed(self._sources) for name in source}
+
     def is_given(self, name: str) -> bool:
         """Whether somebody wrote it anywhere."""
         return any(name in source for source in self._sources)
@@ -200,6 +205,7 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         ),
         oidc_roles_claim=settings.get("oidc_roles_claim", values.text, lambda: "groups"),
         oidc_roles=settings.get("oidc_roles", oidc.role_rules, tuple),
+        given_at=settings.places(),
     )
 
 
@@ -224,7 +230,7 @@ def _nothing() -> None:
     return None
 
 
-_NAMES = tuple(name for name in Config.__dataclass_fields__)
+_NAMES = tuple(name for name in Config.__dataclass_fields__ if name != "given_at")
 _NOT_SETTINGS = ("config", "kill_point")  # read elsewhere: above, and by drills at the start
 
 

@@ -11,6 +11,11 @@ from tickwheel_admin.console.admins import ADMINS, Admins
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.errors import show_error
 from tickwheel_admin.console.pages import (
+    about,
+    account,
+    api_tokens,
+    audit,
+    audit_export,
     calendar,
     calendar_edit,
     calendars,
@@ -24,19 +29,22 @@ from tickwheel_admin.console.pages import (
     job_state,
     jobs,
     nodes,
+    oidc,
     overview,
     palette,
     run_bulk,
     run_list,
     run_log,
-    oidc,
     run_now,
     run_purge,
     runs,
     schedule_preview,
     session,
+    settings,
     system,
     tokens,
+    user_edits,
+    users,
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
@@ -46,6 +54,7 @@ from tickwheel_admin.web.routes import Routes
 
 _TABLES = (
     session.routes,
+    oidc.routes,
     overview.routes,
     schedule_preview.routes,
     job_edit.routes,
@@ -54,7 +63,6 @@ _TABLES = (
     job_history.routes,
     job_actions.routes,
     run_now.routes,
-    oidc.routes,
     job_dates.routes,
     job_state.routes,
     run_bulk.routes,
@@ -70,6 +78,14 @@ _TABLES = (
     calendars.routes,
     nodes.routes,
     system.routes,
+    users.routes,
+    user_edits.routes,
+    api_tokens.routes,
+    account.routes,
+    audit.routes,
+    audit_export.routes,
+    settings.routes,
+    about.routes,
     palette.routes,
     live.routes,
 )

@@ -36,6 +36,7 @@ _STYLE_SHEETS = (
     "jobs",
     "charts",
     "calendar",
+    "people",
     "log",
     "states",
 )

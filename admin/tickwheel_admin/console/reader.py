@@ -16,10 +16,12 @@ from babel.numbers import format_decimal, format_percent
 
 from tickwheel_admin.console.i18n import HTML_LANG, LANGUAGE, gettext
 from tickwheel_admin.web.i18n import ENGLISH, language_of
+from tickwheel_admin.web.keys import SETTINGS
 
 THEMES = ("light", "dark", "system")
 THEME_COOKIE = "tickwheel_theme"
 TIME_ZONE_COOKIE = "tickwheel_time_zone"  # set by the page's script, which knows the browser's zone
+CHOSEN_ZONE_COOKIE = "tickwheel_chosen_zone"  # of a person who wants another one
 
 NOW: web.AppKey[Callable[[], int]] = web.AppKey("console_now")
 """UTC epoch ms for what pages show beside instants; tests stop it."""
@@ -41,6 +43,7 @@ class Reader:
 
     language: str = ENGLISH
     timezone: str = "UTC"
+    zone_is_chosen: bool = False  # else the browser's, and scripts follow it
     theme: str = "system"
     now_at: int = 0
 
@@ -61,10 +64,16 @@ def wall_clock() -> int:
 def set_reader(request: web.Request) -> Reader:
     """Find out who reads, from cookies and headers, for everything that is now formatted."""
     theme = request.cookies.get(THEME_COOKIE, "")
-    zone_name = request.cookies.get(TIME_ZONE_COOKIE, "")
+    chosen = request.cookies.get(CHOSEN_ZONE_COOKIE, "")
+    zones = (
+        chosen,
+        request.cookies.get(TIME_ZONE_COOKIE, ""),
+        request.app[SETTINGS].known.default_timezone or "",
+    )
     reader = Reader(
         language=language_of(request),
-        timezone=zone_name if zone_name in time_zones() else "UTC",
+        timezone=next((zone for zone in zones if zone in time_zones()), "UTC"),
+        zone_is_chosen=chosen in time_zones(),
         theme=theme if theme in THEMES else "system",
         now_at=request.app[NOW](),
     )

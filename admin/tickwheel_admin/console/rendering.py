@@ -17,9 +17,11 @@ from aiohttp import hdrs, web
 
 from tickwheel_admin import __version__
 from tickwheel_admin.console import (
+    audit_words,
     calendar_words,
     declared_words,
     labels,
+    people_words,
     policies,
     reader,
     routing_words,
@@ -27,16 +29,16 @@ from tickwheel_admin.console import (
 )
 from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
+from tickwheel_admin.console.compiled import COMPILED
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
-from tickwheel_admin.console.compiled import COMPILED
 from tickwheel_admin.console.snippets import node_program
 from tickwheel_admin.domain.errors import Problem, UserError
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
 from tickwheel_admin.web.identity import actor_or_none, csrf_of
-from tickwheel_admin.web.keys import SYSTEM
+from tickwheel_admin.web.keys import SETTINGS, SYSTEM
 
 BLOCK_HEADER = "X-Block"
 _MACROS = {  # later ones may use those before
@@ -55,9 +57,9 @@ class Renderer:
             loader=jinja2.PackageLoader("tickwheel_admin.console"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
+            bytecode_cache=COMPILED,
             trim_blocks=True,
             lstrip_blocks=True,
-            bytecode_cache=COMPILED,
             extensions=["jinja2.ext.i18n"],
         )
         # One environment for all languages: overlays would share their globals, and with them the
@@ -80,6 +82,8 @@ class Renderer:
             "trigger_words": trigger_words,
             "calendar_words": calendar_words,
             "declared_words": declared_words,
+            "people_words": people_words,
+            "audit_words": audit_words,
             "Permission": Permission,
             "node_program": node_program,
         }
@@ -145,6 +149,7 @@ class Renderer:
             "csrf_token": csrf_of(request) if actor is not None else "",
             "flash": None,
             "paused_at": None,
+            "instance_name": request.app[SETTINGS].known.instance_name,
             "admins": request.app[ADMINS].known,
             "query": lambda **changes: _query(request, changes),
             "new_request_key": new_request_key,
@@ -166,6 +171,7 @@ async def render(
     """Answer with a page of this application's renderer."""
     values = dict(context or {})
     if BLOCK_HEADER not in request.headers:
+        await request.app[SETTINGS].get()
         await request.app[ADMINS].refresh(request)
         if actor_or_none(request) is not None:
             values["paused_at"] = await request.app[SYSTEM].paused_at()

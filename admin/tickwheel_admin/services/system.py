@@ -15,6 +15,7 @@ from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.overview import list_admins
 from tickwheel_admin.store.pauses import pause_everything, read_pauses
+from tickwheel_admin.store.server_facts import ServerFacts, read_server_facts
 
 MAX_ADMINS = 200
 
@@ -46,6 +47,11 @@ class System:
         if not actor.may_anywhere(Permission.VIEW):
             actor.require(Permission.VIEW)
         return await self._store.read(_admins)
+
+    async def database(self, actor: Actor) -> ServerFacts:
+        """What the database is; any person may know that."""
+        actor.require(Permission.LOGGED_IN)
+        return await self._store.read(read_server_facts)
 
     async def paused_at(self) -> int | None:
         """Since when everything is paused; None: it is not."""

@@ -68,7 +68,7 @@ async def finish(request: web.Request) -> web.StreamResponse:
     except UserError as error:
         response = await _failed(request, error, "/")
     else:
-        response = logged_in(request, finished.session, safe_next(finished.next_page))
+        response = await logged_in(request, finished.session, safe_next(finished.next_page))
     response.del_cookie(
         _cookie_name(request),
         path="/",

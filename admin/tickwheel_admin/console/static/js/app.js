@@ -17,12 +17,23 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && zone !== document.body.dataset.zone) setCookie(document.body.dataset.zoneCookie, zone);
 
 // Language and theme: cookies that the server reads, so that no page shows the wrong one first.
-document.addEventListener('click', (event) => {
+// Of whoever is logged in the server keeps the choice as well; without script its form does all.
+document.addEventListener('click', async (event) => {
   const choice = event.target.closest('[data-set]');
   if (!choice) return;
+  event.preventDefault();
   const [name, value] = choice.dataset.set.split('=');
   setCookie(name, value);
-  if (!name.endsWith('theme')) return location.reload();
+  const form = choice.closest('form');
+  const kept = form && fetch(form.action, {
+    method: 'POST',
+    body: new URLSearchParams(new FormData(form, choice)),
+    headers: {'HX-Request': 'true'}, // the answer is not a page
+  }).catch(() => {}); // then it holds for this browser only
+  if (!name.endsWith('theme')) {
+    await kept;
+    return location.reload();
+  }
   const root = document.documentElement;
   if (value === 'system') delete root.dataset.theme;
   else root.dataset.theme = value;
@@ -35,7 +46,7 @@ document.addEventListener('click', (event) => {
 // Menus open below the button they belong to.
 document.addEventListener('toggle', (event) => {
   const menu = event.target;
-  if (!menu.matches?.('[popover].menu') || event.newState !== 'open') return;
+  if (!menu.matches?.('[popover]:is(.menu, .ask)') || event.newState !== 'open') return;
   const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
   const below = button.bottom + 6;
   const fits = below + menu.offsetHeight < innerHeight;

@@ -116,7 +116,8 @@ function move(step) {
 
 // --- keys ---
 
-const places = {o: '/', j: '/jobs', r: '/runs', e: '/executors', c: '/calendar'};
+// After "g": the pages that the reader may use, as the frame lists them.
+const place = (key) => /^[a-z]$/.test(key) && $(`[data-go="${key}"]`)?.getAttribute('href');
 const typing = 'input, textarea, select, dialog, [contenteditable], [role=menu]';
 let chordAt = 0;
 
@@ -128,9 +129,9 @@ document.addEventListener('keydown', (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.target.closest?.(typing)) return;
-  if (Date.now() - chordAt < CHORD_MS && places[event.key]) {
+  if (Date.now() - chordAt < CHORD_MS && place(event.key)) {
     chordAt = 0;
-    location.href = places[event.key];
+    location.href = place(event.key);
     return;
   }
   switch (event.key) {

@@ -1,6 +1,7 @@
 // Instants and lengths that move: "3m ago", "12s", and the strips of last runs.
-const {language, zone} = document.body.dataset;
-const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? zone;
+const {language, zone, zoneChosen} = document.body.dataset;
+// The browser's, unless the reader chose another one, which the server knows.
+const readerZone = (zoneChosen === undefined && Intl.DateTimeFormat().resolvedOptions().timeZone) || zone;
 export const words = JSON.parse(document.body.dataset.words);
 const stateNames = JSON.parse(document.body.dataset.stateNames);
 
@@ -22,7 +23,7 @@ const formatters = new Map();
 
 export function format(instant, name) {
   if (!formatters.has(name)) {
-    const options = {...formats[name], timeZone: browserZone};
+    const options = {...formats[name], timeZone: readerZone};
     formatters.set(name, new Intl.DateTimeFormat(language, options));
   }
   return formatters.get(name).format(instant);
@@ -68,7 +69,7 @@ function update(root = document) {
 
 // Only when the server did not know the browser's zone: else its text is right already.
 function correctZone() {
-  if (browserZone === zone) return;
+  if (readerZone === zone) return;
   for (const element of document.querySelectorAll('time[data-at]')) {
     put(element, format(Date.parse(element.dateTime), element.dataset.at));
   }
@@ -79,9 +80,9 @@ function correctZone() {
     element.title = format(Date.parse(element.dateTime), 'full');
   }
   for (const field of document.querySelectorAll('[data-zone-field]')) {
-    if (field.value === zone) field.value = browserZone;
+    if (field.value === zone) field.value = readerZone;
   }
-  for (const element of document.querySelectorAll('[data-zone-name]')) put(element, browserZone);
+  for (const element of document.querySelectorAll('[data-zone-name]')) put(element, readerZone);
 }
 
 const refresh = () => {

@@ -1,0 +1,160 @@
+"""Words for the audit: what was done, to what, and what it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tickwheel_admin.console.i18n import gettext as _
+
+if TYPE_CHECKING:
+    from tickwheel_admin.services.audit_log import AuditItem
+
+# What an action begins with → where its object is shown; what has no page of its own has no place.
+_PAGES = {
+    "job": "/jobs/{}",
+    "trigger": "/jobs/{}",
+    "declared": "/jobs/{}",
+    "run": "/runs/{}",
+    "executor": "/executors/{}",
+    "node": "/nodes/{}",
+    "calendar": "/calendars/{}",
+    "user": "/users/{}",
+}
+_GONE = frozenset({"job.deleted", "executor.deleted", "calendar.deleted", "user.deleted"})
+
+
+def action_words() -> dict[str, str]:
+    """Every action that is written, in words."""
+    return {
+        "job.created": _("Job added"),
+        "job.updated": _("Job edited"),
+        "job.rolled_back": _("Job rolled back"),
+        "job.deleted": _("Job deleted"),
+        "job.paused": _("Job paused"),
+        "job.resumed": _("Job resumed"),
+        "job.tagged": _("Job tagged"),
+        "job.untagged": _("Tag taken from a job"),
+        "job.state_set": _("State of a job set"),
+        "trigger.paused": _("Trigger paused"),
+        "trigger.resumed": _("Trigger resumed"),
+        "declared.accepted": _("Declared job accepted"),
+        "declared.applied": _("Declared job applied"),
+        "declared.ignored": _("Declared job ignored"),
+        "declared.released": _("Job taken out of code’s hands"),
+        "run.requested": _("Run by hand"),
+        "run.retried": _("Run retried"),
+        "run.cancelled": _("Run cancelled"),
+        "run.released": _("Run released"),
+        "runs.purged": _("Runs purged"),
+        "executor.created": _("Executor added"),
+        "executor.deleted": _("Executor deleted"),
+        "executor.paused": _("Executor paused"),
+        "executor.resumed": _("Executor resumed"),
+        "executor.token_rotated": _("Token of an executor rotated"),
+        "executor.old_token_revoked": _("Former token of an executor revoked"),
+        "executor.code_jobs_set": _("Rule for declared jobs set"),
+        "node.cordoned": _("Node cordoned"),
+        "node.drained": _("Node drained"),
+        "node.resumed": _("Node resumed"),
+        "node.slots_set": _("Slots of a node set"),
+        "node.weight_set": _("Weight of a node set"),
+        "calendar.created": _("Calendar added"),
+        "calendar.updated": _("Calendar edited"),
+        "calendar.deleted": _("Calendar deleted"),
+        "system.paused": _("Everything paused"),
+        "system.resumed": _("Everything resumed"),
+        "settings.updated": _("Settings changed"),
+        "user.created": _("User added"),
+        "user.deleted": _("User deleted"),
+        "user.disabled": _("User shut out"),
+        "user.enabled": _("User let in again"),
+        "user.grants_changed": _("Roles changed"),
+        "user.logged_in": _("Logged in"),
+        "user.password_changed": _("Own password changed"),
+        "user.password_reset": _("One-time password made"),
+        "user.preferences_changed": _("Own preferences changed"),
+        "user.sessions_ended": _("Sessions ended"),
+        "token.created": _("API token made"),
+        "token.revoked": _("API token revoked"),
+    }
+
+
+def action_text(action: str) -> str:
+    """What was done; an action of a newer admin as it is written."""
+    return action_words().get(action, action)
+
+
+def action_choices() -> list[tuple[str, str]]:
+    """(what actions begin with, its words), for the filter."""
+    return [
+        ("job.", _("Jobs")),
+        ("trigger.", _("Triggers")),
+        ("declared.", _("Declared jobs")),
+        ("run", _("Runs")),
+        ("executor.", _("Executors")),
+        ("node.", _("Nodes")),
+        ("calendar.", _("Calendars")),
+        ("user.", _("Users")),
+        ("user.logged_in", _("Logins")),
+        ("token.", _("API tokens")),
+        ("settings.", _("Settings")),
+        ("system.", _("Everything paused or resumed")),
+    ]
+
+
+def icon_of(action: str) -> tuple[str, str]:
+    """(tone of its tile, icon) of an action."""
+    noun, _dot, verb = action.partition(".")
+    if verb in ("deleted", "purged", "revoked", "disabled"):
+        return "bad", "delete" if verb != "disabled" else "s-cancelled"
+    if verb == "logged_in":
+        return "idle", "user"
+    if verb in ("paused", "cordoned", "drained"):
+        return "warn", "pause"
+    symbols = {
+        "job": "jobs",
+        "trigger": "clock",
+        "declared": "code",
+        "run": "runs",
+        "runs": "runs",
+        "executor": "executors",
+        "node": "connected",
+        "calendar": "calendar",
+        "user": "user",
+        "token": "token",
+        "settings": "settings",
+        "system": "system",
+    }
+    return "", symbols.get(noun, "audit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditObject:
+    """What something was done to."""
+
+    name: str
+    href: str | None  # None: it has no page, or is gone
+
+
+def object_of(item: AuditItem) -> AuditObject | None:
+    """What the action was done to; None when it was to the installation as a whole."""
+    noun = item.action.partition(".")[0]
+    name = item.detail.get("name")
+    # A run is known by its number, and a whole purge by its job or its executor.
+    if noun == "runs":
+        job_id = item.detail.get("job")
+        return None if job_id is None else AuditObject(name=f"#{job_id}", href=f"/jobs/{job_id}")
+    if noun == "token":
+        owner = item.detail.get("user")
+        shown = f"{owner} / {name}" if owner and owner != item.user_name else name
+        return AuditObject(name=str(shown), href=None)
+    if item.action in ("user.logged_in", "user.password_changed", "user.preferences_changed"):
+        return None  # to oneself
+    if item.object_id is None:
+        return None if name is None else AuditObject(name=str(name), href=None)
+    page = None if item.action in _GONE else _PAGES.get(noun)
+    return AuditObject(
+        name=str(name) if name else f"#{item.object_id}",
+        href=page.format(item.object_id) if page else None,
+    )

@@ -1,0 +1,86 @@
+"""The audit: who did what and when, filtered, and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from tickwheel_admin.console import audit_words
+from tickwheel_admin.console.audit_details import facts_of
+from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.run_filter import instant_of, local_text, whole_number
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.audit_log import AuditQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import AUDIT, EXECUTORS
+from tickwheel_admin.web.routes import Routes
+
+PER_PAGE = 50
+MAX_TEXT = 100
+
+routes = Routes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """The query of an address, and its fields as the form shows them."""
+
+    query: AuditQuery
+    from_local: str
+    to_local: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is shown."""
+        return self.query == AuditQuery()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one of the seldom filters is used."""
+        return self.query.from_at is not None or self.query.to_at is not None
+
+
+def audit_filter(values: Mapping[str, str]) -> AuditFilter:
+    """The filter of an address; values that mean nothing are left out."""
+    from_at = instant_of(values.get("from", ""))
+    to_at = instant_of(values.get("to", ""))
+    return AuditFilter(
+        query=AuditQuery(
+            person=values.get("person", "").strip()[:MAX_TEXT],
+            action=values.get("action", "").strip()[:50],
+            executor_id=whole_number(values.get("executor")),
+            object_id=whole_number(values.get("object")),
+            from_at=from_at,
+            to_at=to_at,
+        ),
+        from_local=local_text(from_at),
+        to_local=local_text(to_at),
+    )
+
+
+@routes.get("/audit", permission=Permission.ADMINISTER)
+async def show_audit(request: web.Request) -> web.Response:
+    actor = actor_of(request)
+    set_reader(request)  # dates of the filter are in the reader's zone
+    wanted = audit_filter(request.query)
+    page = await request.app[AUDIT].page(actor, wanted.query, request.query.get("cursor"), PER_PAGE)
+    executors = await request.app[EXECUTORS].names(actor)
+    names = {each.id: each.name for each in executors}
+    choices = audit_words.action_choices()
+    if wanted.query.action not in dict(choices) and wanted.query.action:
+        choices.append((wanted.query.action, audit_words.action_text(wanted.query.action)))
+    return await render(
+        request,
+        "audit.html",
+        {
+            "items": [(item, facts_of(item, names)) for item in page.items],
+            "next_cursor": page.next,
+            "wanted": wanted,
+            "actions": choices,
+            "executors": [each for each in executors if actor.may(Permission.ADMINISTER, each.id)],
+            "sees_all": actor.may(Permission.ADMINISTER),
+        },
+    )

@@ -1,0 +1,153 @@
+"""People: the list, one person with all that acts for them, adding one."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.console.grants_form import EMPTY_ROWS, grant_rows, grants_of_form, has_more
+from tickwheel_admin.console.rendering import render
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
+from tickwheel_admin.domain.user import Grant, Permission
+from tickwheel_admin.web.body import read_form
+from tickwheel_admin.web.identity import actor_of, cookie_of
+from tickwheel_admin.web.keys import CONFIG, EXECUTORS, PEOPLE
+from tickwheel_admin.web.routes import Routes
+
+USER = "/users/{user_id:[0-9]{1,18}}"
+PER_PAGE = 50
+MAX_TEXT = 100
+
+routes = Routes()
+
+
+@routes.get("/users", permission=Permission.ADMINISTER)
+async def list_users(request: web.Request) -> web.Response:
+    actor = actor_of(request)
+    text = request.query.get("q", "").strip()[:MAX_TEXT]
+    page = await request.app[PEOPLE].people_page(
+        actor, part=text, cursor=request.query.get("cursor"), limit=PER_PAGE
+    )
+    return await render(
+        request,
+        "users.html",
+        {
+            "people": page.items,
+            "next_cursor": page.next,
+            "text": text,
+            "executors": await executor_names(request),
+        },
+    )
+
+
+@routes.get("/users/new", permission=Permission.ADMINISTER)
+async def show_new(request: web.Request) -> web.Response:
+    actor_of(request).require(Permission.ADMINISTER)
+    return await _new_form(request, name="", grants={})
+
+
+@routes.post("/users/new", permission=Permission.ADMINISTER)
+async def add_user(request: web.Request) -> web.Response:
+    form = await read_form(request)
+    name, grants = form.get("name", "").strip(), {}
+    try:
+        grants = grants_of_form(form, await executor_names(request))
+        made = await request.app[PEOPLE].new_person(actor_of(request), name, grants=grants)
+    except (InvalidInput, Conflict) as error:
+        return await _new_form(request, name=name, grants=grants, error=error)
+    return await password_page(request, made.name, made.password, is_new=True, user_id=made.id)
+
+
+@routes.get(USER, permission=Permission.ADMINISTER)
+async def show_user(request: web.Request) -> web.Response:
+    return await user_page(request)
+
+
+async def user_page(
+    request: web.Request,
+    *,
+    grants: dict[int, Grant] | None = None,
+    error: UserError | None = None,
+) -> web.Response:
+    """One person; with what was typed and why it was refused, when it was.
+
+    Args:
+        grants: what was typed; None: as they are.
+    """
+    actor, user_id = actor_of(request), user_id_of(request)
+    detail = await request.app[PEOPLE].person(actor, user_id, cookie=cookie_of(request))
+    executors = await executor_names(request)
+    return await render(
+        request,
+        "user.html",
+        {
+            "detail": detail,
+            "user": detail.item,
+            "is_oneself": detail.item.id == actor.user_id,
+            "executors": executors,
+            "error": error,
+            **_grant_fields(detail.item.grants if grants is None else grants, executors),
+        },
+        status=200 if error is None else error.status,
+    )
+
+
+async def password_page(
+    request: web.Request, name: str, password: str, *, is_new: bool, user_id: int
+) -> web.Response:
+    """The only page that ever shows a one-time password; it cannot be fetched again."""
+    return await render(
+        request,
+        "user_password.html",
+        {
+            "name": name,
+            "password": password,
+            "is_new": is_new,
+            "user_id": user_id,
+            "console_url": request.app[CONFIG].console_url,
+        },
+    )
+
+
+async def executor_names(request: web.Request) -> dict[int, str]:
+    """Those that the reader may see, by id."""
+    executors = await request.app[EXECUTORS].names(actor_of(request))
+    return {each.id: each.name for each in executors}
+
+
+def user_id_of(request: web.Request) -> int:
+    """Whom the address is about."""
+    return int(request.match_info["user_id"])
+
+
+async def _new_form(
+    request: web.Request,
+    *,
+    name: str,
+    grants: dict[int, Grant],
+    error: InvalidInput | Conflict | None = None,
+) -> web.Response:
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    if isinstance(error, Conflict):
+        problems = (
+            Problem(field="name", code=error.code, template=error.template, params=error.params),
+        )
+    return await render(
+        request,
+        "user_new.html",
+        {
+            "name": name,
+            "problems": {problem.field: problem for problem in reversed(problems)},
+            **_grant_fields(grants, await executor_names(request)),
+        },
+        status=200 if error is None else error.status,
+    )
+
+
+def _grant_fields(grants: dict[int, Grant], executors: dict[int, str]) -> dict[str, object]:
+    """What the fields for roles need."""
+    more = has_more(executors)
+    return {
+        "grant_rows": grant_rows(grants, executors),
+        "empty_rows": EMPTY_ROWS if more else 0,
+        "executor_names": sorted(executors.values()) if more else [],
+    }
