@@ -22,6 +22,7 @@ from tickwheel_admin.store.run_stats import (
     HOUR_MS,
     count_hour,
     counted_hours,
+    first_counted,
     first_hour,
     remove_old_stats,
     write_stats,
@@ -66,10 +67,11 @@ class Rollup(Loop):
                 await self._count(hour_at)
             if due or await self._catch_up(recent_from, oldest):
                 return True
-        removed = await self._store.run(
-            remove_old_stats, before=_hour(now) - KEPT_DAYS * DAY_MS, hours=REMOVED_PER_PASS
-        )
-        return removed > 0
+        kept_from = _hour(now - KEPT_DAYS * DAY_MS)
+        if (await self._store.read(first_counted) or now) >= kept_from:
+            return False
+        await self._store.run(remove_old_stats, before=kept_from, hours=REMOVED_PER_PASS)
+        return True
 
     async def _due(self, hours: Iterable[int], now: int) -> list[int]:
         """Those of the hours that want to be counted, in the order given."""

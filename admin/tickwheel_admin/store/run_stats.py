@@ -201,14 +201,17 @@ def added(hour_at: int, parts: Collection[RunStat]) -> RunStat:
     )
 
 
-def remove_old_stats(conn: sa.Connection, *, before: int, hours: int) -> int:
-    """Delete the figures of the oldest hours that begin before then; returns how many rows."""
-    limit = before
-    oldest = conn.execute(sa.select(sa.func.min(run_stat.c.hour_at))).scalar_one()
-    if oldest is None or oldest >= limit:
-        return 0
-    limit = min(limit, oldest + hours * HOUR_MS)
-    return conn.execute(sa.delete(run_stat).where(run_stat.c.hour_at < limit)).rowcount
+def first_counted(conn: sa.Connection) -> int | None:
+    """The oldest hour that figures are kept of."""
+    return conn.execute(sa.select(sa.func.min(run_stat.c.hour_at))).scalar_one_or_none()
+
+
+def remove_old_stats(conn: sa.Connection, *, before: int, hours: int) -> None:
+    """Delete the figures of hours that begin before then, those of so many hours at a time."""
+    oldest = first_counted(conn)
+    if oldest is not None:
+        until = min(before, oldest + hours * HOUR_MS)
+        conn.execute(sa.delete(run_stat).where(run_stat.c.hour_at < until))
 
 
 def _row(stat: RunStat, counted_at: int) -> Mapping[str, object]:
