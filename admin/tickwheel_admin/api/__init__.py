@@ -6,6 +6,7 @@ from aiohttp import web
 
 from tickwheel_admin.api import (
     attention,
+    audit,
     calendars,
     declared_jobs,
     executors,
@@ -17,12 +18,17 @@ from tickwheel_admin.api import (
     runs_bulk,
     runs_purge,
     schedule,
+    sessions,
     system,
+    tokens,
+    users,
 )
 
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
     operations = (executors, nodes, jobs, job_states, job_history, runs, runs_bulk, runs_purge)
-    for module in (*operations, declared_jobs, calendars, schedule, attention, system):
+    planning = (declared_jobs, calendars, schedule, attention, system)
+    people = (users, sessions, tokens, audit)
+    for module in (*operations, *planning, *people):
         module.routes.add_to(app)

@@ -156,10 +156,15 @@ class Actor:
         A token that leaks must not be able to make itself outlive its end.
         """
         if self.token_id is not None:
-            raise NotAllowed(
-                "token.not_in_person",
-                "A token cannot do this; log in to the console, or use the command line.",
-            )
+            raise not_in_person()
+
+
+def not_in_person() -> NotAllowed:
+    """A token asks for what only people with a session may do."""
+    return NotAllowed(
+        "token.not_in_person",
+        "A token cannot do this; log in to the console, or use the command line.",
+    )
 
 
 def everywhere(role: Role, *, scripts: bool = False) -> dict[int, Grant]:

@@ -7,7 +7,7 @@ password. It cannot do what would make it outlive its end: `Actor.require_in_per
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -30,6 +30,14 @@ MAX_EXECUTORS = 500  # of one token
 MAX_VALID_DAYS = 3_650
 TOUCH_MS = 60_000  # `used_at` is written at most this often
 DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token that was just made; the secret is told this once."""
+
+    id: int
+    secret: str  # what programs send
 
 
 class ApiTokens(IdentityPart):
@@ -78,7 +86,22 @@ class ApiTokens(IdentityPart):
         executors: Iterable[int] | None = None,
         valid_days: int | None = None,
     ) -> str:
-        """A token for oneself; shown once.
+        """A token for oneself; shown once. As `new_token`."""
+        new = await self.new_token(
+            actor, name=name, role=role, executors=executors, valid_days=valid_days
+        )
+        return new.secret
+
+    async def new_token(
+        self,
+        actor: Actor,
+        *,
+        name: str,
+        role: Role | None = None,
+        executors: Iterable[int] | None = None,
+        valid_days: int | None = None,
+    ) -> NewToken:
+        """Make a token for oneself.
 
         Args:
             name: what it is for; unique among the person's.
@@ -110,7 +133,7 @@ class ApiTokens(IdentityPart):
         executors: Iterable[int] | None = None,
         valid_days: int | None = None,
     ) -> str:
-        """A token for somebody; as `create_token`.
+        """A token for somebody; as `new_token`.
 
         Raises:
             NotFound: user.unknown.
@@ -118,9 +141,10 @@ class ApiTokens(IdentityPart):
         actor.require(Permission.ADMINISTER)
         actor.require_in_person()
         wanted = None if executors is None else frozenset(executors)
-        return await self._create(
+        new = await self._create(
             actor, user_name, name=name, role=role, executors=wanted, valid_days=valid_days
         )
+        return new.secret
 
     async def revoke_token(self, actor: Actor, token_id: int) -> None:
         """End a token at once: one's own, or anybody's for who administers everything.
@@ -143,7 +167,7 @@ class ApiTokens(IdentityPart):
         role: Role | None,
         executors: frozenset[int] | None,
         valid_days: int | None,
-    ) -> str:
+    ) -> NewToken:
         name = name.strip()
         if not 1 <= len(name) <= 100 or not is_clean(name):
             raise InvalidInput.one(
@@ -181,7 +205,7 @@ class ApiTokens(IdentityPart):
             actor=actor,
             audit_id=audit_id,
         )
-        return secret
+        return NewToken(id=token_id, secret=secret)
 
 
 def _create(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.grants_input import check_grants
 from tickwheel_admin.domain.user import (
     Actor,
     Grant,
     Permission,
     Role,
     everywhere,
-    may_have_scripts,
 )
 from tickwheel_admin.services import people_edits
 from tickwheel_admin.services.identity import COMMAND_LINE, IdentityPart, sha256
@@ -25,8 +26,16 @@ from tickwheel_admin.store.users import StoredUser
 
 FIRST_ADMIN = "admin"
 MAX_LISTED = 1_000
-MAX_GRANTS = 500  # of one person
 _USER_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPerson:
+    """Somebody who was just added; the password is told this once."""
+
+    id: int
+    name: str
+    password: str  # to be changed at the first login
 
 
 class PeopleAdministration(IdentityPart):
@@ -36,7 +45,9 @@ class PeopleAdministration(IdentityPart):
         """The one-time password of a new person "admin", when there is nobody yet."""
         if await self._store.read(users.has_users):
             return None
-        return await self._add(COMMAND_LINE, FIRST_ADMIN, everywhere(Role.ADMIN), only_first=True)
+        first = everywhere(Role.ADMIN)
+        new = await self._add(COMMAND_LINE, FIRST_ADMIN, first, only_first=True)
+        return None if new is None else new.password
 
     async def people(self, actor: Actor) -> list[PersonItem]:
         """Everybody, by name; at most 1,000."""
@@ -73,8 +84,20 @@ class PeopleAdministration(IdentityPart):
         actor.require(Permission.ADMINISTER)
         return await self._store.read(read_person, user_id, current_session=sha256(cookie))
 
+    async def find_person(self, actor: Actor, name: str) -> PersonItem:
+        """The person with this name; NotFound (user.unknown) when there is nobody."""
+        actor.require(Permission.ADMINISTER)
+        user = await self._store.read(people_edits.known_user, name)
+        return (await self._store.read(read_person, user.id)).item
+
     async def add_user(self, actor: Actor, name: str, *, grants: Mapping[int, Grant]) -> str:
-        """A new person; returns the one-time password.
+        """A new person; returns the one-time password. As `new_person`."""
+        return (await self.new_person(actor, name, grants=grants)).password
+
+    async def new_person(
+        self, actor: Actor, name: str, *, grants: Mapping[int, Grant]
+    ) -> NewPerson:
+        """Add a person.
 
         Raises:
             InvalidInput: on "name" or "grants".
@@ -89,12 +112,12 @@ class PeopleAdministration(IdentityPart):
                 "Use 1 to 100 small letters, digits and . _ @ -, beginning with a letter or digit.",
             )
         check_grants(grants)
-        password = await self._add(actor, name, grants)
-        if password is None:
+        new = await self._add(actor, name, grants)
+        if new is None:
             raise Conflict(
                 "user.name_taken", "There is already a person called %(name)s.", name=name
             )
-        return password
+        return new
 
     async def set_grants(self, actor: Actor, user_id: int, grants: Mapping[int, Grant]) -> None:
         """Give a person these grants and no others.
@@ -173,8 +196,8 @@ class PeopleAdministration(IdentityPart):
 
     async def _add(
         self, actor: Actor, name: str, grants: Mapping[int, Grant], *, only_first: bool = False
-    ) -> str | None:
-        """The one-time password; None when the name is taken, or there is anybody already."""
+    ) -> NewPerson | None:
+        """None when the name is taken, or there is anybody already."""
         password = one_time_password()
         user_id, audit_id = await self._ids.take("user"), await self._ids.take("audit")
         new = StoredUser(
@@ -193,22 +216,4 @@ class PeopleAdministration(IdentityPart):
             audit_id=audit_id,
             only_first=only_first,
         )
-        return password if created else None
-
-
-def check_grants(grants: Mapping[int, Grant]) -> None:
-    """Refuse what no person may be given.
-
-    Raises:
-        InvalidInput: on "grants".
-    """
-    if len(grants) > MAX_GRANTS:
-        raise InvalidInput.one(
-            "grants", "grants.too_many", "At most %(limit)s, please.", limit=MAX_GRANTS
-        )
-    if any(each.scripts and not may_have_scripts(each.role) for each in grants.values()):
-        raise InvalidInput.one(
-            "grants",
-            "grants.scripts_need_developer",
-            "Only developers and admins can be allowed to edit scripts.",
-        )
+        return NewPerson(id=user_id, name=name, password=password) if created else None

@@ -7,11 +7,11 @@ administers everything is always left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
+from tickwheel_admin.domain.grants_input import grants_to_raw
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import api_tokens, sessions, users
@@ -51,7 +51,7 @@ def create_user(
     check_executors(conn, grants.keys())
     users.insert_user(conn, new)
     replace_grants(conn, new.id, grants)
-    _note(conn, audit_id, actor, "user.created", new, grants=_told(grants))
+    _note(conn, audit_id, actor, "user.created", new, grants=grants_to_raw(grants))
     return True
 
 
@@ -98,8 +98,8 @@ def set_grants(
         actor,
         "user.grants_changed",
         user,
-        before=_told(before),
-        grants=_told(grants),
+        before=grants_to_raw(before),
+        grants=grants_to_raw(grants),
         sessions_ended=ended,
         api_tokens_revoked=revoked,
     )
@@ -234,18 +234,6 @@ def _end_everything(conn: sa.Connection, user_id: int) -> tuple[int, int]:
     return sessions.delete_sessions_of(conn, user_id), api_tokens.delete_api_tokens_of(
         conn, user_id
     )
-
-
-def _told(grants: Mapping[int, Grant]) -> list[dict[str, Any]]:
-    """For the audit."""
-    return [
-        {
-            "executor_id": executor_id or None,  # null: all
-            "role": each.role.value,
-            "scripts": each.scripts,
-        }
-        for executor_id, each in sorted(grants.items())
-    ]
 
 
 def _note(

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.errors import NotAllowed, NotLoggedIn, UserError
-from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.domain.user import Actor, Permission, not_in_person
 from tickwheel_admin.services.people import NewSession, SessionView
 from tickwheel_admin.web.client import address_of, is_secure
 from tickwheel_admin.web.errors import wants_json
@@ -146,6 +146,8 @@ def _refusal(request: web.Request, route: Route, actor: Actor) -> UserError | No
             "Your role does not allow this; it needs the permission “%(permission)s”.",
             permission=route.permission.value,
         )
+    if route.in_person and actor.token_id is not None:
+        return not_in_person()
     return None
 
 

@@ -33,6 +33,7 @@ class Route:
     permission: Permission
     api: bool  # answers JSON, takes bearer tokens as well as the console's cookie
     name: str | None
+    in_person: bool = False  # for people with a session, not for tokens that act for them
 
 
 class Routes:
@@ -48,9 +49,15 @@ class Routes:
         return self._add(hdrs.METH_GET, path, permission, api, name)
 
     def post(
-        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
+        self,
+        path: str,
+        *,
+        permission: Permission,
+        api: bool = False,
+        name: str | None = None,
+        in_person: bool = False,
     ) -> Callable[[Handler], Handler]:
-        return self._add(hdrs.METH_POST, path, permission, api, name)
+        return self._add(hdrs.METH_POST, path, permission, api, name, in_person=in_person)
 
     def put(
         self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
@@ -81,7 +88,14 @@ class Routes:
             declared[added] = route
 
     def _add(
-        self, method: str, path: str, permission: Permission, api: bool, name: str | None
+        self,
+        method: str,
+        path: str,
+        permission: Permission,
+        api: bool,
+        name: str | None,
+        *,
+        in_person: bool = False,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
             self._routes.append(
@@ -92,6 +106,7 @@ class Routes:
                     permission=permission,
                     api=api,
                     name=name,
+                    in_person=in_person,
                 )
             )
             return handler

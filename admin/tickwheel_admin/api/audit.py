@@ -1,0 +1,36 @@
+"""/api/v1/audit"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.api.inputs import optional_id, page_of, query_fields
+from tickwheel_admin.api.people_views import audit_view
+from tickwheel_admin.api.views import answer, page_view
+from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.audit_log import AuditQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import AUDIT
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+_FILTER = ("user", "action", "executor_id", "object_id", "from", "to")
+
+
+@routes.get("/api/v1/audit", permission=Permission.ADMINISTER, api=True)
+async def list_audit(request: web.Request) -> web.Response:
+    fields = query_fields(request, (*_FILTER, "cursor", "limit"))
+    query = AuditQuery(
+        person=request.query.get("user", ""),  # as text, also where it is all digits
+        action=fields.text("action", max_chars=50),
+        executor_id=optional_id(fields, "executor_id"),
+        object_id=optional_id(fields, "object_id"),
+        from_at=fields.instant("from"),
+        to_at=fields.instant("to"),
+    )
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[AUDIT].page(actor_of(request), query, cursor, limit)
+    return answer(page_view(page, audit_view))
