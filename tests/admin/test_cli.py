@@ -22,7 +22,11 @@ import pytest
 
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
+from tickwheel_admin.app import Services
 from tickwheel_admin.cli import main
+from tickwheel_admin.cli.common import with_services
+from tickwheel_admin.config import load_config
+from tickwheel_admin.services.people import COMMAND_LINE
 
 ROOT = Path(__file__).parent.parent.parent
 TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")
@@ -100,7 +104,19 @@ class Serving:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["serve"], ["demo"], ["db"], ["user"], ["user", "add"], ["token"], ["token", "create"]],
+    [
+        [],
+        ["serve"],
+        ["demo"],
+        ["db"],
+        ["user"],
+        ["user", "add"],
+        ["user", "grant"],
+        ["token"],
+        ["token", "create"],
+        ["token", "list"],
+        ["token", "revoke"],
+    ],
 )
 def test_every_command_explains_itself(
     command: list[str], capsys: pytest.CaptureFixture[str]
@@ -177,6 +193,47 @@ def test_people_are_added_reset_shut_out_and_listed(
     assert re.fullmatch(r"twt_[A-Za-z0-9_-]{43}\n", token)
     assert call("token", "create", "olga", "ci")[0] == 1
     assert call("token", "create", "olga", "other", "--days", "0")[0] == 1
+
+
+def test_roles_and_tokens_are_given_per_executor_and_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*arguments: str) -> tuple[int, str]:
+        code = main([*arguments, "--data-dir", str(tmp_path / "data")])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    async def add_executor(services: Services) -> None:
+        await services.executors.create(COMMAND_LINE, name="billing", description="")
+
+    with_services(load_config({"data_dir": tmp_path / "data"}, environment={}), add_executor)
+    assert call("user", "add", "olga", "--role", "developer", "--executor", "billing")[0] == 0
+    assert call("user", "grant", "olga", "--role", "viewer")[1] == (
+        "olga: viewer, developer@billing\n"
+    )
+    assert call(
+        "user", "grant", "olga", "--role", "admin", "--executor", "billing", "--scripts"
+    ) == (0, "olga: viewer, admin@billing with scripts\n")
+    assert call("user", "grant", "olga", "--role", "none")[1] == (
+        "olga: admin@billing with scripts\n"
+    )
+    assert call("user", "grant", "olga", "--role", "admin", "--executor", "bilings") == (
+        1,
+        "tickwheel: there is no executor called bilings\n",
+    )
+    assert call("user", "grant", "olga", "--role", "viewer", "--scripts")[0] == 1
+    assert (
+        call("token", "create", "olga", "ci", "--role", "viewer", "--executor", "billing")[0] == 0
+    )
+    assert call("token", "list")[1] == (
+        "1     olga             ci · viewer@billing · no end · never used\n"
+    )
+    assert call("token", "revoke", "1") == (0, "Token 1 is revoked.\n")
+    assert call("token", "revoke", "1")[0] == 1
+    assert call("user", "add", "root", "--role", "admin")[0] == 0
+    assert call("user", "disable", "root")[0] == 1  # the last administrator
+    assert call("user", "delete", "olga")[0] == 0
+    assert "olga" not in call("user", "list")[1]
 
 
 # --- serve -----------------------------------------------------------------------------------

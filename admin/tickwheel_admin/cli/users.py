@@ -1,20 +1,26 @@
-"""`tickwheel user`: people and their passwords, for whoever can read the admin's configuration."""
+"""`tickwheel user`: people, passwords and roles, for whoever can read the admin's configuration."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from tickwheel_admin.app import Services
 from tickwheel_admin.cli.common import add_config_flags, config_of, with_services
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.people import COMMAND_LINE, PersonItem
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
+NO_ROLE = "none"
 _EXAMPLES = """\
 examples:
   tickwheel user add olga --role operator
+  tickwheel user add paul --role developer --executor billing --executor reports
+  tickwheel user grant paul --role admin --executor billing --scripts
+  tickwheel user grant paul --role none --executor reports
   tickwheel user reset-password admin
   tickwheel user disable olga
 
@@ -27,7 +33,7 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "user",
-        help="add people, reset passwords, shut people out",
+        help="add people, give roles, reset passwords, shut people out",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,13 +41,13 @@ def register(subparsers: Subparsers) -> None:
 
     command = commands.add_parser("add", help="add a person; prints a one-time password")
     command.add_argument("name")
-    command.add_argument(
-        "--role",
-        choices=[role.value for role in Role],
-        default=Role.VIEWER.value,
-        help="what they may do with every executor (default: viewer)",
-    )
+    _add_grant_flags(command, default=Role.VIEWER.value)
     _finish(command, _add)
+
+    command = commands.add_parser("grant", help="give a person a role, or take it away")
+    command.add_argument("name")
+    _add_grant_flags(command, default=None)
+    _finish(command, _grant)
 
     command = commands.add_parser(
         "reset-password", help="print a new one-time password; ends sessions and API tokens"
@@ -57,8 +63,35 @@ def register(subparsers: Subparsers) -> None:
     command.add_argument("name")
     _finish(command, _enable)
 
+    command = commands.add_parser("delete", help="forget a person, sessions and API tokens")
+    command.add_argument("name")
+    _finish(command, _delete)
+
     command = commands.add_parser("list", help="list everybody")
     _finish(command, _list)
+
+
+def _add_grant_flags(command: argparse.ArgumentParser, *, default: str | None) -> None:
+    roles = [role.value for role in Role]
+    command.add_argument(
+        "--role",
+        choices=roles if default else [*roles, NO_ROLE],
+        default=default,
+        required=default is None,
+        help="what they may do" + (f" (default: {default})" if default else ""),
+    )
+    command.add_argument(
+        "--executor",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with this executor only; may be given several times (default: with every one)",
+    )
+    command.add_argument(
+        "--scripts",
+        action="store_true",
+        help="they may also edit what nodes run as scripts; for developers and admins",
+    )
 
 
 def _finish(command: argparse.ArgumentParser, run: object) -> None:
@@ -67,13 +100,29 @@ def _finish(command: argparse.ArgumentParser, run: object) -> None:
 
 
 def _add(args: argparse.Namespace) -> int:
-    password = with_services(
-        config_of(args),
-        lambda services: services.people.add_user(
-            COMMAND_LINE, args.name, grants=everywhere(Role(args.role))
-        ),
-    )
+    async def add(services: Services) -> str:
+        grant = Grant(Role(args.role), args.scripts)
+        where = executor_ids(await executors_by_name(services), args.executor)
+        grants = dict.fromkeys(where or [ALL_EXECUTORS], grant)
+        return await services.people.add_user(COMMAND_LINE, args.name, grants=grants)
+
+    password = with_services(config_of(args), add)
     print(f"One-time password of {args.name}, to be changed at the first login: {password}")
+    return 0
+
+
+def _grant(args: argparse.Namespace) -> int:
+    async def grant(services: Services) -> str:
+        known = await executors_by_name(services)
+        where = executor_ids(known, args.executor) or [ALL_EXECUTORS]
+        person = await services.people.find_person(COMMAND_LINE, args.name)
+        grants = {each: held for each, held in person.grants.items() if each not in where}
+        if args.role != NO_ROLE:
+            grants |= dict.fromkeys(where, Grant(Role(args.role), args.scripts))
+        await services.people.set_grants(COMMAND_LINE, person.id, grants)
+        return _rights(await services.people.find_person(COMMAND_LINE, args.name), known)
+
+    print(f"{args.name}: {with_services(config_of(args), grant)}")
     return 0
 
 
@@ -103,11 +152,38 @@ def _set_disabled(args: argparse.Namespace, *, disabled: bool) -> int:
     return 0
 
 
-def _list(args: argparse.Namespace) -> int:
-    people = with_services(config_of(args), lambda services: services.people.people(COMMAND_LINE))
-    for person in people:
-        roles = ", ".join(each.role.value for each in person.grants.values()) or "no role"
-        notes = ["disabled"] if person.disabled else []
-        notes += ["must change password"] if person.must_change_password else []
-        print(" · ".join([f"{person.name:<24} {roles}", *notes]))
+def _delete(args: argparse.Namespace) -> int:
+    async def delete(services: Services) -> None:
+        person = await services.people.find_person(COMMAND_LINE, args.name)
+        await services.people.delete_user(COMMAND_LINE, person.id)
+
+    with_services(config_of(args), delete)
+    print(f"{args.name} is forgotten; the audit keeps the name.")
     return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    async def read(services: Services) -> list[str]:
+        known = await executors_by_name(services)
+        return [_line(each, known) for each in await services.people.people(COMMAND_LINE)]
+
+    for line in with_services(config_of(args), read):
+        print(line)
+    return 0
+
+
+def _line(person: PersonItem, known: dict[str, int]) -> str:
+    notes = ["disabled"] if person.disabled else []
+    notes += ["must change password"] if person.must_change_password else []
+    notes += ["no password"] if not person.has_password else []
+    return " · ".join([f"{person.name:<24} {_rights(person, known)}", *notes])
+
+
+def _rights(person: PersonItem, known: dict[str, int]) -> str:
+    """What a person may do: "admin, developer@billing with scripts"."""
+    names = {executor_id: name for name, executor_id in known.items()}
+    words = []
+    for executor_id, grant in person.grants.items():
+        where = "" if executor_id == ALL_EXECUTORS else f"@{names.get(executor_id, executor_id)}"
+        words.append(f"{grant.role.value}{where}{' with scripts' if grant.scripts else ''}")
+    return ", ".join(words) or "no role"
