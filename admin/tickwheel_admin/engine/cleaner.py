@@ -1,11 +1,16 @@
-"""What is old goes: ended runs past their retention, forgotten nodes, stale sessions."""
+"""What is old goes: ended runs and the audit past their retention, forgotten nodes, stale sessions
+and tokens, grants on executors that are no more.
+"""
 
 from __future__ import annotations
 
 import structlog
 
 from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.store.api_tokens import remove_expired_tokens
+from tickwheel_admin.store.audit import remove_old_audit
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.grants import remove_orphan_grants
 from tickwheel_admin.store.job_nodes import forget_ended_nodes
 from tickwheel_admin.store.retention import (
     remove_ended_nodes,
@@ -20,6 +25,8 @@ DAY_MS = 86_400_000
 RUNS_PER_BATCH = 500  # small, so that no lock is held for long
 NODES_PER_BATCH = 20  # each has a row for every job that counted its uses
 NODE_DAYS = 7  # how long the console shows a node that ended
+TOKEN_DAYS = 30  # how long it shows a token that expired
+ROWS_PER_BATCH = 1_000  # of what has no rows of its own
 
 
 class Cleaner(Loop):
@@ -48,4 +55,13 @@ class Cleaner(Loop):
         )
         forgotten = await self._store.run(forget_ended_nodes, limit=NODES_PER_BATCH)
         await self._store.run(remove_stale_sessions, limit=RUNS_PER_BATCH)
-        return forgotten == NODES_PER_BATCH
+        await self._store.run(
+            remove_expired_tokens, older_than_ms=TOKEN_DAYS * DAY_MS, limit=ROWS_PER_BATCH
+        )
+        await self._store.run(remove_orphan_grants, limit=ROWS_PER_BATCH)
+        unaudited = await self._store.run(
+            remove_old_audit,
+            older_than_ms=settings.audit_retention_days * DAY_MS,
+            limit=ROWS_PER_BATCH,
+        )
+        return forgotten == NODES_PER_BATCH or unaudited == ROWS_PER_BATCH

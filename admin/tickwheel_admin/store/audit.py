@@ -99,3 +99,18 @@ def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, Note
         row.id: Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
         for row in rows
     }
+
+
+def remove_old_audit(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
+    """Forget changes that were made longer ago; returns how many."""
+    ids = list(
+        conn.execute(
+            sa.select(audit.c.id)
+            .where(audit.c.at < now_ms(conn) - older_than_ms)
+            .order_by(audit.c.at)
+            .limit(limit)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(sa.delete(audit).where(audit.c.id.in_(ids)))
+    return len(ids)
