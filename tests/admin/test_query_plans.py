@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tests.admin.world import FAR, World
 from tickwheel_admin.domain.declared_job import DeclaredState
 from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, Origin, RunState
+from tickwheel_admin.domain.saved_view import ListPage
 from tickwheel_admin.store import (
     attention,
     calendars,
@@ -28,14 +29,17 @@ from tickwheel_admin.store import (
     job_triggers,
     jobs,
     lanes,
+    list_counts,
     overview,
     purging,
     run_deadlines,
     run_lists,
     run_marks,
     run_pages,
+    saved_views,
     shards,
     stale_triggers,
+    suggestions,
     tables,
     triggers,
     waiting,
@@ -500,6 +504,46 @@ QUERIES = [
         ("ix_job_paused",),
     ),
     Query(
+        "owners of jobs",
+        lambda c, now: suggestions.owners(c, frozenset({2}), start="team-1", limit=5),
+        ("ix_job_of_owner",),
+    ),
+    Query(
+        "tags of jobs",
+        lambda c, now: suggestions.tags(c, frozenset({2}), part="night", limit=5),
+        ("ix_job_tags",),
+    ),
+    Query(
+        "names of jobs",
+        lambda c, now: suggestions.job_names(c, frozenset({2}), start="job-1", limit=5),
+        ("ix_job_by_name",),
+    ),
+    Query(
+        "nodes of one name",
+        lambda c, now: suggestions.nodes_named(c, frozenset({1, 2, 3}), "host-30"),
+        ("ix_node_of_executor",),
+    ),
+    Query(
+        "runs on tabs",
+        lambda c, now: list_counts.count_by_state(
+            c, list(RunState), executors=frozenset({1, 2}), from_at=now - 30_000, to_at=now
+        ),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "running jobs on a tab",
+        lambda c, now: list_counts.count_running_jobs(c, frozenset({1, 2})),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "views of a list",
+        lambda c, now: saved_views.views_for(c, 7, ListPage.JOBS),
+        ("uq_saved_view_name", "ix_saved_view_shared"),
+    ),
+    Query(
+        "views of a person", lambda c, now: saved_views.count_views(c, 7), ("uq_saved_view_name",)
+    ),
+    Query(
         "running jobs",
         lambda c, now: job_pages.page_jobs(c, JobFilter(running=True), after=None, limit=51),
         ("ix_run_by_state|ix_run_to_sweep",),
@@ -827,6 +871,8 @@ def populate(world: World) -> None:
     fill(tables.calendar, [_calendar(n) for n in range(CALENDARS)])
     fill(tables.trigger, [_trigger(n, start) for n in range(1, TRIGGERS + 1)])
     fill(tables.node, [_node(n) for n in range(1, NODES + 1)])
+    fill(tables.saved_view, [_saved_view(n) for n in range(1, 5_001)])
+    fill(tables.user, [_user(n) for n in range(1, 501)])
     fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
     fill(tables.job_node, [_use(n) for n in range(2_000)])
     fill(tables.declared_job, [_declared(n) for n in range(5_000)])
@@ -853,6 +899,29 @@ def _executor(n: int) -> dict[str, Any]:
         "token_hash": str(n),
         "created_at": 1,
         "deleted_at": 0,
+    }
+
+
+def _saved_view(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "user_id": n // 10 + 1,
+        "page": "jobs" if n % 2 else "runs",
+        "name": f"view-{n}",
+        "query": "q=" + "x" * 100,
+        "shared": n % 10 == 3,
+        "created_at": 1,
+    }
+
+
+def _user(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "name": f"person-{n}",
+        "must_change_password": False,
+        "disabled": False,
+        "preferences": "{}",
+        "created_at": 1,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.fields import Fields, as_seconds, is_clean, raise_if_any
 from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import JobConfig
@@ -61,6 +61,7 @@ MAX_TAGS_CHARS = 500  # joined with commas, as the column stores them
 MAX_TRIGGERS = 50
 MAX_TIMEOUT_MS = 604_800_000
 MAX_START_WITHIN_MS = 604_800_000
+_TAG_RULE = "A tag is a text of 1 to %(limit)d characters without commas."
 
 
 def parse_job(raw: Mapping[str, Any]) -> JobConfig:
@@ -140,6 +141,22 @@ def config_from_json(text: str) -> JobConfig:
     return msgspec.json.decode(text, type=JobConfig)
 
 
+def parse_tag(text: str) -> str:
+    """A tag, trimmed.
+
+    Raises:
+        InvalidInput: of the field "tag".
+    """
+    tag = text.strip()
+    if _is_tag(tag):
+        return tag
+    raise InvalidInput.one("tag", "tag.invalid", _TAG_RULE, limit=MAX_TAG_CHARS)
+
+
+def _is_tag(text: str) -> bool:
+    return 0 < len(text) <= MAX_TAG_CHARS and "," not in text and is_clean(text)
+
+
 def _read_tags(fields: Fields) -> tuple[str, ...]:
     if not fields.has("tags"):
         return ()
@@ -153,16 +170,11 @@ def _read_tags(fields: Fields) -> tuple[str, ...]:
     tags: list[str] = []
     for index, tag in enumerate(value):
         text = tag.strip() if isinstance(tag, str) else ""
-        if 0 < len(text) <= MAX_TAG_CHARS and "," not in text and is_clean(text):
+        if _is_tag(text):
             if text not in tags:
                 tags.append(text)
             continue
-        fields.refuse(
-            f"tags[{index}]",
-            "tag.invalid",
-            "A tag is a text of 1 to %(limit)d characters without commas.",
-            limit=MAX_TAG_CHARS,
-        )
+        fields.refuse(f"tags[{index}]", "tag.invalid", _TAG_RULE, limit=MAX_TAG_CHARS)
     if len(",".join(tags)) > MAX_TAGS_CHARS:
         fields.refuse(
             "tags", "too_long", "At most %(limit)d characters in all, please.", limit=MAX_TAGS_CHARS

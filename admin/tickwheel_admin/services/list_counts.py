@@ -1,0 +1,89 @@
+"""Numbers on the tabs of lists, kept for a moment: every open list asks for them all the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import partial
+from typing import TypeVar, cast
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
+from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.services.job_lists import JobView
+from tickwheel_admin.services.run_queries import RunGroup
+from tickwheel_admin.services.scope import visible_executors
+from tickwheel_admin.store import list_counts as store
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.job_pages import JobFilter, count_jobs
+from tickwheel_admin.store.list_counts import MAX_LOOKED_AT
+from tickwheel_admin.store.list_counts import Number as Number
+
+KEPT_SECONDS = 2.0
+MAX_KEPT = 200  # different people's numbers
+PERIOD_MS = 10_000  # what "within the last hour" is moves on in such steps
+
+T = TypeVar("T")
+
+
+class ListCounts:
+    """Use cases of the tabs of lists."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read from this store.
+
+        Args:
+            clock: seconds, for what is kept.
+        """
+        self._store = store
+        self._clock = clock
+        self._kept: dict[Hashable, tuple[float, object]] = {}
+
+    async def jobs(self, actor: Actor) -> dict[str, Number]:
+        """Numbers by JobView: failing ones are not counted."""
+        scope = visible_executors(actor)
+
+        def read(conn: sa.Connection) -> dict[str, Number]:
+            of = partial(count_jobs, conn, limit=MAX_LOOKED_AT)
+            return {
+                JobView.ALL: Number(*of(JobFilter(executors=scope))),
+                JobView.RUNNING: store.count_running_jobs(conn, scope),
+                JobView.PAUSED: Number(*of(JobFilter(executors=scope, paused=True))),
+            }
+
+        return await self._for_a_moment(("jobs", scope), lambda: self._store.read(read))
+
+    async def runs(
+        self, actor: Actor, *, from_at: int | None = None, to_at: int | None = None
+    ) -> dict[str, Number]:
+        """Numbers by RunState and RunGroup of runs that were scheduled within these instants."""
+        scope = visible_executors(actor)
+        period = tuple(None if at is None else at // PERIOD_MS for at in (from_at, to_at))
+
+        def read(conn: sa.Connection) -> dict[str, Number]:
+            found = store.count_by_state(
+                conn, list(RunState), executors=scope, from_at=from_at, to_at=to_at
+            )
+            numbers: dict[str, Number] = {state.value: n for state, n in found.items()}
+            numbers[RunGroup.FAILED_ANY] = _sum(found[state] for state in FAILURES)
+            numbers[RunGroup.ACTIVE] = _sum(found[state] for state in set(RunState) - FINAL)
+            return numbers
+
+        return await self._for_a_moment(("runs", scope, period), lambda: self._store.read(read))
+
+    async def _for_a_moment(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        now = self._clock()
+        kept = self._kept.get(key)
+        if kept is not None and now - kept[0] < KEPT_SECONDS:
+            return cast("T", kept[1])  # this key has had nothing else
+        if len(self._kept) >= MAX_KEPT:
+            self._kept.clear()
+        found = await read()
+        self._kept[key] = (now, found)
+        return found
+
+
+def _sum(numbers: Iterable[Number]) -> Number:
+    counts, capped = zip(*numbers, strict=True)
+    return Number(sum(counts), any(capped))

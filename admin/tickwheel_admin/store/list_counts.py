@@ -1,0 +1,74 @@
+"""Numbers on the tabs of lists: as many entries of an index as are worth it, and never a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.tables import run
+
+MAX_LOOKED_AT = 1_000  # entries of each number
+
+_LIVE_VALUES = sorted(state.value for state in LIVE)
+
+
+class Number(NamedTuple):
+    """A number on a tab."""
+
+    n: int
+    capped: bool  # there may be more: nobody looked further
+
+
+def count_by_state(
+    conn: sa.Connection,
+    states: Collection[RunState],
+    *,
+    executors: frozenset[int] | None,
+    from_at: int | None,
+    to_at: int | None,
+) -> dict[RunState, Number]:
+    """How many whole fires are in each state, among its newest 1,000 entries; one statement."""
+    branches = [
+        _counting(state, executors=executors, from_at=from_at, to_at=to_at)
+        for state in sorted(states)
+    ]
+    return {
+        RunState(row.state): Number(row.fitting or 0, row.seen == MAX_LOOKED_AT)
+        for row in conn.execute(sa.union_all(*branches))
+    }
+
+
+def _counting(
+    state: RunState, *, executors: frozenset[int] | None, from_at: int | None, to_at: int | None
+) -> sa.Select[str, Any, int]:
+    fits: sa.ColumnElement[bool] = run.c.fire_id.is_(None)
+    if executors is not None:
+        fits = sa.and_(fits, run.c.executor_id.in_(sorted(executors)))
+    newest = sa.select(sa.case((fits, 1), else_=0).label("fits")).where(run.c.state == state.value)
+    if from_at is not None:
+        newest = newest.where(run.c.scheduled_at >= from_at)
+    if to_at is not None:
+        newest = newest.where(run.c.scheduled_at < to_at)
+    seen = (
+        reading(newest, run, "ix_run_by_state")
+        .order_by(run.c.scheduled_at.desc())
+        .limit(MAX_LOOKED_AT)
+        .subquery(f"seen_{state.value}")
+    )
+    return sa.select(
+        sa.literal(state.value).label("state"),
+        sa.func.sum(seen.c.fits).label("fitting"),
+        sa.func.count().label("seen"),
+    ).select_from(seen)
+
+
+def count_running_jobs(conn: sa.Connection, executors: frozenset[int] | None) -> Number:
+    """How many jobs have a live run, among 1,000 live runs."""
+    chosen = sa.select(run.c.job_id, run.c.executor_id).where(run.c.state.in_(_LIVE_VALUES))
+    rows = conn.execute(reading(chosen, run, "ix_run_by_state").limit(MAX_LOOKED_AT)).all()
+    jobs = {row.job_id for row in rows if executors is None or row.executor_id in executors}
+    return Number(len(jobs), len(rows) == MAX_LOOKED_AT)
