@@ -8,12 +8,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
+from aiohttp.test_utils import TestServer
 
-from tests.admin.kit import GOOD_PASSWORD, everywhere
+from tests.admin.kit import GOOD_PASSWORD, Clock, everywhere
 from tests.admin.oidc_kit import Oidc, oidc_world
-from tests.support.oidc_provider import ec_key
+from tests.support.oidc_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    LocalProvider,
+    ec_key,
+    local_provider,
+)
 from tickwheel_admin.domain.oidc import (
+    OidcSettings,
     claim_at,
     grants_of_groups,
     groups_of,
@@ -21,6 +29,8 @@ from tickwheel_admin.domain.oidc import (
     user_name_of,
 )
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.oidc_http import ProviderUnusable, ask
+from tickwheel_admin.services.oidc_provider import OidcProvider
 from tickwheel_admin.services.people import COMMAND_LINE, PersonItem
 
 ADMIN = {ALL_EXECUTORS: Grant(Role.ADMIN)}
@@ -230,19 +240,81 @@ async def test_the_cookie_has_its_flags(tmp_path: Path) -> None:
 # --- keys and addresses ---------------------------------------------------------------------------
 
 
-async def test_addresses_and_keys_are_kept_and_keys_asked_for_again_when_one_is_new(
-    oidc: Oidc,
-) -> None:
-    await oidc.log_in()
-    await oidc.log_in()
-    assert oidc.provider.asked.count("/.well-known/openid-configuration") == 1
-    assert oidc.provider.asked.count("/keys") == 1
-    oidc.provider.key = ec_key("ec-2")
+def provider_of(local: LocalProvider, clock: Clock) -> OidcProvider:
+    settings = OidcSettings(
+        issuer=local.url,
+        client_id=CLIENT_ID,
+        client_secret=CLIENT_SECRET,
+        name="",
+        redirect_url="",
+        username_claim="",
+        roles_claim="",
+        roles=(),
+    )
+    return OidcProvider(settings, monotonic=clock.monotonic)
 
-    answer = await oidc.log_in()
 
-    assert answer.status == 401  # a moment ago: whoever floods us with keys is not followed
-    assert oidc.provider.asked.count("/keys") == 1
+async def test_addresses_and_keys_are_kept_and_keys_asked_for_again_when_one_is_new() -> None:
+    clock = Clock()
+    async with local_provider(clock) as local:
+        provider = provider_of(local, clock)
+
+        async def has_key(kid: str) -> bool:
+            return bool(await provider.keys(wanted=lambda key: key.kid == kid))
+
+        assert await has_key("ec-1")
+        clock.advance(600)
+        assert await has_key("ec-1")
+        assert local.asked == ["/.well-known/openid-configuration", "/keys"]
+        local.key = ec_key("ec-2")
+
+        assert await has_key("ec-2")
+        assert not await has_key("ec-3")  # asked a moment ago: no flood of unknown keys
+        assert local.asked.count("/keys") == 2
+
+        clock.advance(3_601)
+        local.key = ec_key("ec-4")
+        assert not await has_key("ec-2")  # withdrawn: believed an hour longer at most
+        assert local.asked.count("/.well-known/openid-configuration") == 2
+
+
+async def test_after_a_failure_those_who_waited_do_not_ask_as_well() -> None:
+    clock = Clock()
+    async with local_provider(clock) as local:
+        local.metadata = {"issuer": "https://evil.example"}
+        provider = provider_of(local, clock)
+
+        answers = await asyncio.gather(
+            *(provider.addresses() for _ in range(5)), return_exceptions=True
+        )
+
+        assert all(isinstance(each, ProviderUnusable) for each in answers)
+        assert len(local.asked) == 1
+        clock.advance(3)
+        local.metadata = {}
+        assert (await provider.addresses()).token == f"{local.url}/token"
+
+
+@pytest.mark.parametrize("path", ["/moved", "/huge", "/text"])
+async def test_only_a_short_plain_answer_from_the_address_itself_counts(path: str) -> None:
+    async def moved(_request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": "/json"})
+
+    async def huge(_request: web.Request) -> web.Response:
+        return web.json_response({"padding": "x" * 300_000})
+
+    async def text(_request: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    async def told(_request: web.Request) -> web.Response:
+        return web.json_response({"a": 1})
+
+    app = web.Application()
+    for name, handler in {"moved": moved, "huge": huge, "text": text, "json": told}.items():
+        app.router.add_get(f"/{name}", handler)
+    async with TestServer(app) as server:
+        assert (await ask(str(server.make_url("/json")))).content == {"a": 1}
+        assert (await ask(str(server.make_url(path)))).content == {}
 
 
 async def test_a_provider_that_is_away_is_told_and_passwords_still_work(tmp_path: Path) -> None:
@@ -287,8 +359,7 @@ async def test_a_provider_that_takes_the_secret_in_the_form_gets_it_there(oidc: 
 
     answer = await oidc.log_in()
 
-    # The local provider wants Basic: that it refused shows that nothing was sent that way.
-    assert answer.status == 503
+    assert answer.status == 303
 
 
 # --- without passwords ----------------------------------------------------------------------------

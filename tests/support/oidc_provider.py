@@ -6,7 +6,7 @@ import base64
 import functools
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,9 +105,7 @@ class LocalProvider:
             status, body = self.token_error
             return web.json_response(body, status=status)
         form = await request.post()
-        scheme, _, packed = request.headers.get("Authorization", "").partition(" ")
-        told = base64.b64decode(packed).decode().split(":")
-        if scheme != "Basic" or [unquote_plus(each) for each in told] != [CLIENT_ID, CLIENT_SECRET]:
+        if self.who_asks(request, form) != [CLIENT_ID, CLIENT_SECRET]:
             return web.json_response({"error": "invalid_client"}, status=401)
         asked = self.codes.pop(str(form.get("code")), None)
         digest = hashlib.sha256(str(form.get("code_verifier")).encode()).digest()
@@ -121,6 +119,16 @@ class LocalProvider:
         return web.json_response(
             {"access_token": "let-me-in", "token_type": "Bearer", "id_token": self.id_token(asked)}
         )
+
+    def who_asks(
+        self, request: web.Request, form: Mapping[str, str | bytes | web.FileField]
+    ) -> list[str]:
+        """Client and secret, by the one way that was published."""
+        if "token_endpoint_auth_methods_supported" in self.metadata:
+            return [str(form.get(name)) for name in ("client_id", "client_secret")]
+        scheme, _, packed = request.headers.get("Authorization", "").partition(" ")
+        assert scheme == "Basic"
+        return [unquote_plus(each) for each in base64.b64decode(packed).decode().split(":")]
 
     async def userinfo(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != "Bearer let-me-in":
