@@ -63,7 +63,7 @@ NODES = 400
 CALENDARS = 200
 SECOND = 1_000
 # Small tables that may be read whole; every other table may not.
-SMALL = {"bucket", "calendar", "executor", "admin", "node", "node_session", "setting"}
+SMALL = {"bucket", "calendar", "executor", "admin", "node", "node_session", "setting", "user"}
 
 
 @dataclass(frozen=True)
@@ -521,7 +521,7 @@ QUERIES = [
     Query(
         "nodes of one name",
         lambda c, now: suggestions.nodes_named(c, frozenset({1, 2, 3}), "host-30"),
-        ("ix_node_of_executor",),
+        (),
     ),
     Query(
         "runs on tabs",
@@ -533,7 +533,7 @@ QUERIES = [
     Query(
         "running jobs on a tab",
         lambda c, now: list_counts.count_running_jobs(c, frozenset({1, 2})),
-        ("ix_run_by_state",),
+        ("ix_run_by_state|ix_run_to_sweep",),
     ),
     Query(
         "views of a list",
@@ -1012,7 +1012,7 @@ def _job(n: int) -> dict[str, Any]:
         "name": f"job-{n:05}",
         "handler": "h",
         "owner": f"team-{n % 40}",
-        "tags": "night,money" if n % 7 else "",
+        "tags": f"night,team-{n % 40}" if n % 7 else "",
         "revision": 1,
         "paused": n % 50 == 0,
         "route_cursor": 0,
