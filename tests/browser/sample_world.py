@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.browser.sample_declared import add_declared
 from tests.browser.sample_history import add_revisions
+from tests.browser.sample_people import add_people
 from tests.browser.sample_routing import add_routing
 from tests.browser.sample_rows import ADMIN as ADMIN
 from tests.browser.sample_rows import NOW as NOW
@@ -98,6 +99,7 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_schedules(services, job_ids, executor_ids)
     await add_revisions(services, job_ids)
     live |= await add_declared(services, job_ids, executor_ids, ids)
+    live |= await add_people(services, executor_ids, job_ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}

@@ -44,11 +44,13 @@ def configured(config: Config) -> list[Configured]:
 
 def _database(url: str) -> str:
     """Which database it is, without what opens it: passwords can stand in the query as well."""
+    kind, _separator, _rest = url.partition("://")
+    if kind == "sqlite":
+        return url.partition("?")[0]  # a file
     try:
-        parsed = URL(url)
-        return str(parsed.with_query(None).with_password(None))
+        return str(URL(url).with_query(None).with_password(None))
     except ValueError:
-        return url.partition("://")[0]
+        return kind
 
 
 def _text(value: object) -> str:

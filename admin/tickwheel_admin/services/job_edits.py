@@ -128,7 +128,11 @@ def update_job(
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
     before, after = job_to_raw(old.config), job_to_raw(config)
     changed = [name for name in after if after[name] != before[name]]
-    detail: dict[str, object] = {"revision": new.revision, "changed": changed}
+    detail: dict[str, object] = {
+        "name": config.name,
+        "revision": new.revision,
+        "changed": changed,
+    }
     if edit.rolled_back_to is None:
         _note(conn, edit, "job.updated", new, detail)
     else:
