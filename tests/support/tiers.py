@@ -102,19 +102,19 @@ TIERS = (
     Tier(
         name="simulation",
         budget_seconds=300,
-        run=_pytest("tests/simulation", "tests/interleavings"),
+        run=_pytest("tests/simulation", "tests/interleavings", processes=2),
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
     Tier(
         name="e2e",
         budget_seconds=230,
-        run=_pytest("tests/e2e", "tests/drill"),
+        run=_pytest("tests/e2e", "tests/drill", processes=2),
         needs=system_packages.DATABASES,
     ),
     Tier(
         name="browser",
         budget_seconds=130,
-        run=_pytest("tests/browser"),
+        run=_pytest("tests/browser", processes=2),
         needs=system_packages.BROWSER,
     ),
 )
