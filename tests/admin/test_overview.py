@@ -9,12 +9,13 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import overview
-from tickwheel_admin.services.overview import BUCKET_MS
+from tickwheel_admin.services import outcome_counts
+from tickwheel_admin.services.overview import Counts, OverviewData, Period, RunFigures
 from tickwheel_admin.store import overview as store_overview
 from tickwheel_admin.store import tables
 
 MINUTE = 60_000
+HALF_HOUR = Period.DAY.bucket_ms
 
 
 @pytest.fixture
@@ -27,9 +28,10 @@ def world(database_url: str) -> Iterator[World]:
 async def test_an_empty_installation_shows_first_steps(world: World) -> None:
     data = await world.overview.get(ADMIN)
     assert data.first_steps
-    assert len(data.buckets) == 48
-    assert data.buckets[-1].start_at <= data.now < data.buckets[-1].start_at + BUCKET_MS
-    assert {bucket.total for bucket in data.buckets} == {0}
+    buckets = figures_of(data).buckets
+    assert len(buckets) == 48
+    assert buckets[-1].start_at <= data.now < buckets[-1].start_at + HALF_HOUR
+    assert {bucket.total for bucket in buckets} == {0}
     executor_id = await world.executor()
     assert (await world.overview.get(ADMIN)).first_steps
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
@@ -76,24 +78,25 @@ async def test_everything_is_counted_and_only_what_the_caller_may_see(world: Wor
     world.node(other, slots=8, state="dead", ended_at=now)
 
     data = await world.overview.get(ADMIN)
-    assert (data.running, data.waiting) == (2, 1)
-    assert (data.total_24h, data.failed_24h) == (6, 3)
-    assert (data.live_nodes, data.slots, data.in_use) == (2, 12, 2)
-    by_start = {bucket.start_at: bucket for bucket in data.buckets}
-    then = by_start[old - old % BUCKET_MS]
+    assert counts_of(data) == Counts(running=2, waiting=1, live_nodes=2, slots=12, in_use=2)
+    figures = figures_of(data)
+    assert (figures.whole.total, figures.whole.failures) == (6, 3)
+    by_start = {bucket.start_at: bucket for bucket in figures.buckets}
+    then = by_start[old - old % HALF_HOUR]
     assert (then.succeeded, then.failed, then.timed_out, then.other) == (1, 1, 0, 0)
-    assert sum(bucket.timed_out for bucket in data.buckets) == 1
-    assert sum(bucket.failed for bucket in data.buckets) == 2  # one of them lost
-    assert sum(bucket.other for bucket in data.buckets) == 1
+    assert figures.whole.timed_out == 1
+    assert figures.whole.failed == 2  # one of them lost
+    assert figures.whole.other == 1
     assert [item.run.id for item in data.running_now] == [ids[11], ids[6]]
     assert [item.run.id for item in data.recent_failures] == [ids[3], ids[2], ids[1]]
 
     mine = await world.overview.get(actor_with(Role.VIEWER, billing))
-    assert (mine.running, mine.waiting, mine.total_24h) == (1, 1, 5)
-    assert (mine.live_nodes, mine.slots) == (1, 4)
+    assert counts_of(mine) == Counts(running=1, waiting=1, live_nodes=1, slots=4, in_use=1)
+    assert figures_of(mine).whole.total == 5
     assert [item.run.id for item in mine.running_now] == [ids[6]]
     nobody = await world.overview.get(actor_with(Role.VIEWER))
-    assert (nobody.running, nobody.waiting, nobody.total_24h, nobody.first_steps) == (0, 0, 0, True)
+    assert counts_of(nobody) == Counts(running=0, waiting=0, live_nodes=0, slots=0, in_use=0)
+    assert (figures_of(nobody).whole.total, nobody.first_steps) == (0, True)
 
 
 async def test_what_fires_next_within_the_hour(world: World) -> None:
@@ -108,8 +111,10 @@ async def test_what_fires_next_within_the_hour(world: World) -> None:
     }
     await world.jobs.pause(ADMIN, ids["paused"])
     data = await world.overview.get(ADMIN)
-    assert data.next_fires == [(soon, ids["near"], "near")]
-    assert (await world.overview.get(actor_with(Role.VIEWER, other))).next_fires == []
+    (job,) = data.next_jobs
+    assert (job.id, job.name) == (ids["near"], "near")
+    assert [trigger.next_fire_at for trigger in job.triggers] == [soon]
+    assert (await world.overview.get(actor_with(Role.VIEWER, other))).next_jobs == []
 
 
 async def test_admins_and_whether_they_live(world: World) -> None:
@@ -125,7 +130,7 @@ async def test_admins_and_whether_they_live(world: World) -> None:
                 status="{}",
             )
         )
-    admins = (await world.overview.get(ADMIN)).admins
+    admins = await world.overview.admins()
     assert [(admin.name, admin.live) for admin in admins] == [("admin-1", True), ("admin-2", False)]
 
 
@@ -136,11 +141,25 @@ async def test_old_buckets_are_counted_seldom_and_new_ones_always(
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
     mine = {"executor_id": executor_id, "job_id": job_id}
     old, new = world.now - 5 * 3_600_000, world.now
-    assert (await world.overview.get(ADMIN)).total_24h == 0
+    assert await total(world) == 0
     world.add_runs([mine | {"scheduled_at": old}, mine | {"scheduled_at": new}])
-    assert (await world.overview.get(ADMIN)).total_24h == 1
-    monkeypatch.setattr(overview, "OLD_COUNTS_KEPT_MS", 0)
-    assert (await world.overview.get(ADMIN)).total_24h == 2
+    assert await total(world) == 1
+    monkeypatch.setattr(outcome_counts, "KEPT_SHARE", 10**9)
+    assert await total(world) == 2
+
+
+async def total(world: World) -> int:
+    return figures_of(await world.overview.get(ADMIN)).whole.total
+
+
+def figures_of(data: OverviewData) -> RunFigures:
+    assert data.figures is not None
+    return data.figures
+
+
+def counts_of(data: OverviewData) -> Counts:
+    assert data.counts is not None
+    return data.counts
 
 
 async def test_a_long_queue_is_counted_up_to_a_limit(
@@ -149,4 +168,4 @@ async def test_a_long_queue_is_counted_up_to_a_limit(
     monkeypatch.setattr(store_overview, "COUNT_LIMIT", 5)
     executor_id = await world.executor()
     world.add_runs([{"executor_id": executor_id, "state": "queued", "attempt": 0}] * 9)
-    assert (await world.overview.get(ADMIN)).waiting == 5
+    assert counts_of(await world.overview.get(ADMIN)).waiting == 5

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from aiohttp import web
 from babel.dates import format_datetime
-from babel.numbers import format_decimal, format_percent
+from babel.numbers import format_compact_decimal, format_decimal, format_percent
 
 from tickwheel_admin.console.i18n import HTML_LANG, LANGUAGE, gettext
 from tickwheel_admin.web.i18n import ENGLISH, language_of
@@ -34,6 +34,7 @@ _PATTERNS = {
     "full": {"en": "MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 HH:mm:ss"},
     "weekday": {"en": "EEE, MMM d, HH:mm:ss", "zh_CN": "M月d日 EEE HH:mm:ss"},
     "day": {"en": "EEEE, d MMMM", "zh_CN": "M月d日 EEEE"},
+    "date": {"en": "MMM d", "zh_CN": "M月d日"},
 }
 
 
@@ -46,6 +47,11 @@ class Reader:
     zone_is_chosen: bool = False  # else the browser's, and scripts follow it
     theme: str = "system"
     now_at: int = 0
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone that instants are shown in."""
+        return _zone(self.timezone)
 
     @property
     def html_lang(self) -> str:
@@ -91,6 +97,14 @@ def time_zones() -> frozenset[str]:
 def number(value: float) -> str:
     """A number with the reader's separators."""
     return str(format_decimal(value, locale=READER.get().language))
+
+
+def short_number(value: float) -> str:
+    """A number for an axis: from ten thousand on "25K", or 2.5万."""
+    if value < 10_000:
+        return number(value)
+    language = READER.get().language
+    return str(format_compact_decimal(value, locale=language, fraction_digits=1))
 
 
 def percent(part: float, whole: float) -> str:

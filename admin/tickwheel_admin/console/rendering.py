@@ -89,6 +89,7 @@ class Renderer:
         }
         self._environment.filters |= {
             "number": reader.number,
+            "short_number": reader.short_number,
             "duration": reader.duration,
             "in_units": reader.length_in_words,
             "iso": reader.iso,

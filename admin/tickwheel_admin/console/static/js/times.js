@@ -16,6 +16,7 @@ const formats = {
   time: clock,
   minute: {hour: '2-digit', minute: '2-digit', hourCycle: 'h23'},
   short: {month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23'},
+  date: {month: language.startsWith('zh') ? 'long' : 'short', day: 'numeric'},
   full: {year: 'numeric', month: language.startsWith('zh') ? 'long' : 'short', day: 'numeric', ...clock},
   weekday: {weekday: 'short', month: 'short', day: 'numeric', ...clock},
 };

@@ -1,0 +1,98 @@
+"""The next hour as lanes: one line for each job, a dot for each fire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+
+from aiohttp import web
+
+from tickwheel_admin.console.reader import READER
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.planning import runs_left
+from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.trigger_input import trigger_to_raw
+from tickwheel_admin.services.job_lists import fires_of
+from tickwheel_admin.services.overview import NextJob
+from tickwheel_admin.web.keys import SCHEDULES
+
+HOUR_MS = 3_600_000
+MOST_FIRES = 60  # of one job; more would be a line of dots that touch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One job's fires of the next hour."""
+
+    job_id: int
+    name: str
+    first_at: int
+    fires: list[tuple[float, int]]  # position in per cent, instant
+    is_dense: bool  # there are more than are shown
+
+
+async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
+    """The next hour's fires, job by job, the one that fires first on top."""
+    now_at = READER.get().now_at
+    lanes = []
+    for job in jobs:
+        fires = sorted(
+            [
+                at
+                for trigger in job.triggers
+                for at in await _within_an_hour(request, trigger, now_at)
+            ]
+        )
+        if fires:
+            lanes.append(
+                Lane(
+                    job_id=job.id,
+                    name=job.name,
+                    first_at=fires[0],
+                    fires=[(_position(at, now_at), at) for at in fires[:MOST_FIRES]],
+                    is_dense=len(fires) > MOST_FIRES,
+                )
+            )
+    return lanes
+
+
+def ticks() -> list[tuple[float, int]]:
+    """Every full ten minutes of the next hour: position in per cent, instant."""
+    now_at = READER.get().now_at
+    step = HOUR_MS // 6
+    first = (now_at // step + 1) * step
+    return [(_position(at, now_at), at) for at in range(first, first + HOUR_MS, step)]
+
+
+async def _within_an_hour(request: web.Request, trigger: Trigger, now_at: int) -> list[int]:
+    """Fires of one trigger, one more than are shown."""
+    first_at, spec = trigger.next_fire_at, trigger.spec
+    if first_at is None:
+        return []
+    # The first fire anchors a fixed rate that has no anchor of its own.
+    if spec.calendar is None:
+        fires = fires_of(spec, saved_at=first_at, after=first_at - 1)
+        found = list(islice(takewhile(lambda at: at < now_at + HOUR_MS, fires), MOST_FIRES + 1))
+    else:
+        found = await _with_its_calendar(request, spec, first_at, now_at)
+    return found[: runs_left(spec, trigger.fires)]
+
+
+async def _with_its_calendar(
+    request: web.Request, spec: TriggerSpec, first_at: int, now_at: int
+) -> list[int]:
+    if spec.kind is TriggerKind.FIXED_RATE and spec.anchor_at is None:
+        spec = replace(spec, anchor_at=first_at)
+    try:
+        preview = await request.app[SCHEDULES].preview(
+            trigger_to_raw(spec), n=MOST_FIRES + 1, after=first_at - 1
+        )
+    except InvalidInput:
+        return [first_at]  # its calendar has just gone
+    return [fire.at for fire in preview.fires if fire.at < now_at + HOUR_MS]
+
+
+def _position(at: int, now_at: int) -> float:
+    """Per cent of the hour."""
+    return round(100 * max(at - now_at, 0) / HOUR_MS, 2)
