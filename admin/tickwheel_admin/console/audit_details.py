@@ -133,5 +133,6 @@ def _grants(raw: list[Any], executors: Mapping[int, str]) -> str:
             grants[executor_id] = Grant(Role(each["role"]), bool(each["scripts"]))
         except (KeyError, TypeError, ValueError):  # of an admin of another version
             return json.dumps(raw, ensure_ascii=False)
-        names.setdefault(executor_id, f"#{executor_id}")
+        if executor_id != ALL_EXECUTORS:
+            names.setdefault(executor_id, f"#{executor_id}")
     return grants_text(grants, names)

@@ -33,8 +33,6 @@ def action_words() -> dict[str, str]:
         "job.deleted": _("Job deleted"),
         "job.paused": _("Job paused"),
         "job.resumed": _("Job resumed"),
-        "job.tagged": _("Job tagged"),
-        "job.untagged": _("Tag taken from a job"),
         "job.state_set": _("State of a job set"),
         "trigger.paused": _("Trigger paused"),
         "trigger.resumed": _("Trigger resumed"),

@@ -42,7 +42,7 @@ def role_choices() -> list[tuple[str, str, str]]:
 def grant_text(grant: Grant) -> str:
     """A role, and scripts where they go with it."""
     name = role_name(grant.role)
-    return _("%(role)s, with scripts") % {"role": name} if grant.scripts else name
+    return _("%(role)s (with scripts)") % {"role": name} if grant.scripts else name
 
 
 def grants_text(grants: Mapping[int, Grant], executors: Mapping[int, str]) -> str:
