@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tests.browser.sample_declared import add_declared
+from tests.browser.sample_figures import add_figures
 from tests.browser.sample_history import add_revisions
 from tests.browser.sample_people import add_people
 from tests.browser.sample_routing import add_routing
@@ -100,6 +101,7 @@ async def build(services: Services) -> dict[str, int]:
     await add_revisions(services, job_ids)
     live |= await add_declared(services, job_ids, executor_ids, ids)
     live |= await add_people(services, executor_ids, job_ids)
+    await services.store.run(add_figures, executor_ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}

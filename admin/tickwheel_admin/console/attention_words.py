@@ -11,7 +11,7 @@ from tickwheel_admin.console.reader import duration
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
 from tickwheel_admin.services.job_concerns import STREAK_MARKS
 
-SHOWN = 5  # the others are folded
+SHOWN = 4  # the others are folded
 
 _ICONS = {
     ConcernKind.FAILING_STREAK: "s-failed",

@@ -26,8 +26,8 @@ from tickwheel_admin.web.keys import ATTENTION, CONFIG, EXECUTORS, OVERVIEW
 from tickwheel_admin.web.routes import Routes
 
 KINDS = ("succeeded", "failed", "timed_out", "other")  # of the outcome chart, from the bottom up
-CHART_HEIGHT = 244
-# Which columns of the chart have a label: every so many, and how it is written.
+CHART_HEIGHT = 260
+# Columns that begin with so many of their lengths of the reader's clock have a label, written so.
 LABELS = {
     Period.HOUR: (10, "minute"),
     Period.SIX_HOURS: (6, "minute"),
@@ -75,7 +75,7 @@ async def show_overview(request: web.Request) -> web.Response:
             "period": period,
             "periods": list(Period),
             "here": "/" if period is Period.DAY else f"/?p={period}",
-            **({} if data.figures is None else _drawn(data.figures)),
+            **({} if data.figures is None else _drawn(data.figures, _zone_offset_ms(request))),
             "lanes": await lanes_of(request, data.next_jobs),
             "ticks": ticks(),
             **(await _attention(request) if block is None else {}),
@@ -83,19 +83,24 @@ async def show_overview(request: web.Request) -> web.Response:
     )
 
 
-def _drawn(figures: RunFigures) -> dict[str, Any]:
+def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
     """The figures as tiles and chart."""
     buckets = figures.buckets
     over = buckets[:-1]  # the last one is not over
     shares = [b.succeeded / b.decided if b.decided else 1.0 for b in over]
-    every, pattern = LABELS[figures.period]
+    columns, pattern = LABELS[figures.period]
+    every_ms = columns * figures.period.bucket_ms
     return {
         "figures": figures,
         "kinds": KINDS,
         "chart": column_chart(
             [[(kind, getattr(b, kind)) for kind in KINDS] for b in buckets], height=CHART_HEIGHT
         ),
-        "label_every": every,
+        "labelled": [
+            place
+            for place, bucket in enumerate(buckets[:-1])
+            if (bucket.start_at + zone_offset_ms) % every_ms == 0
+        ],
         "label_pattern": pattern,
         "chart_title": chart_title(figures.period),
         "compared_with": compared_with(figures.period),
