@@ -80,3 +80,11 @@ def stop_time(page: Page) -> None:
 def set_preference(context: BrowserContext, console: Console, name: str, value: str) -> None:
     """Choose a theme or a language."""
     context.add_cookies([{"name": f"tickwheel_{name}", "value": value, "url": console.url}])
+
+
+def unfold(page: Page, *parts: str) -> None:
+    """Open folded parts of the job form: where, overlap, wrong, after, more."""
+    for part in parts:
+        fold = page.locator(f"#fold-{part}")
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").first.click()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, set_preference
+from tests.browser.consoles import Console, set_preference, unfold
 
 PAYLOAD = "<img src=x onerror=window.__hacked=1>"
 
@@ -117,6 +117,7 @@ def test_a_refused_form_keeps_what_was_typed(
     page_errors.expected += ["422", "409"]
     fill_new_job(admin_page, console, "invoice-close")
     admin_page.get_by_label("Parameters").fill('{"month": }')
+    unfold(admin_page, "wrong")
     admin_page.get_by_label("Timeout", exact=True).fill("soon")
     admin_page.get_by_role("button", name="Add the job").click()
 
@@ -143,10 +144,12 @@ def test_a_stale_form_says_that_somebody_else_was_faster(
     admin_page.goto(address)
     other = context.new_page()
     other.goto(address)
+    unfold(other, "wrong")
     other.get_by_label("Retries").fill("5")
     other.get_by_role("button", name="Save changes").click()
     expect(other.locator(".facts")).to_contain_text("5×")
 
+    unfold(admin_page, "wrong")
     admin_page.get_by_label("Retries").fill("1")
     admin_page.get_by_role("button", name="Save changes").click()
     expect(admin_page.get_by_role("alert")).to_contain_text("revision 2")
@@ -225,7 +228,7 @@ def test_a_waiting_run_says_why(admin_page: Page, console: Console) -> None:
 
 def test_names_of_any_kind_are_only_text(admin_page: Page, console: Console) -> None:
     fill_new_job(admin_page, console, PAYLOAD)
-    admin_page.locator("summary").click()
+    unfold(admin_page, "more")
     admin_page.get_by_label("Owner").fill(PAYLOAD)
     admin_page.get_by_label("Tags").fill(f"{PAYLOAD}, {{{{7*7}}}}")
     admin_page.get_by_label("Description").fill(PAYLOAD)

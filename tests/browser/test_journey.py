@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageErrors
+from tests.browser.consoles import unfold
 from tests.support.processes import ManagedProcess, free_port
 
 PASSWORD = "a wheel that ticks"
@@ -181,6 +182,7 @@ def test_from_the_first_login_to_a_retried_run(
 
         # The log goes on with the next attempt while the page stays open.
         page.goto(f"{broken}/edit")
+        unfold(page, "wrong")
         page.get_by_label("Retries").fill("1")
         page.get_by_label("Wait before a retry").fill("6")
         page.get_by_role("button", name="Save changes").click()
@@ -204,6 +206,7 @@ def test_from_the_first_login_to_a_retried_run(
         page.get_by_role("link", name="Edit").click()
         page.get_by_role("button", name="Remove trigger 1").click()
         expect(page.locator(".trigger-card")).to_have_count(0)
+        unfold(page, "where")
         page.get_by_label("Least busy").check()
         page.get_by_role("button", name="Save changes").click()
         expect(page.locator(".facts")).to_contain_text("Least busy")

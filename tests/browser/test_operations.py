@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, stop_time
+from tests.browser.consoles import Console, stop_time, unfold
 
 
 def facts(page: Page) -> Locator:
-    return page.get_by_role("region", name="Configuration").locator(".facts")
+    return page.get_by_role("region", name="Schedule").locator(".facts")
 
 
 def new_job(page: Page, console: Console, name: str) -> None:
@@ -29,6 +29,7 @@ def test_a_job_gets_rules_for_overlaps_and_children(
 ) -> None:
     page_errors.expected.append("422")
     new_job(admin_page, console, "ledger-close")
+    unfold(admin_page, "overlap", "wrong", "after")
     expect(admin_page.get_by_label("Runs at a time")).to_be_hidden()
     admin_page.get_by_label("One after the other").check()
     admin_page.get_by_label("Runs at a time").fill("2")
@@ -69,6 +70,10 @@ def test_a_job_gets_rules_for_overlaps_and_children(
     expect(facts(admin_page)).to_contain_text("after: Failed, Lost")
     expect(facts(admin_page)).to_contain_text("log-rotate when it failed")
     admin_page.get_by_role("link", name="Edit").click()
+    expect(admin_page.locator("#holds-overlap")).to_have_text(
+        "One after the other · 2 at a time · at most 50 waiting"
+    )
+    unfold(admin_page, "overlap", "after")
     expect(admin_page.get_by_label("Most that may wait")).to_have_value("50")
     expect(children.first).to_have_value("infra / log-rotate")
     admin_page.get_by_label("Run side by side").check()
@@ -82,6 +87,7 @@ def test_a_circle_of_children_is_refused_at_its_row(
 ) -> None:
     page_errors.expected.append("422")
     admin_page.goto(f"{console.url}/jobs/{console.ids['job:log-rotate']}/edit")
+    unfold(admin_page, "after")
     admin_page.locator("input[name=child_job]:visible").fill("warm-caches")
     admin_page.get_by_role("button", name="Save changes").click()
 
@@ -102,6 +108,7 @@ def test_fixed_delay_shards_and_missed_fires_are_typed_in(
     admin_page.locator("[name='trigger0.pause_unit']").select_option("s")
     expect(preview).to_contain_text("90 s after each run has ended")
     expect(admin_page.get_by_label("Missed when later than")).to_be_hidden()
+    unfold(admin_page, "where")
     admin_page.get_by_label(re.compile("^Shards")).check()
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.locator("#f-shards-problem")).to_contain_text("number of shards")

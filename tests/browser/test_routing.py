@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console
+from tests.browser.consoles import Console, unfold
 
 
 def new_job(page: Page, console: Console, name: str) -> None:
@@ -22,6 +22,7 @@ def test_a_job_is_routed_by_names_and_labels(
     page = admin_page
     page_errors.expected.append("422")
     new_job(page, console, "embed-all")
+    unfold(page, "where")
     now = page.locator("#routing-now")
     expect(now).to_contain_text("2 of 2 live nodes match now: ml-a1, ml-b1")
     nodes = page.get_by_label("Nodes", exact=True)
@@ -44,13 +45,14 @@ def test_a_job_is_routed_by_names_and_labels(
     expect(nodes).to_have_value("ml-b*\nml-a1")
     selector.fill("zone in (eu,us)")
     page.get_by_role("button", name="Add the job").click()
-    facts = page.get_by_role("region", name="Configuration")
+    facts = page.get_by_role("region", name="Schedule")
     expect(facts).to_contain_text("Failover")
     expect(facts).to_contain_text("in this order: ml-b* → ml-a1")
     expect(facts).to_contain_text("with labels zone in (eu,us)")
 
     # What belongs to a strategy that is not chosen any more is left out.
     page.get_by_role("link", name="Edit").click()
+    unfold(page, "where")
     page.get_by_label(re.compile("^Consistent hash")).check()
     expect(nodes).to_be_hidden()
     page.get_by_label("Parameter that decides").fill("customer")
@@ -131,11 +133,12 @@ def test_every_field_of_the_routing_is_there_without_script(
     console.open_as(context)
     page = context.new_page()
     page.goto(f"{console.url}/jobs/{console.ids['job:ledger-sync']}/edit")
+    unfold(page, "where")
     for label in ("Number of shards", "Parameter that decides", "Only nodes with these labels"):
         expect(page.get_by_label(label)).to_be_visible()
     expect(page.get_by_label("Nodes", exact=True)).to_have_value("billing-b*\nbilling-a1")
     expect(page.locator("#routing-now")).to_contain_text("in this order: billing-b1 → billing-a1")
     page.get_by_label(re.compile("^Pinned")).check()
     page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("region", name="Configuration")).to_contain_text("only: billing-b*")
+    expect(page.get_by_role("region", name="Schedule")).to_contain_text("only: billing-b*")
     context.close()

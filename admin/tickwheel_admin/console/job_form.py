@@ -14,6 +14,7 @@ from typing import Any
 from multidict import MultiMapping
 
 from tickwheel_admin.console import routing_form
+from tickwheel_admin.console.job_yaml_view import YamlView, with_plain_ends, yaml_as_sent
 from tickwheel_admin.console.parameter_form import (
     ParameterForm,
     is_about_parameters,
@@ -53,6 +54,19 @@ _PLACES = {
 _CHILD = re.compile(r"children\[([0-9]+)\]")
 _LISTS = re.compile(r"(tags|nodes)\[")  # shown in one field each
 _GROUPS = frozenset({"retry_on", "children"})  # places that are no single field
+# The folded parts, and the fields in each; problems of children belong to "after".
+_FOLDS: Mapping[str, frozenset[str]] = {
+    "where": frozenset(routing_form.DEFAULTS),
+    "overlap": frozenset({"blocking", "concurrency", "max_waiting", "when_cut_off", "hold_lost"}),
+    "wrong": frozenset(
+        {
+            "timeout", "start_within", "retries", "retry_delay", "retry_backoff",
+            "retry_max_delay", "retry_jitter", "retry_on",
+        }
+    ),
+    "after": frozenset({"children"}),
+    "more": frozenset({"priority", "owner", "tags", "description"}),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +86,8 @@ class JobForm:
     children: tuple[ChildRow, ...] = ()
     problems: tuple[Problem, ...] = ()
     sent: MultiMapping[str] | None = None  # all that was filled in; None: nobody did yet
+    yaml: YamlView | None = None  # the job is typed in YAML, and only a few fields count
+    kept_yaml: str = ""  # the YAML that the form was made of, to be found again on the way back
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "")
@@ -104,11 +120,12 @@ class JobForm:
         """Its triggers, each with what is wrong with it."""
         return cards_with(self.triggers, self.problems)
 
-    @property
-    def opens_more(self) -> bool:
-        """Whether the section of things seldom needed has something to show."""
-        names = ("description", "owner", "tags", "priority")
-        return any(self[name] != _DEFAULTS[name] or self.problem(name) for name in names)
+    def opens(self, fold: str) -> bool:
+        """Whether something in a folded part needs another look."""
+        places = [self._place(problem) for problem in self.problems]
+        if fold == "after" and any(place.startswith("child-") for place in places):
+            return True
+        return any(place in _FOLDS[fold] for place in places)
 
     def parameters(self, schema: str | None) -> ParameterForm:
         """Its parameters, by what the handler takes."""
@@ -120,7 +137,8 @@ class JobForm:
 
     def refused(self, problems: Sequence[Problem]) -> JobForm:
         """The same, with what is wrong."""
-        return replace(self, problems=tuple(problems))
+        yaml = None if self.yaml is None else self.yaml.refused(problems)
+        return replace(self, problems=tuple(problems), yaml=yaml)
 
     def changed(self, action: str, *, timezone: str, today: str) -> JobForm:
         """The same with a trigger more or less: "add:cron", "duplicate:0", "remove:0"."""
@@ -215,6 +233,8 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
         children=children,
         problems=tuple(problems),
         sent=sent,
+        yaml=yaml_as_sent(sent),
+        kept_yaml=with_plain_ends(sent.get("kept_yaml", "")),
     )
 
 

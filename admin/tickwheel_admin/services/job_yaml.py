@@ -26,7 +26,7 @@ def to_yaml(raw: Mapping[str, Any]) -> str:
         if name == "triggers" and value:
             value = [_without_nulls(trigger) for trigger in value]
         if name in _ALWAYS or not _says_nothing(value):
-            shown[name] = "" if value is None else value
+            shown[name] = "" if value is None else _plain(value)
     return write_yaml(shown)
 
 
@@ -55,6 +55,11 @@ def placed(problems: Sequence[Problem], text: YamlObject) -> list[Problem]:
 def refused_in(error: InvalidInput, text: YamlObject) -> InvalidInput:
     """The same error with lines."""
     return InvalidInput(placed(error.problems, text))
+
+
+def _plain(value: Any) -> Any:
+    """A whole number as such: "0" and not "0.0", which means the same in every field of a job."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _without_nulls(trigger: Any) -> Any:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from aiohttp import web
+from multidict import MultiMapping
 
-from tickwheel_admin.console.child_jobs import find_children, rows_of
+from tickwheel_admin.console.child_jobs import rows_of
 from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.job_form import (
-    JobForm,
-    empty_form,
-    form_as_sent,
-    form_of_job,
-    job_of_form,
+from tickwheel_admin.console.job_drafts import (
+    as_form,
+    as_yaml,
+    copy_of,
+    executor_of,
+    raw_job,
+    schema_in,
 )
+from tickwheel_admin.console.job_form import JobForm, empty_form, form_as_sent, form_of_job
+from tickwheel_admin.console.job_form_summaries import summaries_of
 from tickwheel_admin.console.job_names import suggestions
 from tickwheel_admin.console.reader import local_date, set_reader, time_zones
 from tickwheel_admin.console.rendering import go_to, render
@@ -23,7 +26,7 @@ from tickwheel_admin.console.routing_form import node_names
 from tickwheel_admin.console.routing_now import RoutingNow, routing_now
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import problems_at_fields
-from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, UserError
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem
@@ -45,6 +48,8 @@ async def show_new(request: web.Request) -> web.Response:
     if chosen is None and len(executors) == 1:
         chosen = executors[0].id
     form = empty_form(executor_id=chosen)
+    if (original := whole_number(request.query.get("from"))) is not None:
+        form = await copy_of(request, original, executors=[e.id for e in executors])
     return await _form_page(request, form, executors=executors)
 
 
@@ -59,15 +64,13 @@ async def create_job(request: web.Request) -> web.Response:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
         if executor_id is None:
             raise InvalidInput.one("executor_id", "required", "Choose an executor.")
-        raw = await _raw_job(request, form)
+        raw = await raw_job(request, form)
         job_id = await request.app[JOBS].create(actor_of(request), executor_id, raw)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
             request, form.refused(problems_at_fields(error)), executors=executors, error=error
         )
-    response = go_to(request, f"/jobs/{job_id}")
-    set_flash(response, "job.created")
-    return response
+    return await _saved(request, job_id, "job.created", sent=sent)
 
 
 @routes.get(f"{JOB}/edit", permission=Permission.DEVELOP)
@@ -95,7 +98,7 @@ async def save_job(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"], executors=executors)
     try:
         revision = int(form["revision"]) if form["revision"].isdecimal() else 0
-        raw = await _raw_job(request, form)
+        raw = await raw_job(request, form)
         await request.app[JOBS].update(actor_of(request), job_id, raw, revision=revision)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
@@ -104,9 +107,7 @@ async def save_job(request: web.Request) -> web.Response:
             executors=await _own_executors(request),
             error=error,
         )
-    response = go_to(request, f"/jobs/{job_id}")
-    set_flash(response, "job.saved")
-    return response
+    return await _saved(request, job_id, "job.saved", sent=sent)
 
 
 @routes.get("/jobs/handlers", permission=Permission.DEVELOP)
@@ -114,7 +115,7 @@ async def list_handlers(request: web.Request) -> web.Response:
     """The handlers that the chosen executor's live nodes offer."""
     set_reader(request)
     form = form_as_sent(request.query)
-    executor = await _executor(request, form)
+    executor = await executor_of(request, form)
     handlers = [] if executor is None else executor.handlers
     return await render(request, "handler_field.html", {"form": form, "handlers": handlers})
 
@@ -124,7 +125,7 @@ async def show_nodes(request: web.Request) -> web.Response:
     """Which live nodes the routing would take now, while it is typed."""
     set_reader(request)
     form = form_as_sent(request.query)
-    executor = await _executor(request, form)
+    executor = await executor_of(request, form)
     now = None if executor is None else _nodes_now(form, executor)
     return await render(request, "routing_now.html", {"form": form, "nodes_now": now})
 
@@ -138,31 +139,41 @@ async def suggest_children(request: web.Request) -> web.Response:
     return await render(request, "child_suggestions.html", {"suggested": texts})
 
 
-async def _raw_job(request: web.Request, form: JobForm) -> dict[str, Any]:
-    """The raw job that the form says, its children found.
-
-    Raises:
-        InvalidInput: with every problem found.
-    """
-    children, problems = await find_children(request, form.children)
-    schema = _schema(form, await _executor(request, form))
-    try:
-        raw = job_of_form(form, children=children, schema=schema)
-    except InvalidInput as error:
-        raise InvalidInput((*error.problems, *problems)) from None
-    if problems:
-        raise InvalidInput(problems)
-    return raw
-
-
 async def _changed(
     request: web.Request, form: JobForm, action: str, *, executors: Sequence[ExecutorItem]
 ) -> web.Response:
-    """The form again, with a trigger more or less. Nothing is saved."""
+    """The form again, in its other view or with a trigger more or less. Nothing is saved."""
     reader = set_reader(request)
-    today = local_date(reader.now_at, reader.timezone)
-    form = form.changed(action, timezone=reader.timezone, today=today)
+    try:
+        if action == "as:yaml":
+            form = await as_yaml(request, form)
+        elif action == "as:form":
+            form = await as_form(request, form)
+        elif form.yaml is None:
+            today = local_date(reader.now_at, reader.timezone)
+            form = form.changed(action, timezone=reader.timezone, today=today)
+    except InvalidInput as error:
+        form = form.refused(error.problems)
+        return await _form_page(request, form, executors=executors, error=error)
     return await _form_page(request, form, executors=executors)
+
+
+async def _saved(
+    request: web.Request, job_id: int, code: str, *, sent: MultiMapping[str]
+) -> web.Response:
+    """On to the job; or to a run of it, if that is what was pressed."""
+    address = f"/jobs/{job_id}"
+    if sent.get("then") == "run":
+        try:
+            run_id = await request.app[JOBS].run_now(
+                actor_of(request), job_id, request_key=sent.get("run_key") or None
+            )
+            address = f"/runs/{run_id}"
+        except UserError:
+            address = f"/jobs/{job_id}/run"  # it asks for what is missing, and says what is wrong
+    response = go_to(request, address)
+    set_flash(response, code)
+    return response
 
 
 async def _form_page(
@@ -174,16 +185,17 @@ async def _form_page(
 ) -> web.Response:
     set_reader(request)
     job_id = request.match_info.get("job_id")
-    executor = await _executor(request, form)
+    executor = await executor_of(request, form)
     response = await render(
         request,
         "job_form.html",
         {
             "form": form,
             "job_id": int(job_id) if job_id else None,
+            "summaries": summaries_of(form),
             "executors": executors,
             "handlers": [] if executor is None else executor.handlers,
-            "parameters": form.parameters(_schema(form, executor)),
+            "parameters": form.parameters(schema_in(form, executor)),
             "nodes_now": None if executor is None else _nodes_now(form, executor),
             "suggested": await suggestions(request, "", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
@@ -203,22 +215,6 @@ async def _own_executors(request: web.Request) -> list[ExecutorItem]:
     actor = actor_of(request)
     executors = await request.app[EXECUTORS].list(actor)
     return [e for e in executors if actor.may(Permission.DEVELOP, e.id)]
-
-
-async def _executor(request: web.Request, form: JobForm) -> ExecutorDetail | None:
-    """The chosen executor with its nodes; None while none is chosen that this person sees."""
-    executor_id = whole_number(form["executor_id"])
-    if executor_id is None:
-        return None
-    try:
-        return await request.app[EXECUTORS].get(actor_of(request), executor_id)
-    except NotFound:
-        return None
-
-
-def _schema(form: JobForm, executor: ExecutorDetail | None) -> str | None:
-    """What the handler that is typed takes, if it says so."""
-    return None if executor is None else executor.schemas.get(form["handler"].strip())
 
 
 def _nodes_now(form: JobForm, executor: ExecutorDetail) -> RoutingNow:

@@ -65,3 +65,44 @@ document.body.addEventListener('htmx:afterSettle', (event) => {
   card.querySelector('.kinds :checked').focus();
   card.scrollIntoView({block: 'nearest'});
 });
+
+// A part that somebody unfolded stays so when the form comes back.
+let unfolded = [];
+document.body.addEventListener('htmx:beforeSwap', ({target}) => {
+  if (target.id === 'job-form') unfolded = [...target.querySelectorAll('.fold[open]')].map(({id}) => id);
+});
+document.body.addEventListener('htmx:afterSwap', ({target}) => {
+  if (target.id !== 'job-form') return;
+  for (const id of unfolded) document.getElementById(id)?.setAttribute('open', '');
+});
+
+// What is typed and not saved is not left without a question.
+let unsaved = false;
+document.addEventListener('input', ({target}) => {
+  if (target.closest('[data-unsaved]')) unsaved = true;
+});
+document.addEventListener('submit', ({target}) => {
+  if (target.matches('[data-unsaved]') && !target.hasAttribute('hx-post')) unsaved = false;
+});
+document.body.addEventListener('htmx:beforeOnLoad', ({detail}) => {
+  if (detail.xhr.getResponseHeader('HX-Redirect')) unsaved = false;
+});
+document.addEventListener('click', ({target}) => {
+  if (target.closest('[data-leaves]')) unsaved = false;
+});
+addEventListener('beforeunload', (event) => {
+  if (unsaved) event.preventDefault();
+});
+
+// From a problem to its line in the text.
+document.addEventListener('click', ({target}) => {
+  const button = target.closest('[data-goto-line]');
+  if (!button) return;
+  const field = document.getElementById('f-yaml');
+  const lines = field.value.split('\n');
+  const before = lines.slice(0, Number(button.dataset.gotoLine) - 1);
+  const start = before.reduce((sum, line) => sum + line.length + 1, 0);
+  field.focus();
+  field.setSelectionRange(start, start + (lines[before.length] ?? '').length);
+  field.scrollTop = Math.max(before.length - 5, 0) * parseFloat(getComputedStyle(field).lineHeight);
+});
