@@ -47,7 +47,7 @@ async def list_calendars(request: web.Request) -> web.Response:
     return answer(page_view(page, calendar_view))
 
 
-@routes.post(_ALL, permission=Permission.DEVELOP, api=True)
+@routes.post(_ALL, permission=Permission.DEVELOP, api=True, on_all=True)
 async def create_calendar(request: web.Request) -> web.Response:
     calendar_id = await request.app[CALENDARS].create(actor_of(request), await read_json(request))
     detail = await request.app[CALENDARS].get(actor_of(request), calendar_id)
@@ -62,7 +62,7 @@ async def get_calendar(request: web.Request) -> web.Response:
     return answer(calendar_detail_view(detail))
 
 
-@routes.put(_ONE, permission=Permission.DEVELOP, api=True)
+@routes.put(_ONE, permission=Permission.DEVELOP, api=True, on_all=True)
 async def update_calendar(request: web.Request) -> web.Response:
     calendar_id = path_id(request, "calendar_id")
     raw = await read_json(request)
@@ -77,7 +77,7 @@ async def update_calendar(request: web.Request) -> web.Response:
     return answer({"id": calendar_id, "version": version})
 
 
-@routes.delete(_ONE, permission=Permission.DEVELOP, api=True)
+@routes.delete(_ONE, permission=Permission.DEVELOP, api=True, on_all=True)
 async def delete_calendar(request: web.Request) -> web.Response:
     await request.app[CALENDARS].delete(actor_of(request), path_id(request, "calendar_id"))
     return web.Response(status=204)

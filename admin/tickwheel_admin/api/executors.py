@@ -30,7 +30,7 @@ async def list_executors(request: web.Request) -> web.Response:
     return answer({"items": [executor_view(item) for item in items]})
 
 
-@routes.post(_ALL, permission=Permission.ADMINISTER, api=True)
+@routes.post(_ALL, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def create_executor(request: web.Request) -> web.Response:
     fields = await body_fields(request, ("name", "description"))
     name = fields.text("name", max_chars=100, required=True)

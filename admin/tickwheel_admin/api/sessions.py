@@ -15,7 +15,10 @@ routes = Routes()
 
 
 @routes.delete(
-    f"/api/v1/users/{{user_id:{ID}}}/sessions", permission=Permission.ADMINISTER, api=True
+    f"/api/v1/users/{{user_id:{ID}}}/sessions",
+    permission=Permission.ADMINISTER,
+    api=True,
+    on_all=True,
 )
 async def end_sessions(request: web.Request) -> web.Response:
     ended = await request.app[PEOPLE].end_sessions_of(

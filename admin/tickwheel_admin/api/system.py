@@ -28,14 +28,14 @@ async def get_system(request: web.Request) -> web.Response:
     return answer({"paused_at": instant(await request.app[SYSTEM].paused_at())})
 
 
-@routes.post(f"{_SYSTEM}/pause", permission=Permission.ADMINISTER, api=True)
+@routes.post(f"{_SYSTEM}/pause", permission=Permission.ADMINISTER, api=True, on_all=True)
 async def pause_everything(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     await request.app[SYSTEM].pause_all(actor_of(request))
     return web.Response(status=204)
 
 
-@routes.post(f"{_SYSTEM}/resume", permission=Permission.ADMINISTER, api=True)
+@routes.post(f"{_SYSTEM}/resume", permission=Permission.ADMINISTER, api=True, on_all=True)
 async def resume_everything(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     await request.app[SYSTEM].resume_all(actor_of(request))

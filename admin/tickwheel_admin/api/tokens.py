@@ -25,7 +25,7 @@ async def list_own_tokens(request: web.Request) -> web.Response:
     return answer({"items": [token_view(item) for item in items]})
 
 
-@routes.get(f"{_ALL}/all", permission=Permission.ADMINISTER, api=True)
+@routes.get(f"{_ALL}/all", permission=Permission.ADMINISTER, api=True, on_all=True)
 async def list_all_tokens(request: web.Request) -> web.Response:
     fields = query_fields(request, ("cursor", "limit"))
     cursor, limit = page_of(fields)

@@ -32,7 +32,7 @@ async def get_me(request: web.Request) -> web.Response:
     return answer(actor_view(actor_of(request)))
 
 
-@routes.get(_ALL, permission=Permission.ADMINISTER, api=True)
+@routes.get(_ALL, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def list_users(request: web.Request) -> web.Response:
     fields = query_fields(request, ("text", "cursor", "limit"))
     part = request.query.get("text", "")[:100]  # as text, also where it is all digits
@@ -44,7 +44,7 @@ async def list_users(request: web.Request) -> web.Response:
     return answer(page_view(page, person_view))
 
 
-@routes.post(_ALL, permission=Permission.ADMINISTER, api=True)
+@routes.post(_ALL, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def create_user(request: web.Request) -> web.Response:
     fields = await body_fields(request, ("name", "grants"))
     name = fields.text("name", max_chars=100, required=True)
@@ -55,13 +55,13 @@ async def create_user(request: web.Request) -> web.Response:
     return answer(content, status=201, location=f"{_ALL}/{new.id}")
 
 
-@routes.get(_ONE, permission=Permission.ADMINISTER, api=True)
+@routes.get(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def get_user(request: web.Request) -> web.Response:
     detail = await request.app[PEOPLE].person(actor_of(request), path_id(request, "user_id"))
     return answer(person_detail_view(detail))
 
 
-@routes.put(_ONE, permission=Permission.ADMINISTER, api=True)
+@routes.put(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def update_user(request: web.Request) -> web.Response:
     """Grants and `disabled`; one that is not named stays as it is."""
     user_id = path_id(request, "user_id")
@@ -79,13 +79,19 @@ async def update_user(request: web.Request) -> web.Response:
     return answer(person_detail_view(await people.person(actor, user_id)))
 
 
-@routes.delete(_ONE, permission=Permission.ADMINISTER, api=True)
+@routes.delete(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def delete_user(request: web.Request) -> web.Response:
     await request.app[PEOPLE].delete_user(actor_of(request), path_id(request, "user_id"))
     return web.Response(status=204)
 
 
-@routes.post(f"{_ONE}/reset-password", permission=Permission.ADMINISTER, api=True, in_person=True)
+@routes.post(
+    f"{_ONE}/reset-password",
+    permission=Permission.ADMINISTER,
+    api=True,
+    in_person=True,
+    on_all=True,
+)
 async def reset_password(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     password = await request.app[PEOPLE].reset_password(

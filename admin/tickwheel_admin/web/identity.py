@@ -146,6 +146,13 @@ def _refusal(request: web.Request, route: Route, actor: Actor) -> UserError | No
             "Your role does not allow this; it needs the permission “%(permission)s”.",
             permission=route.permission.value,
         )
+    if route.on_all and not actor.may(route.permission):
+        return NotAllowed(
+            "not_allowed",
+            "Your role does not allow this; it needs the permission “%(permission)s” for all"
+            " executors.",
+            permission=route.permission.value,
+        )
     if route.in_person and actor.token_id is not None:
         return not_in_person()
     return None

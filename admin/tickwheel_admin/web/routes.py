@@ -7,20 +7,22 @@
 
     routes.add_to(app)
 
-The permission is checked for any executor before the handler runs; use cases check it again for the
-executor at hand.
+The permission is checked for any executor before the handler runs, or for all of them where the
+route says so; use cases check it again for the executor at hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.user import Permission
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Declare = Callable[[Handler], Handler]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,19 @@ class Route:
     path: str  # as aiohttp writes it: "/jobs/{job_id:[0-9]{1,18}}"
     handler: Handler
     permission: Permission
-    api: bool  # answers JSON, takes bearer tokens as well as the console's cookie
-    name: str | None
+    api: bool = False  # answers JSON, takes bearer tokens as well as the console's cookie
+    name: str | None = None
+    on_all: bool = False  # the permission must hold for all executors, not only for some
     in_person: bool = False  # for people with a session, not for tokens that act for them
+
+
+class More(TypedDict, total=False):
+    """What else a route may declare; explained at `Route`."""
+
+    api: bool
+    name: str | None
+    on_all: bool
+    in_person: bool
 
 
 class Routes:
@@ -42,32 +54,18 @@ class Routes:
     def __init__(self) -> None:
         self._routes: list[Route] = []
 
-    def get(
-        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
-    ) -> Callable[[Handler], Handler]:
+    def get(self, path: str, *, permission: Permission, **more: Unpack[More]) -> Declare:
         """Answer GET and HEAD; must change nothing."""
-        return self._add(hdrs.METH_GET, path, permission, api, name)
+        return self._add(hdrs.METH_GET, path, permission, more)
 
-    def post(
-        self,
-        path: str,
-        *,
-        permission: Permission,
-        api: bool = False,
-        name: str | None = None,
-        in_person: bool = False,
-    ) -> Callable[[Handler], Handler]:
-        return self._add(hdrs.METH_POST, path, permission, api, name, in_person=in_person)
+    def post(self, path: str, *, permission: Permission, **more: Unpack[More]) -> Declare:
+        return self._add(hdrs.METH_POST, path, permission, more)
 
-    def put(
-        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
-    ) -> Callable[[Handler], Handler]:
-        return self._add(hdrs.METH_PUT, path, permission, api, name)
+    def put(self, path: str, *, permission: Permission, **more: Unpack[More]) -> Declare:
+        return self._add(hdrs.METH_PUT, path, permission, more)
 
-    def delete(
-        self, path: str, *, permission: Permission, api: bool = False, name: str | None = None
-    ) -> Callable[[Handler], Handler]:
-        return self._add(hdrs.METH_DELETE, path, permission, api, name)
+    def delete(self, path: str, *, permission: Permission, **more: Unpack[More]) -> Declare:
+        return self._add(hdrs.METH_DELETE, path, permission, more)
 
     def add_to(self, app: web.Application) -> None:
         """Make the application answer these routes."""
@@ -87,27 +85,10 @@ class Routes:
                 )
             declared[added] = route
 
-    def _add(
-        self,
-        method: str,
-        path: str,
-        permission: Permission,
-        api: bool,
-        name: str | None,
-        *,
-        in_person: bool = False,
-    ) -> Callable[[Handler], Handler]:
+    def _add(self, method: str, path: str, permission: Permission, more: More) -> Declare:
         def declare(handler: Handler) -> Handler:
             self._routes.append(
-                Route(
-                    method=method,
-                    path=path,
-                    handler=handler,
-                    permission=permission,
-                    api=api,
-                    name=name,
-                    in_person=in_person,
-                )
+                Route(method=method, path=path, handler=handler, permission=permission, **more)
             )
             return handler
 

@@ -33,12 +33,12 @@ SHOWN_DAYS = 60  # of an import, one by one
 routes = Routes()
 
 
-@routes.get("/calendars/new", permission=Permission.DEVELOP)
+@routes.get("/calendars/new", permission=Permission.DEVELOP, on_all=True)
 async def show_new(request: web.Request) -> web.Response:
     return await _form_page(request, empty_calendar_form())
 
 
-@routes.post("/calendars/new", permission=Permission.DEVELOP)
+@routes.post("/calendars/new", permission=Permission.DEVELOP, on_all=True)
 async def create_calendar(request: web.Request) -> web.Response:
     sent = await read_form(request)
     form = calendar_form_as_sent(sent)
@@ -54,7 +54,7 @@ async def create_calendar(request: web.Request) -> web.Response:
     return response
 
 
-@routes.get(f"{CALENDAR}/edit", permission=Permission.DEVELOP)
+@routes.get(f"{CALENDAR}/edit", permission=Permission.DEVELOP, on_all=True)
 async def show_edit(request: web.Request) -> web.Response:
     detail = await request.app[CALENDARS].get(actor_of(request), calendar_id_of(request))
     item = detail.item
@@ -62,7 +62,7 @@ async def show_edit(request: web.Request) -> web.Response:
     return await _form_page(request, form)
 
 
-@routes.post(f"{CALENDAR}/edit", permission=Permission.DEVELOP)
+@routes.post(f"{CALENDAR}/edit", permission=Permission.DEVELOP, on_all=True)
 async def save_calendar(request: web.Request) -> web.Response:
     calendar_id = calendar_id_of(request)
     sent = await read_form(request)
@@ -80,7 +80,7 @@ async def save_calendar(request: web.Request) -> web.Response:
     return response
 
 
-@routes.post("/calendars/picture", permission=Permission.DEVELOP)
+@routes.post("/calendars/picture", permission=Permission.DEVELOP, on_all=True)
 async def show_picture(request: web.Request) -> web.Response:
     """A year of the calendar that is being typed; nothing while it breaks a rule."""
     form = calendar_form_as_sent(await read_form(request))

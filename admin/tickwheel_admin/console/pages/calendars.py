@@ -45,12 +45,12 @@ async def show_calendar(request: web.Request) -> web.Response:
     )
 
 
-@routes.get(f"{CALENDAR}/delete", permission=Permission.DEVELOP)
+@routes.get(f"{CALENDAR}/delete", permission=Permission.DEVELOP, on_all=True)
 async def ask_delete(request: web.Request) -> web.Response:
     return await _delete_form(request)
 
 
-@routes.post(f"{CALENDAR}/delete", permission=Permission.DEVELOP)
+@routes.post(f"{CALENDAR}/delete", permission=Permission.DEVELOP, on_all=True)
 async def delete_calendar(request: web.Request) -> web.Response:
     try:
         await request.app[CALENDARS].delete(actor_of(request), calendar_id_of(request))

@@ -26,12 +26,12 @@ async def list_executors(request: web.Request) -> web.Response:
     return await render(request, "executors.html", {"executors": executors})
 
 
-@routes.get("/executors/new", permission=Permission.ADMINISTER)
+@routes.get("/executors/new", permission=Permission.ADMINISTER, on_all=True)
 async def show_new(request: web.Request) -> web.Response:
     return await _new_form(request, values={})
 
 
-@routes.post("/executors/new", permission=Permission.ADMINISTER)
+@routes.post("/executors/new", permission=Permission.ADMINISTER, on_all=True)
 async def create_executor(request: web.Request) -> web.Response:
     form = await read_form(request)
     name = form.get("name", "").strip()

@@ -25,7 +25,7 @@ _NUMBERS = ("retention_days", "audit_retention_days")
 routes = Routes()
 
 
-@routes.get("/settings", permission=Permission.ADMINISTER)
+@routes.get("/settings", permission=Permission.ADMINISTER, on_all=True)
 async def show_settings(request: web.Request) -> web.Response:
     actor_of(request).require(Permission.ADMINISTER)
     settings = await request.app[SETTINGS].get()
@@ -33,7 +33,7 @@ async def show_settings(request: web.Request) -> web.Response:
     return await _page(request, values)
 
 
-@routes.post("/settings", permission=Permission.ADMINISTER)
+@routes.post("/settings", permission=Permission.ADMINISTER, on_all=True)
 async def save_settings(request: web.Request) -> web.Response:
     form = await read_form(request)
     typed = {name: form.get(name, "").strip() for name in (*_TEXTS, *_NUMBERS)}

@@ -21,18 +21,18 @@ async def show_admins(request: web.Request) -> web.Response:
     return await render(request, "admins.html", {"items": admins, "max_offset_ms": MAX_OFFSET_MS})
 
 
-@routes.get("/system/pause", permission=Permission.ADMINISTER)
+@routes.get("/system/pause", permission=Permission.ADMINISTER, on_all=True)
 async def ask_pause(request: web.Request) -> web.Response:
     return await render(request, "system_pause.html")
 
 
-@routes.post("/system/pause", permission=Permission.ADMINISTER)
+@routes.post("/system/pause", permission=Permission.ADMINISTER, on_all=True)
 async def pause_everything(request: web.Request) -> web.Response:
     await request.app[SYSTEM].pause_all(actor_of(request))
     return done_or_back(request, "/", "system.paused", topics=("jobs", "stats"))
 
 
-@routes.post("/system/resume", permission=Permission.ADMINISTER)
+@routes.post("/system/resume", permission=Permission.ADMINISTER, on_all=True)
 async def resume_everything(request: web.Request) -> web.Response:
     await request.app[SYSTEM].resume_all(actor_of(request))
     return done_or_back(request, "/", "system.resumed", topics=("jobs", "stats"))

@@ -24,7 +24,7 @@ from tickwheel_admin.web.routes import Routes
 routes = Routes()
 
 
-@routes.post(f"{USER}/grants", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/grants", permission=Permission.ADMINISTER, on_all=True)
 async def set_grants(request: web.Request) -> web.Response:
     form = await read_form(request)
     grants = None
@@ -36,12 +36,12 @@ async def set_grants(request: web.Request) -> web.Response:
     return _back(request, "user.grants_set")
 
 
-@routes.post(f"{USER}/disable", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/disable", permission=Permission.ADMINISTER, on_all=True)
 async def disable_user(request: web.Request) -> web.Response:
     return await _set_disabled(request, disabled=True)
 
 
-@routes.post(f"{USER}/enable", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/enable", permission=Permission.ADMINISTER, on_all=True)
 async def enable_user(request: web.Request) -> web.Response:
     return await _set_disabled(request, disabled=False)
 
@@ -56,18 +56,18 @@ async def _set_disabled(request: web.Request, *, disabled: bool) -> web.Response
     return _back(request, "user.disabled" if disabled else "user.enabled")
 
 
-@routes.post(f"{USER}/sessions/end", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/sessions/end", permission=Permission.ADMINISTER, on_all=True)
 async def end_sessions(request: web.Request) -> web.Response:
     await request.app[PEOPLE].end_sessions_of(actor_of(request), user_id_of(request))
     return _back(request, "user.sessions_ended")
 
 
-@routes.get(f"{USER}/reset-password", permission=Permission.ADMINISTER)
+@routes.get(f"{USER}/reset-password", permission=Permission.ADMINISTER, on_all=True)
 async def ask_reset(request: web.Request) -> web.Response:
     return await _ask(request, "user_reset.html")
 
 
-@routes.post(f"{USER}/reset-password", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/reset-password", permission=Permission.ADMINISTER, on_all=True)
 async def reset_password(request: web.Request) -> web.Response:
     actor, user_id = actor_of(request), user_id_of(request)
     detail = await request.app[PEOPLE].person(actor, user_id)
@@ -75,12 +75,12 @@ async def reset_password(request: web.Request) -> web.Response:
     return await password_page(request, detail.item.name, password, is_new=False, user_id=user_id)
 
 
-@routes.get(f"{USER}/delete", permission=Permission.ADMINISTER)
+@routes.get(f"{USER}/delete", permission=Permission.ADMINISTER, on_all=True)
 async def ask_delete(request: web.Request) -> web.Response:
     return await _ask(request, "user_delete.html")
 
 
-@routes.post(f"{USER}/delete", permission=Permission.ADMINISTER)
+@routes.post(f"{USER}/delete", permission=Permission.ADMINISTER, on_all=True)
 async def delete_user(request: web.Request) -> web.Response:
     try:
         await request.app[PEOPLE].delete_user(actor_of(request), user_id_of(request))

@@ -20,7 +20,7 @@ MAX_TEXT = 100
 routes = Routes()
 
 
-@routes.get("/users", permission=Permission.ADMINISTER)
+@routes.get("/users", permission=Permission.ADMINISTER, on_all=True)
 async def list_users(request: web.Request) -> web.Response:
     actor = actor_of(request)
     text = request.query.get("q", "").strip()[:MAX_TEXT]
@@ -39,13 +39,13 @@ async def list_users(request: web.Request) -> web.Response:
     )
 
 
-@routes.get("/users/new", permission=Permission.ADMINISTER)
+@routes.get("/users/new", permission=Permission.ADMINISTER, on_all=True)
 async def show_new(request: web.Request) -> web.Response:
     actor_of(request).require(Permission.ADMINISTER)
     return await _new_form(request, name="", grants={})
 
 
-@routes.post("/users/new", permission=Permission.ADMINISTER)
+@routes.post("/users/new", permission=Permission.ADMINISTER, on_all=True)
 async def add_user(request: web.Request) -> web.Response:
     form = await read_form(request)
     name, grants = form.get("name", "").strip(), {}
@@ -57,7 +57,7 @@ async def add_user(request: web.Request) -> web.Response:
     return await password_page(request, made.name, made.password, is_new=True, user_id=made.id)
 
 
-@routes.get(USER, permission=Permission.ADMINISTER)
+@routes.get(USER, permission=Permission.ADMINISTER, on_all=True)
 async def show_user(request: web.Request) -> web.Response:
     return await user_page(request)
 

@@ -1,0 +1,194 @@
+"""Two executors of the same make, people who may do something with one of them, and every route."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.admin.kit import GOOD_PASSWORD, Client, Served
+from tickwheel_admin.domain.run import Origin
+from tickwheel_admin.domain.user import Grant, Role, everywhere
+from tickwheel_admin.services.people import COMMAND_LINE, NewSession
+from tickwheel_admin.store import tables
+from tickwheel_admin.store.nodes import Arrival, admit_node
+from tickwheel_admin.web.identity import SESSION_COOKIE
+from tickwheel_admin.web.routes import Route, declared_routes
+
+FOREIGN = "foreign-thing"  # in every name of what belongs to the other executor
+
+# What paths name: ids by the parameter of the path, of one executor and all that is its own.
+Ids = Mapping[str, int | str]
+MISSING: Ids = dict.fromkeys(
+    ("executor_id", "job_id", "trigger_id", "run_id", "node_id", "user_id", "token_id", "view_id"),
+    999_999,
+)
+COMMON: Ids = {"revision": 1, "name": "declared", "version": "x", "calendar_id": 1}
+"""What belongs to no executor and to nobody: everybody has the same."""
+
+_PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*(?:\{[^{}]*\}[^{}]*)*)?\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who asks."""
+
+    name: str
+    headers: Mapping[str, str]
+    role: Role | None = None  # with their own executor; None: nobody we know
+    on_all: bool = False  # with every executor
+    is_token: bool = False
+
+
+def all_routes(client: Client) -> list[Route]:
+    """Every declared route, by path."""
+    assert client.app is not None
+    return sorted(set(declared_routes(client.app).values()), key=lambda r: (r.path, r.method))
+
+
+def parameters_of(route: Route) -> list[str]:
+    """Names of the path's parameters, as they stand."""
+    return _PARAMETER.findall(route.path)
+
+
+def address(route: Route, ids: Ids) -> str:
+    """The route's path with ids of existing things in it."""
+    return _PARAMETER.sub(lambda match: str(ids.get(match[1], COMMON.get(match[1], 1))), route.path)
+
+
+async def two_executors(admin: Served) -> tuple[Ids, Ids]:
+    """An executor with a job, a trigger, a run, a node, a person and their token; twice.
+
+    And a calendar, which belongs to none of them.
+    """
+    holiday = {"name": "holidays", "dates": ["2027-10-01"]}
+    assert await admin.services.calendars.create(COMMAND_LINE, holiday) == COMMON["calendar_id"]
+    return await _executor(admin, "own"), await _executor(admin, FOREIGN)
+
+
+async def _executor(admin: Served, name: str) -> Ids:
+    services = admin.services
+    executor = await services.executors.create(COMMAND_LINE, name=name, description="")
+    job_id = await services.jobs.create(
+        COMMAND_LINE,
+        executor.id,
+        {
+            "name": f"{name}-job",
+            "handler": "h",
+            "triggers": [{"kind": "fixed_rate", "every_seconds": 3_600}],
+        },
+    )
+    detail = await services.jobs.get(COMMAND_LINE, job_id)
+    run_id = await services.jobs.run_now(
+        COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
+    )
+    arrival = Arrival(
+        executor_id=executor.id,
+        node_key=name,
+        name=f"{name}-node",
+        sdk="",
+        slots=1,
+        handlers=["h"],
+        unstoppable=[],
+        labels={},
+        weight=1,
+        address="192.0.2.9",
+    )
+    node_id = 100 + executor.id
+    await services.store.run(admit_node, arrival, new_id=node_id, admin_id=1, session_id=node_id)
+    grants = {executor.id: Grant(Role.VIEWER)}
+    person = await services.people.new_person(COMMAND_LINE, f"{name}-person", grants=grants)
+    await services.people.create_api_token(COMMAND_LINE, person.name, name=f"{name}-token")
+    tokens = (await services.people.all_tokens(COMMAND_LINE)).items
+    return {
+        "executor_id": executor.id,
+        "job_id": job_id,
+        "trigger_id": detail.item.triggers[0].id,
+        "run_id": run_id,
+        "node_id": node_id,
+        "user_id": person.id,
+        "token_id": tokens[0].id,
+        "view_id": 1,
+    }
+
+
+async def callers(admin: Served, executor_id: int) -> list[Caller]:
+    """Nobody, a node, somebody of each role with one executor, a token narrowed to it; and root."""
+    found = [
+        Caller(name="nobody", headers={}),
+        Caller(name="made-up session", headers={"Cookie": f"{SESSION_COOKIE}=made-up"}),
+        Caller(name="node", headers={"Authorization": "Bearer twx_" + "n" * 43}),
+    ]
+    for role in Role:
+        grants = {executor_id: Grant(role)}
+        session = await logged_in(admin, role.value, grants)
+        found.append(Caller(name=role.value, headers=headers_of(session), role=role))
+    root = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    token = await admin.services.people.create_api_token(
+        COMMAND_LINE, "root", name="narrow", role=Role.OPERATOR, executors=[executor_id]
+    )
+    bearer = {"Authorization": f"Bearer {token}"}
+    return [
+        *found,
+        Caller(name="token", headers=bearer, role=Role.OPERATOR, is_token=True),
+        Caller(name="root", headers=root, role=Role.ADMIN, on_all=True),
+    ]
+
+
+async def logged_in(admin: Served, name: str, grants: Mapping[int, Grant]) -> NewSession:
+    """A new person's session, with a password of their own."""
+    people = admin.services.people
+    one_time = await people.add_user(COMMAND_LINE, name, grants=grants)
+    first = await people.login(name, one_time, address="", user_agent="")
+    view = await people.session(first.cookie)
+    assert view is not None
+    return await people.change_password(view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD)
+
+
+def headers_of(session: NewSession) -> dict[str, str]:
+    """What a browser and our pages send."""
+    return {
+        "Cookie": f"{SESSION_COOKIE}={session.cookie}",
+        "X-CSRF-Token": session.csrf_token,
+    }
+
+
+class Rewind:
+    """Notices changes of a SQLite database and takes them back, but for ids that were taken."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("ATTACH ':memory:' AS before")
+        self._db.execute("PRAGMA synchronous=OFF")
+        self._tables = [name for name in tables.metadata.tables if name != "id_block"]
+        for name in self._tables:
+            self._db.execute(f'CREATE TABLE before."{name}" AS SELECT * FROM main."{name}"')
+        self._version = self._read_version()
+
+    def changes(self) -> list[str]:
+        """Tables that are not as they were."""
+        if self._read_version() == self._version:
+            return []
+        return [
+            name for name in self._tables if self._rows("main", name) != self._rows("before", name)
+        ]
+
+    def undo(self) -> None:
+        """Make everything as it was."""
+        for name in self.changes():
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f'DELETE FROM main."{name}"')
+            self._db.execute(f'INSERT INTO main."{name}" SELECT * FROM before."{name}"')
+            self._db.execute("COMMIT")
+        self._version = self._read_version()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _rows(self, schema: str, name: str) -> list[tuple[object, ...]]:
+        return self._db.execute(f'SELECT * FROM {schema}."{name}" ORDER BY 1, 2').fetchall()
+
+    def _read_version(self) -> int:
+        return int(self._db.execute("PRAGMA main.data_version").fetchone()[0])

@@ -1,0 +1,120 @@
+"""Ids of another executor in filters and bodies: answered as ids of nothing, without any effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.admin.kit import Served, served
+from tests.admin.security_kit import (
+    FOREIGN,
+    MISSING,
+    Ids,
+    Rewind,
+    address,
+    all_routes,
+    headers_of,
+    logged_in,
+    two_executors,
+)
+from tickwheel_admin.domain.user import Grant, Role
+
+FILTERS = ("executor_id", "job_id", "node_id", "run_id", "trigger_id", "user_id")
+# What somebody with one executor sends; %(name)s is an id of theirs, %(foreign)s one that is not.
+BODIES: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST jobs", "executor_id", {"executor_id": "%(foreign)s", "name": "x", "handler": "h"}),
+    ("POST jobs/%(job_id)s/run", "node_id", {"node_id": "%(foreign)s"}),
+    (
+        "POST jobs",
+        "job_id",
+        {
+            "executor_id": "%(executor_id)s",
+            "name": "x",
+            "handler": "h",
+            "children": [{"job_id": "%(foreign)s"}],
+        },
+    ),
+    ("POST runs/cancel", "run_id", {"runs": ["%(foreign)s"]}),
+    ("POST runs/retry", "run_id", {"runs": ["%(foreign)s"]}),
+    ("POST tokens", "executor_id", {"name": "x", "executors": ["%(foreign)s"]}),
+]
+
+
+@pytest.fixture
+async def admin(tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(tmp_path) as admin:
+        yield admin
+
+
+async def somebody(admin: Served, own: Ids) -> dict[str, str]:
+    """Headers of a developer with one executor."""
+    grants = {int(own["executor_id"]): Grant(Role.DEVELOPER)}
+    return headers_of(await logged_in(admin, "somebody", grants))
+
+
+async def test_filters_by_ids_of_another_executor_find_what_filters_by_nothing_find(
+    admin: Served,
+) -> None:
+    own, other = await two_executors(admin)
+    headers = await somebody(admin, own)
+    routes = [route for route in all_routes(admin.client) if route.method == "GET" and route.api]
+    for route in routes:
+        for name in FILTERS:
+            said = []
+            for ids in (other, MISSING):
+                response = await admin.client.get(
+                    f"{address(route, own)}?{name}={ids[name]}", headers=headers
+                )
+                text = await response.text()
+                assert FOREIGN not in text, f"{route.path} {name}"
+                said.append(
+                    (response.status, text.replace(response.headers["X-Correlation-Id"], ""))
+                )
+            assert said[0] == said[1], f"{route.path} {name}"
+    assert len(routes) > 20
+
+
+async def test_pages_tell_nothing_of_another_executor_whatever_they_are_asked_for(
+    admin: Served,
+) -> None:
+    own, other = await two_executors(admin)
+    headers = await somebody(admin, own)
+    asked_for = {name: str(other[name]) for name in FILTERS}
+    asked_for |= {name.removesuffix("_id"): value for name, value in asked_for.items()}
+    pages = [route for route in all_routes(admin.client) if route.method == "GET" and not route.api]
+    for route in pages:
+        response = await admin.client.get(
+            address(route, own), params=asked_for, headers=headers, allow_redirects=False
+        )
+        if response.content_type == "text/event-stream":
+            response.close()
+        else:
+            assert FOREIGN not in await response.text(), route.path
+    assert len(pages) > 50
+
+
+@pytest.mark.parametrize(("request_line", "name", "body"), BODIES)
+async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
+    admin: Served, tmp_path: Path, request_line: str, name: str, body: dict[str, Any]
+) -> None:
+    own, other = await two_executors(admin)
+    headers = await somebody(admin, own)
+    rewind = Rewind(tmp_path / "tickwheel.db")
+    method, path = request_line.split()
+    said = []
+    for ids in (other, MISSING):
+        known = {**own, "foreign": ids[name]}
+        sent = json.loads(json.dumps(body).replace('"%(', "%(").replace(')s"', ")s") % known)
+        response = await admin.client.request(
+            method, f"/api/v1/{path % known}", headers=headers, json=sent
+        )
+        text = (await response.text()).replace(response.headers["X-Correlation-Id"], "")
+        said.append((response.status, text.replace(str(ids[name]), "")))
+    assert said[0] == said[1]
+    assert said[0][0] in (404, 422) or '"runs": []' in said[0][1]
+    assert rewind.changes() == []
+    rewind.close()
