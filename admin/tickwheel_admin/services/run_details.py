@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.children import request_key_of
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import FINAL, Run
+from tickwheel_admin.domain.run import FINAL, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.run_waiting import Waiting, why_it_waits
 from tickwheel_admin.services.scope import not_found
@@ -16,8 +17,11 @@ from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
 from tickwheel_admin.store.checkpoints import Checkpoint, get_checkpoint
 from tickwheel_admin.store.run_lists import AttemptView, RunItem
+from tickwheel_admin.store.run_marks import recent_marks
 
 MAX_ATTEMPTS_SHOWN = 200
+ENOUGH = 3  # fewer say nothing of what is usual
+USUAL_OF = 30  # how many of the job's newest runs tell what is usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,7 @@ class RunDetail:
     job_deleted: bool
     retried_by: list[int]  # runs that retry it by hand
     shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
+    usual_ms: int | None  # how long its job's newest successful runs took, by the median
     children: list[RunItem]  # runs that its end asked for, as far as the caller may see them
 
 
@@ -51,6 +56,7 @@ def read_detail(conn: sa.Connection, actor: Actor, run_id: int) -> RunDetail:
         job_deleted=store_jobs.get_job(conn, run.job_id) is None,
         retried_by=run_lists.retries_of_run(conn, run),
         shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
+        usual_ms=None if run.fire_id is not None else _usual_ms(conn, run),
         children=_children(conn, actor, run, config),
     )
 
@@ -70,3 +76,14 @@ def _children(conn: sa.Connection, actor: Actor, run: Run, config: JobConfig) ->
     job_ids = [link.job_id for link in config.children]
     found = run_lists.requested_runs(conn, job_ids, request_key_of(run.id))
     return [each for each in found if actor.may(Permission.VIEW, each.run.executor_id)]
+
+
+def _usual_ms(conn: sa.Connection, run: Run) -> int | None:
+    """Of the runs that were due before it; None where too few succeeded to tell."""
+    marks = recent_marks(conn, [run.job_id], until=run.scheduled_at, per_job=USUAL_OF)
+    lengths = [
+        mark.duration_ms
+        for mark in marks.get(run.job_id, ())
+        if mark.state is RunState.SUCCEEDED and mark.duration_ms is not None and mark.id != run.id
+    ]
+    return round(median(lengths)) if len(lengths) >= ENOUGH else None

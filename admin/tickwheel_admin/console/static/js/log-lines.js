@@ -1,5 +1,6 @@
 // One line of a log as elements. Whatever a job prints is text: textContent only, ANSI colours
 // become classes.
+import {parts} from './ansi.js';
 import {words} from './times.js';
 
 const LETTER = {debug: 'D', info: 'I', warning: 'W', error: 'E'};
@@ -27,34 +28,9 @@ export function makeLine({n, t, l, x}) {
   moment.dateTime = new Date(t).toISOString();
   const text = document.createElement('span');
   text.className = 'text';
-  paintText(text, x);
+  for (const part of parts(x)) text.append(element('span', part.classes, part.text));
   line.append(number, moment, element('span', 'level', LETTER[l] ?? 'I'), text);
   return line;
 }
 
 export const numberOf = (line) => Number(line.id.slice(1));
-
-function paintText(target, text) {
-  const active = new Set();
-  for (const part of text.split(/(\x1b\[[\d;]*[A-Za-z])/)) {
-    const codes = /^\x1b\[([\d;]*)m$/.exec(part);
-    if (codes) applyCodes(active, codes[1].split(';').map(Number));
-    else if (part && !part.startsWith('\x1b[')) {
-      const clean = part.replace(/[\x00-\x08\x0b-\x1f]/g, '');
-      target.append(element('span', [...active].map((code) => `ansi-${code}`).join(' '), clean));
-    }
-  }
-}
-
-function applyCodes(active, codes) {
-  for (const code of codes) {
-    if (!code) active.clear();
-    else if (code === 22) { active.delete(1); active.delete(2); }
-    else if (code === 39) { for (const other of [...active]) if (other >= 30) active.delete(other); }
-    else if (code >= 1 && code <= 4) active.add(code);
-    else if ((code >= 30 && code < 38) || (code >= 90 && code < 98)) {
-      for (const other of [...active]) if (other >= 30) active.delete(other);
-      active.add(code);
-    }
-  }
-}

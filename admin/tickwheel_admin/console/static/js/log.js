@@ -1,5 +1,6 @@
 // The log of a run. The page holds a window of it: the end, which goes on while the run does, or
 // any other place. Scrolling to an edge of the window fetches what lies behind it.
+import {withoutCodes} from './ansi.js';
 import {append, clear, firstLine, isClear, lastLine, mark, numberIn, prepend, scrollToEnd, shown, view} from './log-view.js';
 import {words} from './times.js';
 
@@ -187,7 +188,7 @@ function flush() {
 
 function isWanted({l, x}) {
   if (levels.length && !levels.includes(l)) return false;
-  return x.replace(/\x1b\[[\d;]*[A-Za-z]/g, '').toLowerCase().includes(find.toLowerCase());
+  return withoutCodes(x).toLowerCase().includes(find.toLowerCase());
 }
 
 // A hidden tab holds no connection; it goes on after the last line that it has.
@@ -266,6 +267,15 @@ for (const button of box.querySelectorAll('[data-toggle]')) {
     button.setAttribute('aria-pressed', 'inverse' in button.dataset ? !on : on);
   });
 }
+
+// One key each, as their tips say; "g" begins a chord that leads to another page.
+let chordAt = 0;
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.target.closest?.('input, textarea, select, dialog')) return;
+  if (event.key === 'g') chordAt = Date.now();
+  else if (Date.now() - chordAt > 1200) document.querySelector(`[data-log] [data-key="${CSS.escape(event.key)}"]`)?.click();
+});
 
 // Among the lines that match, a line's number leads to where it stands in the log.
 function goTo(number) {
