@@ -37,12 +37,15 @@ from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.audit_log import AuditLog
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.declared_jobs import DeclaredJobs
+from tickwheel_admin.services.elsewhere import Elsewhere
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.job_bulk import JobBulk
 from tickwheel_admin.services.job_history import JobHistory
 from tickwheel_admin.services.job_parents import JobParents
 from tickwheel_admin.services.job_states import JobStates
 from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.list_counts import ListCounts
 from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.services.oidc_login import OidcLogin
 from tickwheel_admin.services.overview import Overview
@@ -50,8 +53,10 @@ from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.services.people import People
 from tickwheel_admin.services.purge import Purge
 from tickwheel_admin.services.runs import Runs
+from tickwheel_admin.services.saved_views import SavedViews
 from tickwheel_admin.services.schedules import Schedules
 from tickwheel_admin.services.settings import Settings
+from tickwheel_admin.services.suggestions import Suggestions
 from tickwheel_admin.services.system import System
 from tickwheel_admin.store.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
@@ -74,15 +79,20 @@ class Services:
     store: Store
     ids: Ids
     events: Events
+    elsewhere: Elsewhere
     people: People
     executors: Executors
     nodes: Nodes
     jobs: Jobs
+    job_bulk: JobBulk
     job_states: JobStates
     job_history: JobHistory
     job_parents: JobParents
     declared_jobs: DeclaredJobs
     runs: Runs
+    list_counts: ListCounts
+    saved_views: SavedViews
+    suggestions: Suggestions
     purge: Purge
     calendars: Calendars
     schedules: Schedules
@@ -96,19 +106,25 @@ class Services:
 def create_services(store: Store, *, passwords: Passwords | None = None) -> Services:
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = Ids(store), Events()
+    jobs = Jobs(store, ids, events)
     return Services(
         store=store,
         ids=ids,
         events=events,
+        elsewhere=Elsewhere(store, events),
         people=People(store, ids, events=events, passwords=passwords),
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
-        jobs=Jobs(store, ids, events),
+        jobs=jobs,
+        job_bulk=JobBulk(store, jobs),
         job_states=JobStates(store, ids, events),
         job_history=JobHistory(store, ids, events),
         job_parents=JobParents(store),
         declared_jobs=DeclaredJobs(store, ids, events),
         runs=Runs(store, ids, events),
+        list_counts=ListCounts(store),
+        saved_views=SavedViews(store, ids),
+        suggestions=Suggestions(store),
         purge=Purge(store, ids, events),
         calendars=Calendars(store, ids, events),
         schedules=Schedules(store),
@@ -124,15 +140,20 @@ def create_app(config: Config, services: Services) -> web.Application:
     """Console and API. Nothing runs in the background, so HTTP tests need no more than this."""
     app = create_web_application(config, unavailable_when=(DatabaseUnavailable,))
     app[keys.EVENTS] = services.events
+    app[keys.ELSEWHERE] = services.elsewhere
     app[keys.PEOPLE] = services.people
     app[keys.EXECUTORS] = services.executors
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
+    app[keys.JOB_BULK] = services.job_bulk
     app[keys.JOB_STATES] = services.job_states
     app[keys.JOB_HISTORY] = services.job_history
     app[keys.JOB_PARENTS] = services.job_parents
     app[keys.DECLARED_JOBS] = services.declared_jobs
     app[keys.RUNS] = services.runs
+    app[keys.LIST_COUNTS] = services.list_counts
+    app[keys.SAVED_VIEWS] = services.saved_views
+    app[keys.SUGGESTIONS] = services.suggestions
     app[keys.PURGE] = services.purge
     app[keys.CALENDARS] = services.calendars
     app[keys.SCHEDULES] = services.schedules
@@ -206,12 +227,14 @@ class Admin:
         await self._database.close()
 
     async def _create_engine(self) -> Engine:
+        admin_id = await self.services.ids.take("admin")
+        self.services.elsewhere.admin_id = admin_id
         return Engine(
             self._database,
             self.services.ids,
             self._hub,
             self.services.events,
-            admin_id=await self.services.ids.take("admin"),
+            admin_id=admin_id,
             name=self._config.name,
             url=self._config.public_url,
             version=__version__,

@@ -1,4 +1,4 @@
-"""Which admins share the database, as last seen: asked seldom, shown on every page."""
+"""Which admins share the database, as seen a moment ago: shown on every page."""
 
 from __future__ import annotations
 
@@ -14,20 +14,15 @@ from tickwheel_admin.web.keys import OVERVIEW
 if TYPE_CHECKING:
     from tickwheel_admin.services.overview import AdminView
 
-REFRESH_SECONDS = 15
+REFRESH_SECONDS = 2
 
 
 class Admins:
-    """The admins, for all pages and streams together."""
+    """The admins, for all pages together."""
 
     def __init__(self) -> None:
         self.known: Sequence[AdminView] = ()
         self._refresh_at = 0.0
-
-    @property
-    def are_several(self) -> bool:
-        """Whether changes may be made that this process does not hear of."""
-        return sum(admin.live for admin in self.known) > 1
 
     async def refresh(self, request: web.Request) -> None:
         """Look again when the last look is old."""

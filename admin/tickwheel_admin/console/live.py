@@ -1,7 +1,8 @@
 """The stream of small events that tells open pages to fetch their live parts again.
 
 It carries topics and no data: what a page may see is decided where it fetches. Changes made by this
-admin arrive by `Events`; while other admins share the database, a steady tick covers theirs.
+admin arrive by `Events`, those of other admins are relayed there (`services.elsewhere`). A browser
+says how old its page is, so that what changed between the page and the stream is not lost.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.streams import Stream
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services import events
-from tickwheel_admin.web.keys import EVENTS
+from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
 from tickwheel_admin.web.routes import Routes
 
 GATHER_SECONDS = 0.3  # changes within this time are told as one
-TICK_SECONDS = 2
+MARGIN_SECONDS = 1.0  # between what a browser says of its page's age and what we know
+MAX_AGE_SECONDS = 86_400
 
 # What the browser is told, for each topic of the process.
 _TOPICS: dict[str, tuple[str, ...]] = {
@@ -29,7 +30,6 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     events.CALENDARS: ("jobs",),  # they change when jobs fire next
     events.NODES: ("nodes", "stats"),
 }
-_ALL = frozenset(("runs", "jobs", "nodes", "stats"))
 
 routes = Routes()
 
@@ -49,22 +49,35 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
 
     bus = request.app[EVENTS]
     stops = [bus.listen(topic, listener(names)) for topic, names in _TOPICS.items()]
-    admins = request.app[ADMINS]
     try:
         async with Stream(request) as stream:
+            changed.update(await _missed(request))
             await stream.send("hello")
             while await stream.is_wanted():
-                await admins.refresh(request)
-                tick = TICK_SECONDS if admins.are_several else None
-                if not await stream.wait(woken, at_most=tick) and tick is not None:
-                    changed.update(_ALL)
                 if changed:
-                    await asyncio.sleep(GATHER_SECONDS)
                     woken.clear()
                     for topic in sorted(changed):
                         await stream.send(topic)
                     changed.clear()
+                if await stream.wait(woken):
+                    await asyncio.sleep(GATHER_SECONDS)
     finally:
         for stop in stops:
             stop()
     return stream.response
+
+
+async def _missed(request: web.Request) -> set[str]:
+    """What may have changed since the page was made that opens this stream."""
+    age = _age_seconds(request) + MARGIN_SECONDS
+    topics = request.app[EVENTS].changed_within(age)
+    if not await request.app[ELSEWHERE].has_watched_for(age):
+        topics = frozenset(_TOPICS)
+    return {name for topic in topics for name in _TOPICS.get(topic, ())}
+
+
+def _age_seconds(request: web.Request) -> float:
+    """How old the page is, as its browser says; what is no number counts as very old."""
+    told = request.query.get("age", "0")
+    known = told.isascii() and told.isdigit() and len(told) <= 12
+    return min(int(told) / 1000, MAX_AGE_SECONDS) if known else MAX_AGE_SECONDS

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 
 from aiohttp import web
 
 from tickwheel_admin.services.events import PEOPLE
 from tickwheel_admin.web.identity import is_still_allowed
-from tickwheel_admin.web.keys import EVENTS
+from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
 
 HEARTBEAT_SECONDS = 15  # proxies close what is silent for longer than some 30
-# A stream ends this soon after a session that another admin ended; at once after one ended here.
+# A stream ends at once after a session that ended here, within two seconds after one that another
+# admin ended, and within these after one that ran out.
 SESSION_CHECK_SECONDS = 5
 
 STOPPING: web.AppKey[asyncio.Event] = web.AppKey("console_stopping")
@@ -29,7 +30,7 @@ class Stream:
         self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
         self._check_at = self._loop.time() + SESSION_CHECK_SECONDS
         self._people_changed = asyncio.Event()
-        self._stop_listening: Callable[[], None] = lambda: None
+        self._open = ExitStack()
         self.response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
@@ -41,7 +42,8 @@ class Stream:
     async def __aenter__(self) -> Stream:
         await self.response.prepare(self._request)
         await self.response.write(b"retry: 2000\n\n")  # a lost stream comes back after two seconds
-        self._stop_listening = self._request.app[EVENTS].listen(PEOPLE, self._people_changed.set)
+        self._open.enter_context(self._request.app[ELSEWHERE].watching())
+        self._open.callback(self._request.app[EVENTS].listen(PEOPLE, self._people_changed.set))
         return self
 
     async def __aexit__(
@@ -50,7 +52,7 @@ class Stream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        self._stop_listening()
+        self._open.close()
         # The browser went away while something was sent to it: the usual end of a stream.
         return isinstance(error, ConnectionError)
 
@@ -86,6 +88,11 @@ class Stream:
             for wait in waits:
                 wait.cancel()
         return event.is_set()
+
+
+async def stop_watching(app: web.Application) -> None:
+    """For `app.on_cleanup`: there is no page left to relay anything to."""
+    await app[ELSEWHERE].close()
 
 
 async def stop_streams(app: web.Application) -> None:

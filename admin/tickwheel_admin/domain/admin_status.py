@@ -21,6 +21,7 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 0  # nodes connected to it
     waiting: int = 0  # messages of nodes that are not recorded yet
     loops: Mapping[str, LoopStatus] = {}
+    changes: Mapping[str, int] = {}  # topic of `services.events` → how often it changed there
 
 
 def status_to_json(status: AdminStatus) -> str:

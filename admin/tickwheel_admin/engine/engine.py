@@ -9,6 +9,7 @@ from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.engine.cleaner import Cleaner
 from tickwheel_admin.engine.dispatcher import Dispatcher
+from tickwheel_admin.engine.herald import Herald
 from tickwheel_admin.engine.leases import Leases
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.membership import Membership
@@ -91,6 +92,8 @@ class Engine:
         self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
+        self.herald = Herald(store, events, admin_id=admin_id, status=self.status)
+        self._events = events
         events.listen(topics.TRIGGERS, self.planner.wake)
         events.listen(topics.CALENDARS, self.refresher.wake)
         events.listen(topics.QUEUED, self.dispatcher.wake)
@@ -108,6 +111,7 @@ class Engine:
             self.refresher,
             self.cleaner,
             self.rollup,
+            self.herald,
         )
 
     def status(self) -> str:
@@ -127,6 +131,7 @@ class Engine:
             sessions=len(self._links.connected()),
             waiting=self.recorder.backlog,
             loops=loops,
+            changes=self._events.counts(),
         )
         return status_to_json(status)
 

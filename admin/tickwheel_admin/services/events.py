@@ -1,13 +1,15 @@
 """What just changed, told to whoever listens in this process.
 
 Events only save time: every listener also looks by itself now and then, because another admin's
-changes are seen in the database alone.
+changes are seen in the database alone. Pages cannot: for them each admin counts what changed there,
+and the others relay it (`services.elsewhere`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 
 # Topics; `log_topic` names one more per run.
 RUNS = "runs"  # a run changed
@@ -19,6 +21,15 @@ JOBS = "jobs"  # a job was added, changed or removed
 NODES = "nodes"  # a node came, went or changed
 PEOPLE = "people"  # somebody's sessions, tokens or rights changed
 
+# What pages of other admins are told of, and what it is counted by. The engine listens to none of
+# these: it must not be driven by what others relay.
+SHARED: Mapping[str, tuple[str, ...]] = {
+    RUNS: (RUNS, QUEUED),
+    JOBS: (JOBS, CALENDARS),
+    NODES: (NODES,),
+    PEOPLE: (PEOPLE,),
+}
+
 
 def log_topic(run_id: int) -> str:
     """New log lines of this run were stored."""
@@ -28,13 +39,34 @@ def log_topic(run_id: int) -> str:
 class Events:
     """Topics and their listeners. Used from the event loop's thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._listeners: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
+        self._now = monotonic
+        self._since = monotonic()
+        self._last: dict[str, float] = {}
 
     def publish(self, topic: str) -> None:
         """Call every listener of the topic; they must be quick and not raise."""
+        self._counts[topic] += 1
+        self.relay(topic)
+
+    def relay(self, topic: str) -> None:
+        """Call every listener of what another admin did: nobody is told of it a second time."""
+        self._last[topic] = self._now()
         for listener in tuple(self._listeners.get(topic, ())):
             listener()
+
+    def counts(self) -> dict[str, int]:
+        """How often each of the `SHARED` topics was published here; rises with every change."""
+        return {name: sum(self._counts[each] for each in own) for name, own in SHARED.items()}
+
+    def changed_within(self, seconds: float) -> frozenset[str]:
+        """The topics that were published or relayed so lately; of longer than we live: all."""
+        since = self._now() - seconds
+        if since < self._since:
+            return frozenset(each for own in SHARED.values() for each in own)
+        return frozenset(topic for topic, at in self._last.items() if at >= since)
 
     def listen(self, topic: str, listener: Callable[[], None]) -> Callable[[], None]:
         """Be called on every event of the topic, until the returned function is called."""

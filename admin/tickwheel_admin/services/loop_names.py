@@ -15,6 +15,7 @@ _NAMES: Mapping[str, Word] = {
     "refresher": Word("Following calendars"),
     "cleaner": Word("Cleaning"),
     "rollup": Word("Counting runs"),
+    "herald": Word("Telling other admins"),
 }
 
 

@@ -40,6 +40,19 @@ def renew_admin(conn: sa.Connection, *, admin_id: int, status: str) -> bool:
     return renewed.rowcount == 1
 
 
+def tell_status(conn: sa.Connection, *, admin_id: int, status: str) -> None:
+    """Say anew how this admin does, between two renewals of its lease."""
+    conn.execute(sa.update(admin).where(admin.c.id == admin_id).values(status=status))
+
+
+def statuses_of_others(conn: sa.Connection, admin_id: int | None) -> dict[int, str]:
+    """What the other admins that are up said of themselves, by their ids."""
+    rows = conn.execute(
+        sa.select(admin.c.id, admin.c.status).where(admin.c.lease_expires_at > now_ms(conn))
+    )
+    return {row.id: row.status for row in rows if row.id != admin_id}
+
+
 def leave_admin(conn: sa.Connection, *, admin_id: int) -> None:
     """Take a stopping admin and its node sessions off the books."""
     conn.execute(sa.delete(node_session).where(node_session.c.admin_id == admin_id))

@@ -1,8 +1,12 @@
 // One stream of events for all tabs of the console.
 const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
+const AGAIN_MS = [3000, 10000, 30000]; // after a refusal: the session may have ended
 const ports = new Set();
+const heardAt = new Map(); // topic → when it was told last
 let source = null;
+let coversFrom = 0; // what changed since then has been told, or will be
 let state = 'off';
+let refusals = 0;
 
 const tell = (message) => { for (const port of ports) port.postMessage(message); };
 
@@ -11,17 +15,29 @@ function setState(next) {
   tell(next);
 }
 
-function open() {
+function hear(topic) {
+  heardAt.set(topic, Date.now());
+  tell(topic);
+}
+
+function open(loadedAt) {
   if (source) return;
-  source = new EventSource('/events');
-  source.addEventListener('hello', () => setState('on'));
+  let greeted = false;
+  coversFrom = loadedAt;
+  source = new EventSource(`/events?age=${Math.max(0, Date.now() - loadedAt)}`);
+  source.addEventListener('hello', () => {
+    refusals = 0;
+    setState('on');
+    if (greeted) TOPICS.forEach(hear); // the stream was lost, perhaps for long
+    greeted = true;
+  });
   source.onerror = () => {
     setState('off');
     if (source?.readyState !== EventSource.CLOSED) return; // it comes back by itself
     source = null;
-    setTimeout(() => { if (ports.size) open(); }, 3000);
+    setTimeout(() => { if (ports.size) open(loadedAt); }, AGAIN_MS[Math.min(refusals++, 2)]);
   };
-  for (const topic of TOPICS) source.addEventListener(topic, () => tell(topic));
+  for (const topic of TOPICS) source.addEventListener(topic, () => hear(topic));
 }
 
 function leave(port) {
@@ -32,12 +48,22 @@ function leave(port) {
   state = 'off';
 }
 
+// A page says how old it is: what was told since then, it has not heard.
+function join(port, age) {
+  const loadedAt = Date.now() - age;
+  ports.add(port);
+  if (source) {
+    for (const topic of TOPICS) {
+      if (loadedAt < coversFrom || (heardAt.get(topic) ?? 0) >= loadedAt) port.postMessage(topic);
+    }
+  } else open(loadedAt);
+  port.postMessage(state);
+}
+
 onconnect = (event) => {
   const [port] = event.ports;
   port.onmessage = (message) => {
-    if (message.data === 'bye') return leave(port);
-    ports.add(port);
-    open();
-    port.postMessage(state);
+    if (message.data === 'bye') leave(port);
+    else join(port, message.data.age);
   };
 };

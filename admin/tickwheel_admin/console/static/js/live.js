@@ -21,6 +21,9 @@ function fire(topic) {
   }, BETWEEN_MS);
 }
 
+// Of this page, as the server made it: what changed since then it must fetch.
+const age = () => Math.round(performance.now());
+
 const catchUp = () => TOPICS.forEach(fire);
 
 function hear(message) {
@@ -37,7 +40,7 @@ function hear(message) {
 }
 
 function openDirectly() {
-  const stream = new EventSource('/events');
+  const stream = new EventSource(`/events?age=${age()}`);
   stream.addEventListener('hello', () => hear('on'));
   stream.onerror = () => hear('off');
   for (const topic of TOPICS) stream.addEventListener(topic, () => hear(topic));
@@ -48,7 +51,7 @@ function openDirectly() {
 function openShared() {
   const worker = new SharedWorker(document.body.dataset.worker, {name: 'tickwheel-live'});
   worker.port.onmessage = (event) => hear(event.data);
-  worker.port.postMessage('hello');
+  worker.port.postMessage({age: age()});
   return {close() { worker.port.postMessage('bye'); worker.port.close(); }};
 }
 

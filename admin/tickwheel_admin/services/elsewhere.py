@@ -1,0 +1,96 @@
+"""What other admins changed, seen in the database while somebody here has a page open.
+
+Each admin counts its changes by topic in its own row (`engine.herald`). Here they are read once a
+second, one small read for all pages together, and relayed to them when a count has moved. So pages
+that nothing happens to cost nothing but that read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.admin_status import status_from_json
+from tickwheel_admin.services.events import SHARED, Events
+from tickwheel_admin.store.admins import statuses_of_others
+from tickwheel_admin.store.database import DatabaseUnavailable, Store
+
+LOOK_SECONDS = 1.0
+# After the last page was closed: whoever goes from page to page closes one before the next opens.
+LINGER_SECONDS = 60.0
+
+_Counts = Mapping[str, int]
+
+
+class Elsewhere:
+    """Watches for others while it is wanted. Used from the event loop's thread only."""
+
+    def __init__(self, store: Store, events: Events) -> None:
+        self._store = store
+        self._events = events
+        self.admin_id: int | None = None  # this process's own row, when it has one
+        self._watchers = 0
+        self._wanted_until = 0.0  # event loop time
+        self._task: asyncio.Task[None] | None = None
+        self._seen: dict[int, _Counts] | None = None  # by admin; None: not watching
+        self._watched_since = 0.0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Relay what others change, for as long as this is open."""
+        self._watchers += 1
+        if self._task is None or self._task.done():
+            self._seen = None
+            self._task = asyncio.create_task(self._watch(), name="elsewhere")
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            self._wanted_until = asyncio.get_running_loop().time() + LINGER_SECONDS
+
+    async def has_watched_for(self, seconds: float) -> bool:
+        """Whether nothing of the last so many seconds can have been overlooked."""
+        if self._seen is None:
+            await self.look()
+        if not self._seen:
+            return True  # nobody else is up
+        return asyncio.get_running_loop().time() - self._watched_since >= seconds
+
+    async def look(self) -> None:
+        """Read the counts once, and relay what moved."""
+        found = await self._store.read(_counts, self.admin_id)
+        before, self._seen = self._seen, found
+        if before is None:
+            self._watched_since = asyncio.get_running_loop().time()
+            return
+        # An admin that came or went may have changed anything without our having seen its count.
+        all_of_it = before.keys() != found.keys()
+        for topic in SHARED:
+            if all_of_it or any(
+                counts.get(topic, 0) != before[admin_id].get(topic, 0)
+                for admin_id, counts in found.items()
+            ):
+                self._events.relay(topic)
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while self._watchers or asyncio.get_running_loop().time() < self._wanted_until:
+            # An outage is in the log already; what changed meanwhile is seen by the next look.
+            with suppress(DatabaseUnavailable):
+                await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+        self._seen = None
+
+
+def _counts(conn: sa.Connection, admin_id: int | None) -> dict[int, _Counts]:
+    statuses = statuses_of_others(conn, admin_id)
+    return {each: status_from_json(status).changes for each, status in statuses.items()}

@@ -1,0 +1,185 @@
+"""Live pages of several admins: what one changes, pages at another fetch, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.admin.kit import Clock
+from tests.admin.several_kit import Several, next_event, several_admins
+from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS
+from tickwheel_admin.domain.user import Role
+from tickwheel_admin.services import events as topics
+from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.store.admins import leave_admin
+
+
+@pytest.fixture
+async def several(tmp_path: Path) -> AsyncIterator[Several]:
+    async with several_admins(tmp_path, 2) as world:
+        yield world
+
+
+def heard(events: Events) -> list[str]:
+    """Topics from now on, as listeners of this process hear them."""
+    found: list[str] = []
+
+    def listener_of(topic: str) -> None:
+        events.listen(topic, lambda: found.append(topic))
+
+    for topic in (topics.RUNS, topics.QUEUED, topics.JOBS, topics.CALENDARS, topics.NODES,
+                  topics.PEOPLE, topics.TRIGGERS, topics.CANCEL):  # fmt: skip
+        listener_of(topic)
+    return found
+
+
+async def test_what_one_admin_changes_another_relays_and_only_that(several: Several) -> None:
+    here, there = several.admins
+    await here.services.elsewhere.look()
+    found = heard(here.services.events)
+
+    there.services.events.publish(topics.QUEUED)
+    there.services.events.publish(topics.TRIGGERS)
+    await there.herald.run_once()
+    await here.services.elsewhere.look()
+    await here.services.elsewhere.look()
+
+    assert found == [topics.RUNS]  # once; the engine here is woken by nothing of it
+
+
+async def test_what_is_relayed_is_not_told_back(several: Several) -> None:
+    """Else two admins would tell each other the same change for ever."""
+    here, there = several.admins
+    await here.services.elsewhere.look()
+    there.services.events.publish(topics.JOBS)
+    await there.herald.run_once()
+    before, found = here.services.events.counts(), heard(here.services.events)
+
+    await here.services.elsewhere.look()
+
+    assert here.services.events.counts() == before
+    assert found == [topics.JOBS]
+
+
+async def test_an_admin_that_comes_or_goes_may_have_changed_anything(several: Several) -> None:
+    here, _there = several.admins
+    await here.services.elsewhere.look()
+    found = heard(here.services.events)
+
+    await several.database.run(leave_admin, admin_id=2)
+    await here.services.elsewhere.look()
+
+    assert found == list(topics.SHARED)
+
+
+async def test_an_admin_alone_writes_nothing(several: Several) -> None:
+    here, _there = several.admins
+    await several.database.run(leave_admin, admin_id=2)
+    here.services.events.publish(topics.JOBS)
+    writes: list[str] = []
+
+    async def no_writes(*_args: object, **_kwargs: object) -> None:
+        writes.append("a write")
+
+    here.herald._store = type("Reading", (), {"read": several.database.read, "run": no_writes})()
+
+    await here.herald.run_once()
+
+    assert writes == []
+
+
+async def test_nobody_looks_at_the_database_while_no_page_is_open(several: Several) -> None:
+    elsewhere = several.services.elsewhere
+
+    with elsewhere.watching():
+        assert elsewhere._task is not None
+        assert not elsewhere._task.done()
+
+    await elsewhere.close()
+    assert elsewhere._task.done()
+
+
+async def test_a_page_at_one_admin_hears_of_a_job_made_at_another(several: Several) -> None:
+    await several.log_in("root", Role.ADMIN)
+    async with several.browser.get(several.urls[0] + "/events") as stream:
+        assert await next_event(stream) == "hello"
+        there = several.admins[1]
+        await there.services.executors.create(COMMAND_LINE, name="billing")
+        there.services.events.publish(topics.JOBS)
+        await there.herald.run_once()
+
+        assert await next_event(stream) in ("jobs", "nodes")
+
+
+async def test_what_changed_between_the_page_and_its_stream_is_told(several: Several) -> None:
+    await several.log_in("root", Role.ADMIN)
+    elsewhere, events = several.services.elsewhere, several.services.events
+    stream_url = several.urls[0] + "/events?age=2500"
+    with elsewhere.watching():
+        await elsewhere.look()
+        elsewhere._watched_since -= 3_600  # as if it had been up for an hour
+        events._since -= 3_600
+        events._last.clear()
+        events.publish(topics.NODES)
+
+        async with several.browser.get(stream_url) as stream:
+            assert [await next_event(stream) for _ in range(3)] == ["hello", "nodes", "stats"]
+        # A page of this moment has it already.
+        events._last[topics.NODES] -= 60
+        async with several.browser.get(stream_url) as stream:
+            assert await next_event(stream) == "hello"
+            events.publish(topics.RUNS)
+            assert await next_event(stream) == "runs"
+
+
+@pytest.mark.parametrize("age", ["-1", "x", "9" * 40, "1e3"])
+async def test_a_page_of_unknown_age_fetches_everything(several: Several, age: str) -> None:
+    await several.log_in("root", Role.ADMIN)
+
+    async with several.browser.get(several.urls[0] + f"/events?age={age}") as stream:
+        told = [await next_event(stream) for _ in range(5)]
+
+    assert told == ["hello", "jobs", "nodes", "runs", "stats"]
+
+
+async def test_a_stream_ends_when_another_admin_ends_the_session(several: Several) -> None:
+    await several.log_in("root", Role.ADMIN)
+    loop = asyncio.get_running_loop()
+    async with several.browser.get(several.urls[0] + "/events?age=0") as stream:
+        assert await next_event(stream) == "hello"
+        begun = loop.time()
+        there = several.admins[1]
+        await there.services.people.reset_password(COMMAND_LINE, "root")
+        await there.herald.run_once()
+
+        while await next_event(stream):
+            pass
+    assert loop.time() - begun < SESSION_CHECK_SECONDS
+
+
+def test_counts_rise_with_what_is_published_here_alone() -> None:
+    clock = Clock()
+    events = Events(clock.monotonic)
+    events.publish(topics.RUNS)
+    events.publish(topics.QUEUED)
+    events.publish(topics.log_topic(7))
+    events.relay(topics.NODES)
+
+    assert events.counts() == {"runs": 2, "jobs": 0, "nodes": 0, "people": 0}
+
+
+def test_what_changed_lately_is_known_since_the_beginning_only() -> None:
+    clock = Clock()
+    events = Events(clock.monotonic)
+    clock.advance(100)
+    events.publish(topics.RUNS)
+    clock.advance(10)
+    events.relay(topics.JOBS)
+
+    assert events.changed_within(5) == {topics.JOBS}
+    assert events.changed_within(10) == {topics.JOBS, topics.RUNS}
+    assert topics.NODES in events.changed_within(120)  # before that: anything
