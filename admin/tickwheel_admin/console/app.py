@@ -21,8 +21,10 @@ from tickwheel_admin.console.pages import (
     calendars,
     declared_jobs,
     executors,
+    filter_values,
     job,
     job_actions,
+    job_bulk,
     job_dates,
     job_edit,
     job_history,
@@ -38,6 +40,7 @@ from tickwheel_admin.console.pages import (
     run_now,
     run_purge,
     runs,
+    saved_views,
     schedule_preview,
     session,
     settings,
@@ -48,7 +51,7 @@ from tickwheel_admin.console.pages import (
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
-from tickwheel_admin.console.streams import STOPPING, stop_streams, stop_watching
+from tickwheel_admin.console.streams import STOPPING, stop_streams
 from tickwheel_admin.web.keys import ERROR_PAGE
 from tickwheel_admin.web.routes import Routes
 
@@ -59,6 +62,9 @@ _TABLES = (
     schedule_preview.routes,
     job_edit.routes,
     jobs.routes,
+    job_bulk.routes,
+    filter_values.routes,
+    saved_views.routes,
     job.routes,
     job_history.routes,
     job_actions.routes,
@@ -104,4 +110,3 @@ def add_console(app: web.Application) -> None:
     assets.add_to(static)
     for table in (static, *_TABLES):
         table.add_to(app)
-    app.on_cleanup.append(stop_watching)

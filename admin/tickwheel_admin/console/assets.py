@@ -37,6 +37,7 @@ _STYLE_SHEETS = (
     "charts",
     "calendar",
     "people",
+    "lists",
     "log",
     "states",
 )

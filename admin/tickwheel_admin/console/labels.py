@@ -176,6 +176,17 @@ def skipped_text(code: str) -> str:
     }.get(code, code)
 
 
+def skipped_job_text(code: str) -> str:
+    """Why jobs were left alone when something was done with many; follows their number."""
+    return {
+        "job.managed_by_code": _("are declared in code"),
+        "job.changed": _("were changed by somebody else meanwhile"),
+        "too_many": _("would have too many tags"),
+        "not_allowed": _("may not be changed by you"),
+        "not_found": _("are not there any more"),
+    }.get(code, code)
+
+
 def offset_text(offset_ms: int) -> str:
     """How an admin's clock differs from the database's; positive when it is behind."""
     if abs(offset_ms) < 1_000:

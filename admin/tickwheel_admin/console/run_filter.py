@@ -47,6 +47,7 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
         node_id=whole_number(values.get("node")),
         origin=origin if origin in _ORIGINS else None,
         requested_by=values.get("by", "").strip()[:MAX_NAME_CHARS] or None,
+        parent_run_id=whole_number(values.get("parent")),
         from_at=from_at,
         to_at=to_at,
     )
@@ -62,6 +63,7 @@ def fields_of(query: RunQuery) -> list[tuple[str, str]]:
         ("node", query.node_id),
         ("origin", query.origin),
         ("by", query.requested_by),
+        ("parent", query.parent_run_id),
         ("from", query.from_at),
         ("to", query.to_at),
     )
@@ -85,6 +87,8 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
         words.append((_("Origin"), origin_name(Origin(query.origin))))
     if query.requested_by is not None:
         words.append((_("Requested by"), query.requested_by))
+    if query.parent_run_id is not None:
+        words.append((_("Asked for by run"), f"#{query.parent_run_id}"))
     if query.from_at is not None:
         words.append((_("From"), instant(query.from_at, "short")))
     if query.to_at is not None:
@@ -107,14 +111,14 @@ def local_text(at: int | None) -> str:
     """An instant as a field for a local date and time holds it; "" for none."""
     if at is None:
         return ""
-    local = datetime.fromtimestamp(at / 1000, _zone()).replace(tzinfo=None)
+    local = datetime.fromtimestamp(at / 1000, reader_zone()).replace(tzinfo=None)
     return local.isoformat(timespec="minutes" if not local.second else "seconds")
 
 
 def instant_of(text: str) -> int | None:
     """UTC epoch ms of a local date and time in the reader's zone; None for what is none."""
     try:
-        return round(datetime.fromisoformat(text).replace(tzinfo=_zone()).timestamp() * 1000)
+        return round(datetime.fromisoformat(text).replace(tzinfo=reader_zone()).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
 
@@ -142,7 +146,8 @@ def _instant(text: str | None) -> int | None:
     return found if found is not None and found < MAX_AT else None
 
 
-def _zone() -> ZoneInfo:
+def reader_zone() -> ZoneInfo:
+    """The time zone that the reader’s local times are in."""
     name = READER.get().timezone
     return ZoneInfo(name if name in time_zones() else "UTC")
 

@@ -45,14 +45,6 @@ class JobAction(StrEnum):
     DELETE = "delete"
 
 
-PERMISSIONS = {
-    JobAction.RUN: Permission.OPERATE,
-    JobAction.PAUSE: Permission.OPERATE,
-    JobAction.RESUME: Permission.OPERATE,
-    JobAction.TAG: Permission.DEVELOP,
-    JobAction.UNTAG: Permission.DEVELOP,
-    JobAction.DELETE: Permission.DEVELOP,
-}
 _EDITS = frozenset({JobAction.TAG, JobAction.UNTAG, JobAction.DELETE})  # of what code may manage
 _TAGGING = frozenset({JobAction.TAG, JobAction.UNTAG})
 

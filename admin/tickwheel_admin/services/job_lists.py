@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from statistics import median_low
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -36,6 +37,8 @@ MARKS = 24  # of each job's runs, in its strip
 FAILING_CHUNK = 50
 FAILING_SCANNED = 1_000
 NEXT_FIRES = 5
+# What was skipped says nothing of how the job fares.
+_SAYING = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
 BEGINNING = 0  # the id of no job: nothing is left out before it
 
 
@@ -82,6 +85,26 @@ class JobItem:
     recent: list[RunMark]  # newest last, at most 24 that are due
     last: RunMark | None  # the newest of them
     managed: bool  # code declares it, and nobody else edits it
+
+    @property
+    def ended(self) -> int:
+        """How many of the recent runs ended, but for those that were skipped."""
+        return sum(mark.state in _SAYING for mark in self.recent)
+
+    @property
+    def succeeded(self) -> int:
+        """How many of them succeeded."""
+        return sum(mark.state is RunState.SUCCEEDED for mark in self.recent)
+
+    @property
+    def usual_ms(self) -> int | None:
+        """Half of the recent runs that ended took no longer; None: none has."""
+        lengths = [
+            mark.duration_ms
+            for mark in self.recent
+            if mark.state in _SAYING and mark.duration_ms is not None
+        ]
+        return median_low(lengths) if lengths else None
 
     @property
     def failing(self) -> bool:
@@ -182,9 +205,7 @@ def place_of(job: Job, like: JobPlace) -> JobPlace:
 
 
 def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
-    # What was skipped says nothing of how the job fares.
-    ended = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
-    last = next((mark for mark in reversed(oldest_first) if mark.state in ended), None)
+    last = next((mark for mark in reversed(oldest_first) if mark.state in _SAYING), None)
     return last is not None and last.state in FAILURES
 
 

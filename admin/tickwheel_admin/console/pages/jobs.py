@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.filter_words import Typed
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.job_filter import job_filter_box, read_job_filter
+from tickwheel_admin.console.list_tabs import ListHead, list_address, list_head
+from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.rendering import BLOCK_HEADER, render
+from tickwheel_admin.domain.saved_view import ListPage
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.jobs import JobQuery, JobView
+from tickwheel_admin.services.jobs import JobItem, JobQuery, JobSort, JobView
+from tickwheel_admin.services.paging import Page
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import EXECUTORS, JOBS, LIST_COUNTS
 from tickwheel_admin.web.routes import Routes
+
+DENSITY_COOKIE = "tickwheel_density"
+FILTER_FORM = "filter"  # the id of the form with the filter's box
+_OLDER = frozenset({"view", "executor"})  # what addresses of before filtered by
 
 routes = Routes()
 
@@ -17,24 +28,79 @@ routes = Routes()
 @routes.get("/jobs", permission=Permission.VIEW)
 async def list_jobs(request: web.Request) -> web.Response:
     actor = actor_of(request)
+    set_reader(request)
     executors = await request.app[EXECUTORS].names(actor)
-    view = request.query.get("view", "all")
-    chosen = request.query.get("executor", "")
-    query = JobQuery(
-        text=request.query.get("q", "").strip()[:200],
-        # Values that mean nothing are left aside: a bookmark may be older than what it filters by.
-        executor_id=next((e.id for e in executors if str(e.id) == chosen), None),
-        view=view if view in frozenset(JobView) else JobView.ALL,
-    )
-    page = await request.app[JOBS].page(actor, query, cursor=request.query.get("cursor"))
-    return await render(
+    typed, query = read_job_filter(request.query, executors)
+    sort = "" if query.sort == JobSort.NAME else query.sort
+    address = list_address("jobs", typed.text, sort=sort)
+    is_whole = BLOCK_HEADER not in request.headers
+    if is_whole and not _OLDER.isdisjoint(request.query):
+        return web.Response(status=303, headers={hdrs.LOCATION: address})
+    page: Page[JobItem] = Page(items=[], next=None)
+    if not typed.problems:
+        page = await request.app[JOBS].page(actor, query, cursor=request.query.get("cursor"))
+    response = await render(
         request,
         "jobs.html",
         {
+            "is_whole": is_whole,
             "jobs": page.items,
-            "next_cursor": page.next,
+            "page": page,
             "query_values": query,
+            "box": job_filter_box(typed),
+            "head": await _head(request, typed, query, sort),
+            "sorts": _sorts(typed.text, query.sort),
+            "sort": sort,
+            "is_compact": request.cookies.get(DENSITY_COOKIE) == "compact",
+            "density_cookie": DENSITY_COOKIE,
             "executors": executors,
-            "is_filtered": query != JobQuery(),
+            "is_filtered": bool(typed.terms),
+            "may_operate": actor.may_anywhere(Permission.OPERATE),
+            "may_develop": actor.may_anywhere(Permission.DEVELOP),
         },
     )
+    return with_address(request, response, address)
+
+
+def with_address(request: web.Request, response: web.Response, address: str) -> web.Response:
+    """Let the browser show the filter's own address, in which everything is said in full."""
+    if request.headers.get("HX-Trigger") == FILTER_FORM:
+        response.headers["HX-Push-Url"] = address
+    return response
+
+
+async def _head(request: web.Request, typed: Typed, query: JobQuery, sort: str) -> ListHead:
+    # Numbers under a filter would have to look at every job, and others would say what is not so.
+    alone = query == JobQuery(view=query.view, sort=query.sort) and not typed.problems
+    numbers = await request.app[LIST_COUNTS].jobs(actor_of(request)) if alone else {}
+    return await list_head(
+        request,
+        ListPage.JOBS,
+        typed,
+        states=[
+            ("", _("All")),
+            (JobView.FAILING, _("Failing")),
+            (JobView.RUNNING, _("Running")),
+            (JobView.PAUSED, _("Paused")),
+        ],
+        bad=JobView.FAILING,
+        numbers={"" if view == JobView.ALL else view: n for view, n in numbers.items()},
+        sort=sort,
+    )
+
+
+def _sorts(text: str, current: str) -> list[tuple[str, str, bool]]:
+    """The orders: names, addresses, and whether the list is in it."""
+    names = {
+        JobSort.NAME: _("Name, A to Z"),
+        JobSort.NAME_DOWN: _("Name, Z to A"),
+        JobSort.CHANGED: _("Changed last"),
+    }
+    return [
+        (
+            name,
+            list_address("jobs", text, sort="" if sort is JobSort.NAME else sort),
+            sort == current,
+        )
+        for sort, name in names.items()
+    ]

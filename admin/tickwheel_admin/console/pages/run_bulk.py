@@ -58,7 +58,7 @@ async def do_bulk(request: web.Request) -> web.Response:
     form = await read_form(request)
     asked, key = _asked(form), form.get("request_key") or new_request_key()
     done = whole_number(form.get("done")) or 0
-    skipped = _skipped(form.get("skipped", ""))
+    skipped = skipped_before(form.get("skipped", ""))
     bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
     done, skipped = done + bulk.done, skipped + Counter(bulk.skipped)
     told = {
@@ -127,7 +127,7 @@ def _asked(values: MultiMapping[str]) -> Asked:
     )
 
 
-def _skipped(text: str) -> Counter[str]:
+def skipped_before(text: str) -> Counter[str]:
     """The numbers that the step before sent along; what is none counts nothing."""
     try:
         found = json.loads(text or "{}")

@@ -47,7 +47,9 @@ document.addEventListener('click', async (event) => {
 document.addEventListener('toggle', (event) => {
   const menu = event.target;
   if (!menu.matches?.('[popover]:is(.menu, .ask)') || event.newState !== 'open') return;
-  const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
+  // One menu may serve many rows: it opens below the button that was pressed.
+  const opener = event.source ?? document.querySelector(`[popovertarget="${menu.id}"]`);
+  const button = opener.getBoundingClientRect();
   const below = button.bottom + 6;
   const fits = below + menu.offsetHeight < innerHeight;
   menu.style.top = `${fits ? below : button.top - menu.offsetHeight - 6}px`;

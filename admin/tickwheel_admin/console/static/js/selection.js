@@ -66,6 +66,7 @@ form.addEventListener('reset', () => {
 
 // The confirmation is a dialog here, and a page of its own without script.
 form.addEventListener('submit', (event) => {
+  if (event.submitter?.hasAttribute('formaction')) return; // a file, and no question
   event.preventDefault();
   const asked = new URLSearchParams(new FormData(form, event.submitter));
   document.dispatchEvent(new CustomEvent('open-dialog', {detail: `${form.getAttribute('action')}?${asked}`}));

@@ -1,0 +1,19 @@
+"""What filter boxes suggest while somebody types a value."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import SUGGESTIONS
+from tickwheel_admin.web.routes import Routes
+
+routes = Routes()
+
+
+@routes.get("/filter-values.json", permission=Permission.VIEW)
+async def suggest_values(request: web.Request) -> web.Response:
+    """Up to 12 values of the key `key` for the text `text`, a list of texts."""
+    key, text = request.query.get("key", ""), request.query.get("text", "")
+    return web.json_response(await request.app[SUGGESTIONS].values(actor_of(request), key, text))

@@ -1,0 +1,235 @@
+"""The filter of the list of runs as people type it: names instead of ids, times of their own zone.
+
+Instants in addresses carry their zone's offset, so that a link means the same to whoever gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from aiohttp import web
+
+from tickwheel_admin.console.filter_words import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.job_names import ids_of, text_of_id
+from tickwheel_admin.console.labels import origin_name
+from tickwheel_admin.console.reader import READER
+from tickwheel_admin.console.run_filter import (
+    LAST,
+    MAX_AT,
+    MAX_NAME_CHARS,
+    group_name,
+    reader_zone,
+    whole_number,
+)
+from tickwheel_admin.domain.filter_text import MAX_CHARS, Term
+from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.services.runs import RunGroup, RunQuery
+from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
+
+_STATES = (RunGroup.ACTIVE, RunGroup.FAILED_ANY, *RunState)
+_KEYS = (
+    "state", "job", "executor", "node", "origin", "by", "last", "from", "to", "trigger", "parent",
+)  # fmt: skip
+_IDS = frozenset({"job", "executor", "node"})  # older addresses name these by their ids
+_LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a time
+
+
+async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
+    """What an address asks for, in text or by its older parameters."""
+    typed = Typed(request.query.get("q", "").strip()[:MAX_CHARS], _older(request.query), _KEYS)
+    executors = {e.name: e.id for e in await request.app[EXECUTORS].names(actor_of(request))}
+    executor_id = _executor(typed, executors)
+    job_id = await _job(request, typed)
+    node_id = await _node(request, typed, executor_id)
+    from_at, to_at = _instant(typed, "from"), _instant(typed, "to")
+    last = typed.word("last", LAST)
+    if last is not None and from_at is None and to_at is None:
+        from_at = READER.get().now_at - LAST[last]
+    elif last is not None:
+        typed.refuse("filter.conflict", "Give either “last:”, or “from:” and “to:”.")
+    query = RunQuery(
+        state=typed.word("state", _STATES),
+        job_id=job_id,
+        executor_id=executor_id,
+        trigger_id=_number(typed, "trigger"),
+        node_id=node_id,
+        origin=typed.word("origin", Origin),
+        requested_by=(typed.one("by") or "")[:MAX_NAME_CHARS] or None,
+        parent_run_id=_number(typed, "parent"),
+        from_at=from_at,
+        to_at=to_at,
+    )
+    return typed, query
+
+
+def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
+    """The box that shows a filter of runs.
+
+    Args:
+        me: the reader's name, to find what one has started oneself.
+    """
+    today = datetime.fromtimestamp(READER.get().now_at / 1000, reader_zone())
+    example = f"{today:%Y-%m-%d}T09:00"
+    return FilterBox(
+        page="runs",
+        text=typed.text,
+        problems=typed.problems,
+        keys=[
+            FilterKey(
+                key="state",
+                what=_("How they stand or ended"),
+                values=[(state.value, group_name(state)) for state in _STATES],
+            ),
+            FilterKey(key="job", what=_("Whose runs they are")),
+            FilterKey(key="executor", what=_("Where they run")),
+            FilterKey(key="node", what=_("The process that ran them last")),
+            FilterKey(
+                key="origin",
+                what=_("Why they exist"),
+                values=[(origin.value, origin_name(origin)) for origin in Origin],
+            ),
+            FilterKey(key="by", what=_("Who asked for them"), values=[(me, _("You"))]),
+            FilterKey(key="last", what=_("Fired within"), values=[(period, "") for period in LAST]),
+            FilterKey(key="from", what=_("Fired from"), example=example),
+            FilterKey(key="to", what=_("Fired before"), example=example),
+            FilterKey(key="trigger", what=_("The number of a trigger"), example="12"),
+            FilterKey(key="parent", what=_("The number of the run before them"), example="482241"),
+        ],
+    )
+
+
+def _older(values: Mapping[str, str]) -> dict[str, str]:
+    """Terms that addresses of before, and links of other pages, say by parameters.
+
+    Values that mean nothing are left aside: a bookmark may be older than what it filters by.
+    """
+    older = {key: values.get(key, "").strip() for key in _KEYS}
+    if older["state"] not in _STATES:
+        older["state"] = ""
+    if older["origin"] not in set(Origin):
+        older["origin"] = ""
+    for key in _IDS:
+        older[key] = f"#{older[key]}" if whole_number(older[key]) is not None else ""
+    for key in ("trigger", "parent"):
+        if whole_number(older[key]) is None:
+            older[key] = ""
+    if name := values.get("job_name", "").strip():
+        older["job"] = name
+    for field, key in _LOCAL.items():
+        older[key] = values.get(field, "").strip() or older[key]
+        if _instant_in(older[key]) is None:
+            older[key] = ""
+    if older["from"] or older["to"] or older["last"] not in LAST:
+        older["last"] = ""
+    return older
+
+
+async def _job(request: web.Request, typed: Typed) -> int | None:
+    """The job that is named, by its key or by free words; the term then says it in full."""
+    name = typed.one("job")
+    words = typed.words
+    if name and words:
+        typed.refuse(
+            "filter.free_text",
+            "Runs have no text of their own to search for: “%(words)s” would be the name of a job,"
+            " but “job:” is there already.",
+            words=words,
+        )
+    name = name or words
+    if not name:
+        return None
+    found = await ids_of(request, name)
+    typed.terms = [term for term in typed.terms if term.key not in ("job", None)]
+    if len(found) == 1:
+        typed.terms.append(Term("job", await text_of_id(request, found[0])))
+        return found[0]
+    typed.terms.append(Term("job", name))
+    if found:
+        typed.refuse(
+            "filter.unclear_job",
+            "Several executors have a job of the name “%(name)s”. Say which by"
+            ' job:"executor / name".',
+            name=name,
+        )
+    else:
+        typed.unknown("job", name, ())
+    return None
+
+
+def _executor(typed: Typed, executors: Mapping[str, int]) -> int | None:
+    name = typed.one("executor")
+    if name is None:
+        return None
+    found = whole_number(name.removeprefix("#")) if name.startswith("#") else executors.get(name)
+    known = next((known for known, id_ in executors.items() if id_ == found), None)
+    if found is None:
+        typed.unknown("executor", name, executors)
+    elif known is not None:
+        _say(typed, "executor", known)
+    return found
+
+
+async def _node(request: web.Request, typed: Typed, executor_id: int | None) -> int | None:
+    name = typed.one("node")
+    if name is None:
+        return None
+    if name.startswith("#") and (node_id := whole_number(name[1:])) is not None:
+        return node_id
+    found = await request.app[SUGGESTIONS].nodes_named(actor_of(request), name, executor_id)
+    if not found:
+        typed.unknown("node", name, ())
+        return None
+    return found[0].id
+
+
+def _number(typed: Typed, key: str) -> int | None:
+    text = typed.one(key)
+    if text is None:
+        return None
+    found = whole_number(text.removeprefix("#"))
+    if found is None:
+        typed.refuse("filter.no_number", "“%(key)s:” takes a number.", key=key)
+    return found
+
+
+def _instant(typed: Typed, key: str) -> int | None:
+    text = typed.one(key)
+    if text is None:
+        return None
+    found = _instant_in(text)
+    if found is None:
+        typed.refuse(
+            "filter.no_instant",
+            "“%(key)s:” takes a date, or a date and a time such as 2026-11-20T09:00.",
+            key=key,
+        )
+    else:
+        _say(typed, key, said_instant(found))
+    return found
+
+
+def _instant_in(text: str) -> int | None:
+    """UTC epoch ms of an instant with its offset, of a local date and time, or of the number."""
+    if (number := whole_number(text)) is not None and len(text) >= 9:
+        return number if number < MAX_AT else None
+    try:
+        at = datetime.fromisoformat(text)
+        local = at if at.tzinfo is not None else at.replace(tzinfo=reader_zone())
+        return round(local.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def said_instant(at: int) -> str:
+    """An instant as addresses say it: local, with the offset of its zone."""
+    local = datetime.fromtimestamp(at / 1000, reader_zone())
+    precision = "minutes" if at % 60_000 == 0 else "seconds" if at % 1_000 == 0 else "milliseconds"
+    return local.isoformat(timespec=precision)
+
+
+def _say(typed: Typed, key: str, value: str) -> None:
+    """Let a term say its value as others will read it."""
+    typed.terms = [Term(key, value) if term.key == key else term for term in typed.terms]
