@@ -37,6 +37,7 @@ from tickwheel_admin.services.attention import Attention
 from tickwheel_admin.services.audit_log import AuditLog
 from tickwheel_admin.services.calendars import Calendars
 from tickwheel_admin.services.declared_jobs import DeclaredJobs
+from tickwheel_admin.services.elsewhere import Elsewhere
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.job_bulk import JobBulk
@@ -78,6 +79,7 @@ class Services:
     store: Store
     ids: Ids
     events: Events
+    elsewhere: Elsewhere
     people: People
     executors: Executors
     nodes: Nodes
@@ -109,6 +111,7 @@ def create_services(store: Store, *, passwords: Passwords | None = None) -> Serv
         store=store,
         ids=ids,
         events=events,
+        elsewhere=Elsewhere(store, events),
         people=People(store, ids, events=events, passwords=passwords),
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
@@ -137,6 +140,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     """Console and API. Nothing runs in the background, so HTTP tests need no more than this."""
     app = create_web_application(config, unavailable_when=(DatabaseUnavailable,))
     app[keys.EVENTS] = services.events
+    app[keys.ELSEWHERE] = services.elsewhere
     app[keys.PEOPLE] = services.people
     app[keys.EXECUTORS] = services.executors
     app[keys.NODES] = services.nodes
@@ -223,12 +227,14 @@ class Admin:
         await self._database.close()
 
     async def _create_engine(self) -> Engine:
+        admin_id = await self.services.ids.take("admin")
+        self.services.elsewhere.admin_id = admin_id
         return Engine(
             self._database,
             self.services.ids,
             self._hub,
             self.services.events,
-            admin_id=await self.services.ids.take("admin"),
+            admin_id=admin_id,
             name=self._config.name,
             url=self._config.public_url,
             version=__version__,

@@ -51,7 +51,7 @@ from tickwheel_admin.console.pages import (
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
-from tickwheel_admin.console.streams import STOPPING, stop_streams
+from tickwheel_admin.console.streams import STOPPING, stop_streams, stop_watching
 from tickwheel_admin.web.keys import ERROR_PAGE
 from tickwheel_admin.web.routes import Routes
 
@@ -106,6 +106,7 @@ def add_console(app: web.Application) -> None:
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()
     app.on_shutdown.append(stop_streams)
+    app.on_cleanup.append(stop_watching)
     static = Routes()
     assets.add_to(static)
     for table in (static, *_TABLES):

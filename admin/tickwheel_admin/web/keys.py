@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.audit_log import AuditLog
     from tickwheel_admin.services.calendars import Calendars
     from tickwheel_admin.services.declared_jobs import DeclaredJobs
+    from tickwheel_admin.services.elsewhere import Elsewhere
     from tickwheel_admin.services.executors import Executors
     from tickwheel_admin.services.job_bulk import JobBulk
     from tickwheel_admin.services.job_history import JobHistory
@@ -40,6 +41,7 @@ AUDIT: web.AppKey[AuditLog] = web.AppKey("audit")
 CALENDARS: web.AppKey[Calendars] = web.AppKey("calendars")
 CONFIG: web.AppKey[Config] = web.AppKey("config")
 DECLARED_JOBS: web.AppKey[DeclaredJobs] = web.AppKey("declared_jobs")
+ELSEWHERE: web.AppKey[Elsewhere] = web.AppKey("elsewhere")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
 JOBS: web.AppKey[Jobs] = web.AppKey("jobs")
