@@ -85,6 +85,7 @@ async def user_page(
             "is_oneself": detail.item.id == actor.user_id,
             "executors": executors,
             "error": error,
+            "problem": error.problems[0] if isinstance(error, InvalidInput) else None,
             **_grant_fields(detail.item.grants if grants is None else grants, executors),
         },
         status=200 if error is None else error.status,
