@@ -1,0 +1,173 @@
+"""The audit for people: who sees what, filters, pages, and the index that each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.world import ADMIN, World, actor_with
+from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.audit_log import AuditItem, AuditLog, AuditQuery
+from tickwheel_admin.store import audit_pages, tables
+
+START = 1_800_000_000_000
+
+
+@pytest.fixture
+def world(sqlite_url: str) -> Iterator[World]:
+    world = World(sqlite_url)
+    yield world
+    world.close()
+
+
+def note(world: World, *rows: dict[str, Any]) -> None:
+    """Changes, each a second after the one before; ids fall, so that only times tell the order."""
+    world.change(
+        *(
+            sa.insert(tables.audit).values(
+                {
+                    "id": 10_000 - place,
+                    "at": START + place * 1_000,
+                    "user_id": 1,
+                    "user_name": "ada",
+                    "address": "192.0.2.1",
+                    "action": "job.updated",
+                    "executor_id": None,
+                    "object_id": 7,
+                    "detail": f'{{"place":{place}}}',
+                }
+                | row
+            )
+            for place, row in enumerate(rows)
+        )
+    )
+
+
+def places(items: list[AuditItem]) -> list[int]:
+    return [each.detail["place"] for each in items]
+
+
+async def all_of(
+    log: AuditLog, query: AuditQuery | None = None, *, actor: Actor = ADMIN, limit: int = 2
+) -> list[int]:
+    """Every page of a list, one after the other."""
+    found: list[int] = []
+    cursor = None
+    while True:
+        page = await log.page(actor, query or AuditQuery(), cursor, limit)
+        assert len(page.items) <= limit
+        found += places(page.items)
+        cursor = page.next
+        if cursor is None:
+            return found
+
+
+async def test_changes_are_told_newest_first_with_all_that_is_known(world: World) -> None:
+    log = AuditLog(world.database)
+    executor_id = await world.executor("billing")
+    world.change(sa.delete(tables.audit))
+    note(world, {}, {"executor_id": executor_id})
+    page = await log.page(ADMIN, AuditQuery())
+    assert places(page.items) == [1, 0]
+    assert page.items[0] == AuditItem(
+        id=9_999,
+        at=START + 1_000,
+        user_name="ada",
+        address="192.0.2.1",
+        action="job.updated",
+        executor_id=executor_id,
+        executor_name="billing",
+        object_id=7,
+        detail={"place": 1},
+    )
+    assert (page.items[1].executor_id, page.items[1].executor_name) == (None, None)
+
+
+async def test_every_filter_finds_its_own_and_pages_miss_and_repeat_nothing(world: World) -> None:
+    log = AuditLog(world.database)
+    note(
+        world,
+        {"user_name": "olga", "executor_id": 5},
+        {"action": "job.deleted", "object_id": 8},
+        {"action": "user.created", "executor_id": 5, "at": START},  # at the same time as the first
+        {"user_name": "olga", "action": "job_state.set"},
+        {"executor_id": 6, "object_id": 8},
+    )
+    everything = AuditQuery()
+    assert await all_of(log) == [4, 3, 1, 0, 2]
+    assert await all_of(log, replace(everything, person=" Olga ")) == [3, 0]
+    assert await all_of(log, replace(everything, action="job.")) == [4, 1, 0]
+    assert await all_of(log, replace(everything, action="user.created")) == [2]
+    assert await all_of(log, replace(everything, action="%")) == []
+    assert await all_of(log, replace(everything, executor_id=5)) == [0, 2]
+    assert await all_of(log, replace(everything, object_id=8)) == [4, 1]
+    assert await all_of(log, replace(everything, object_id=8, action="job.u")) == [4]
+    assert await all_of(log, replace(everything, person="olga", executor_id=5)) == [0]
+    between = replace(everything, from_at=START + 1_000, to_at=START + 4_000)
+    assert await all_of(log, between) == [3, 1]
+
+
+async def test_an_administrator_of_some_executors_sees_what_concerns_those(world: World) -> None:
+    log = AuditLog(world.database)
+    note(world, {"executor_id": 5}, {"executor_id": 6}, {}, {"executor_id": 5}, {"executor_id": 7})
+    of_two = actor_with(Role.ADMIN, 5, 7)
+    assert await all_of(log, actor=of_two, limit=1) == [4, 3, 0]
+    assert await all_of(log, AuditQuery(executor_id=5), actor=of_two) == [3, 0]
+    assert await all_of(log, AuditQuery(person="ada"), actor=of_two) == [4, 3, 0]
+    of_many = actor_with(Role.ADMIN, *range(5, 40))  # too many to read one by one
+    assert await all_of(log, actor=of_many) == [4, 3, 1, 0]
+    for executor_id in (6, 999):
+        with pytest.raises(NotFound):
+            await log.page(of_two, AuditQuery(executor_id=executor_id))
+    with pytest.raises(NotAllowed):
+        await log.page(
+            Actor(user_id=3, name="x", grants={ALL_EXECUTORS: Role.DEVELOPER}), AuditQuery()
+        )
+    with pytest.raises(NotFound):
+        await log.page(actor_with(Role.DEVELOPER, 5), AuditQuery())
+
+
+async def test_a_rare_change_is_looked_for_in_steps(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_pages, "CHUNK", 5)
+    monkeypatch.setattr(audit_pages, "MAX_SCANNED", 10)
+    log = AuditLog(world.database)
+    note(world, {"action": "user.created"}, *([{}] * 25))
+    page = await log.page(ADMIN, AuditQuery(action="user."))
+    assert page.items == []
+    assert page.next is not None
+    assert await all_of(log, AuditQuery(action="user.")) == [0]
+
+
+@pytest.mark.parametrize("cursor", ["x", "W10", "eyJhdCI6LTEsImlkIjowfQ", "a" * 5_000])
+async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        await AuditLog(world.database).page(ADMIN, AuditQuery(), cursor)
+    assert refusal.value.problems[0].field == "cursor"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "executor_id", "index"),
+    [
+        (audit_pages.AuditFilter(), None, "ix_audit_recent"),
+        (audit_pages.AuditFilter(from_at=1, to_at=2), None, "ix_audit_recent"),
+        (audit_pages.AuditFilter(), 5, "ix_audit_of_executor"),
+        (audit_pages.AuditFilter(person="ada"), None, "ix_audit_by_person"),
+        (audit_pages.AuditFilter(person="ada", object_id=7), None, "ix_audit_of_object"),
+    ],
+)
+def test_every_page_is_a_range_of_an_index_and_sorts_nothing(
+    world: World, wanted: audit_pages.AuditFilter, executor_id: int | None, index: str
+) -> None:
+    before = audit_pages.Position(at=START, id=1)
+    statement = audit_pages._keys(wanted, executor_id, before).limit(50)
+    compiled = statement.compile(world.database.engine, compile_kwargs={"literal_binds": True})
+    plan = " ".join(row.detail for row in world.rows(sa.text(f"EXPLAIN QUERY PLAN {compiled}")))  # type: ignore[arg-type]
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
