@@ -39,6 +39,7 @@ class Offers(HTMLParser):
         self.links: set[str] = set()
         self.actions: dict[str, dict[str, str]] = {}  # with what the form fills in by itself
         self._fields: dict[str, str] = {}
+        self._method = "get"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -46,15 +47,16 @@ class Offers(HTMLParser):
             self.links.add(given.get("href", ""))
         self.links.add(given.get("data-href", ""))  # of the command palette
         if tag == "form":
-            self._fields = {}
-            if given.get("method") == "post":
+            self._fields, self._method = {}, given.get("method", "get")
+            if self._method == "post":
                 self.actions.setdefault(given["action"], self._fields)
             else:
                 self.links.add(given.get("action", ""))
         if tag == "input" and given.get("type") == "hidden":
             self._fields[given["name"]] = given["value"]
-        for name in ("hx-post", "formaction"):
-            self.actions.setdefault(given.get(name, ""), self._fields)
+        if given.get("formmethod", self._method) == "post":
+            self.actions.setdefault(given.get("formaction", ""), self._fields)
+        self.actions.setdefault(given.get("hx-post", ""), self._fields)
 
 
 def is_own(address: str) -> bool:
