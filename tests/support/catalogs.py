@@ -37,6 +37,7 @@ _POSITIONS = {
     "Word": 0,
     "one": 2,  # InvalidInput.one
     "refuse": 2,  # Fields.refuse
+    "_refuse_at": 1,  # services.yaml_text
 }
 _JINJA = {"newstyle_gettext": "true", "trim_blocks": "true", "extensions": "jinja2.ext.i18n"}
 

@@ -75,14 +75,14 @@ def read_yaml(text: str | bytes) -> YamlObject:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
-        _refuse(
+        _refuse_at(
             "yaml.invalid",
             "Line %(line)d, column %(column)d: this is not YAML (%(problem)s).",
             place,
             problem=str(error.problem or error.context)[:200],
         )
     except yaml.YAMLError as error:
-        _refuse(
+        _refuse_at(
             "yaml.invalid",
             "Line %(line)d, column %(column)d: this is not YAML (%(problem)s).",
             Place(1, 1),
@@ -160,7 +160,7 @@ def _checked(text: str | bytes) -> str:
     decoded = decoded.removeprefix("\ufeff")
     if found := _CONTROL.search(decoded):
         before = decoded[: found.start()]
-        _refuse(
+        _refuse_at(
             "yaml.control_character",
             "Line %(line)d, column %(column)d: there is a control character."
             ' Take it out, or write it as an escape within double quotes, such as "\\t".',
@@ -205,7 +205,7 @@ class _Reading:
         for event in self._events:
             self._see(event)
         if not isinstance(self._root, dict):
-            _refuse(
+            _refuse_at(
                 "yaml.not_a_mapping",
                 "Line %(line)d: this must be a mapping of fields, such as"
                 " “name: nightly-invoices”.",
@@ -217,7 +217,7 @@ class _Reading:
         if isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                _refuse(
+                _refuse_at(
                     "yaml.several_documents",
                     "Line %(line)d: a second document begins here; give one job at a time.",
                     _place(event),
@@ -235,7 +235,7 @@ class _Reading:
         if event.anchor is not None:
             _refuse_reference(event)
         if event.tag is not None:
-            _refuse(
+            _refuse_at(
                 "yaml.tag",
                 "Line %(line)d, column %(column)d: tags such as %(tag)s are not allowed."
                 " Leave the tag out; quotes make a text of anything.",
@@ -251,7 +251,7 @@ class _Reading:
             self._put(_value_of(event, place))
             return
         if len(self._open) >= MAX_NESTING:
-            _refuse(
+            _refuse_at(
                 "yaml.too_deep",
                 "Line %(line)d, column %(column)d: this is nested too deeply.",
                 place,
@@ -265,7 +265,7 @@ class _Reading:
         self, around: _Open, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place
     ) -> None:
         if not isinstance(event, yaml.ScalarEvent):
-            _refuse(
+            _refuse_at(
                 "yaml.key",
                 "Line %(line)d, column %(column)d: a key must be text, not a list or a mapping.",
                 place,
@@ -274,7 +274,7 @@ class _Reading:
         if key == "<<" and event.implicit[0]:
             _refuse_reference(event)
         if key in around.keys:
-            _refuse(
+            _refuse_at(
                 "yaml.doubled_key",
                 "Line %(line)d, column %(column)d: the key “%(key)s” is already on line %(first)d;"
                 " keep one of the two.",
@@ -310,7 +310,7 @@ def _value_of(event: yaml.ScalarEvent, place: Place) -> Any:
 
 
 def _refuse_number(place: Place) -> NoReturn:
-    _refuse(
+    _refuse_at(
         "yaml.huge_number",
         "Line %(line)d, column %(column)d: this number is too large; a text belongs in quotes.",
         place,
@@ -318,7 +318,7 @@ def _refuse_number(place: Place) -> NoReturn:
 
 
 def _refuse_reference(event: yaml.Event) -> NoReturn:
-    _refuse(
+    _refuse_at(
         "yaml.alias",
         "Line %(line)d, column %(column)d: anchors (&), aliases (*) and merge keys (<<) are not"
         " allowed. Write the value out, or in quotes if it is a text.",
@@ -326,7 +326,7 @@ def _refuse_reference(event: yaml.Event) -> NoReturn:
     )
 
 
-def _refuse(code: str, template: str, place: Place, /, **params: Any) -> NoReturn:
+def _refuse_at(code: str, template: str, place: Place, /, **params: Any) -> NoReturn:
     raise InvalidInput.one("yaml", code, template, line=place.line, column=place.column, **params)
 
 

@@ -23,7 +23,11 @@ routes = Routes()
 @routes.get("/executors", permission=Permission.VIEW)
 async def list_executors(request: web.Request) -> web.Response:
     executors = await request.app[EXECUTORS].list(actor_of(request))
-    return await render(request, "executors.html", {"executors": executors})
+    return await render(
+        request,
+        "executors.html",
+        {"executors": executors, "admin_url": request.app[CONFIG].public_url},
+    )
 
 
 @routes.get("/executors/new", permission=Permission.ADMINISTER, on_all=True)
