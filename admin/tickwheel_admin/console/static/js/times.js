@@ -92,7 +92,7 @@ const refresh = () => {
 };
 refresh();
 setInterval(update, 1000);
-document.addEventListener('htmx:afterSettle', refresh);
+document.addEventListener('htmx:afterSwap', refresh); // before what was swapped in is painted
 document.addEventListener('htmx:oobAfterSwap', refresh);
 
 // <run-strip d="id,state,ms,started;…">: one attribute, so that a live update compares one text.
