@@ -7,15 +7,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tests.admin.kit import Clock
 from tests.admin.several_kit import Several, next_event, several_admins
 from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS
+from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import leave_admin
+from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
 
 @pytest.fixture
@@ -159,6 +164,32 @@ async def test_a_stream_ends_when_another_admin_ends_the_session(several: Severa
         while await next_event(stream):
             pass
     assert loop.time() - begun < SESSION_CHECK_SECONDS
+
+
+async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Several) -> None:
+    """The lines are stored by the other one, whose events are not heard here."""
+    await several.log_in("root", Role.ADMIN)
+    there = several.admins[1].services
+    executor = await there.executors.create(COMMAND_LINE, name="billing")
+    job_id = await there.jobs.create(COMMAND_LINE, executor.id, {"name": "a", "handler": "b"})
+    run_id = await there.jobs.run_now(
+        COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
+    )
+
+    def begin(conn: sa.Connection) -> None:
+        running = {"state": "running", "attempt": 1}
+        conn.execute(sa.update(tables.run).where(tables.run.c.id == run_id).values(running))
+
+    def write(conn: sa.Connection, number: int) -> None:
+        line = LogLine(at=number, level=Level.INFO, text=f"line {number}")
+        chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=number, lines=[line])
+        append_log_chunks(conn, [chunk])
+
+    await there.store.run(begin)
+    async with several.browser.get(f"{several.urls[0]}/runs/{run_id}/log/stream") as stream:
+        for number in (1, 2):
+            await there.store.run(write, number)
+            assert await next_event(stream) == "lines"
 
 
 def test_counts_rise_with_what_is_published_here_alone() -> None:

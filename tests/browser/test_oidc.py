@@ -34,7 +34,7 @@ def provider(tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def admin(tmp_path: Path, provider: str) -> Iterator[str]:
     port = free_port()
-    command = [TICKWHEEL, "serve", "--port", str(port), "--data-dir", tmp_path / "data"]
+    command = [str(TICKWHEEL), "serve", "--port", str(port), "--data-dir", str(tmp_path / "data")]
     settings = {
         "TICKWHEEL_OIDC_ISSUER": provider,
         "TICKWHEEL_OIDC_CLIENT_ID": "tickwheel",
