@@ -39,7 +39,7 @@ async def list_revisions(request: web.Request) -> web.Response:
     return answer(page_view(page, _view))
 
 
-@routes.get(f"{_JOB}/revisions/{{revision:[0-9]{{1,9}}}}", permission=Permission.VIEW, api=True)
+@routes.get(f"{_JOB}/revisions/{{revision:{ID}}}", permission=Permission.VIEW, api=True)
 async def get_revision(request: web.Request) -> web.Response:
     job_id, revision = path_id(request, "job_id"), path_id(request, "revision")
     config = await request.app[JOB_HISTORY].config(actor_of(request), job_id, revision)
