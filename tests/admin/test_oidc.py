@@ -29,6 +29,7 @@ from tickwheel_admin.domain.oidc import (
     user_name_of,
 )
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.audit_log import AuditQuery
 from tickwheel_admin.services.oidc_http import ProviderUnusable, ask
 from tickwheel_admin.services.oidc_provider import OidcProvider
 from tickwheel_admin.services.people import COMMAND_LINE, PersonItem
@@ -70,6 +71,10 @@ async def test_a_first_login_makes_the_person_with_the_groups_roles(oidc: Oidc) 
     assert ada is not None
     assert (ada.is_from_oidc, ada.has_password) == (True, False)
     assert ada.grants == {billing.id: Grant(Role.OPERATOR)}
+    noted = await oidc.services.audit.page(COMMAND_LINE, AuditQuery(action="user."))
+    by_action = {each.action: each for each in noted.items}
+    assert by_action["user.logged_in"].detail == {"provider": oidc.provider.url}
+    assert by_action["user.created"].user_name == "Example SSO"
 
 
 async def test_the_login_page_has_a_button_that_keeps_where_one_wanted_to_go(oidc: Oidc) -> None:

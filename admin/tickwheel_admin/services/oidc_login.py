@@ -145,7 +145,7 @@ class OidcLogin:
             address=address,
             user_agent=user_agent,
             replaces=replaces,
-            detail={"by": "oidc", "issuer": self._settings.issuer},
+            detail={"provider": self._settings.issuer},
         )
         return Finished(session=session, next_page=attempt.next_page)
 
