@@ -71,7 +71,7 @@ class Jobs:
         check_limit(limit)
         read = read_failing if query.view == JobView.FAILING else read_page
         items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)
-        if at.back and more_at is None:
+        if at.back and more_at is None and len(items) < limit:
             # The list begins here: its first page is shown whole, as whoever enters it sees it.
             at = place_in(query, None)
             items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)

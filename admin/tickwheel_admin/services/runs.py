@@ -73,7 +73,7 @@ class Runs:
             return page_runs(conn, narrowed, before=before, limit=limit, newer=newer)
 
         items, more_at = await self._store.read(read, at)
-        if at is not None and at.newer and more_at is None:
+        if at is not None and at.newer and more_at is None and len(items) < limit:
             # The list begins here: its first page is shown whole, as whoever enters it sees it.
             at = None
             items, more_at = await self._store.read(read, at)
