@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
 from tickwheel_admin.domain.declared_job import DeclaredState
-from tickwheel_admin.domain.run import FAILURES, LIVE, PARKED_AT, Origin, RunState
+from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.domain.saved_view import ListPage
 from tickwheel_admin.store import (
     attention,
@@ -36,6 +36,7 @@ from tickwheel_admin.store import (
     run_lists,
     run_marks,
     run_pages,
+    run_stats,
     saved_views,
     shards,
     stale_triggers,
@@ -78,6 +79,7 @@ class Query:
 IN_LINE = range(1, 21)  # jobs that are not parallel
 LANES = {lanes.Lane(job_id=3): 2, lanes.Lane(job_id=4, shard_index=2): 1}
 FIRES = [1_000_000, 1_000_050]
+HOURS = [1_699_999_200_000 + n * run_stats.HOUR_MS for n in range(200)]
 PAGE = Position(scheduled_at=1_700_000_020_000, id=1_020_000)
 
 QUERIES = [
@@ -700,6 +702,46 @@ QUERIES = [
         ("ix_run_by_state|ix_run_due",),
     ),
     Query(
+        "start delays of some executors",
+        lambda c, now: run_stats.sample_delays(
+            c, from_at=now - 2_000, to_at=now, every=7, scope=[1, 2]
+        ),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "the first hour",
+        lambda c, now: run_stats.first_hour(c),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "figures of hours",
+        lambda c, now: run_stats.read_hours(c, HOURS[-24:], executors=[1, 2]),
+        ("primary",),
+    ),
+    Query(
+        "when hours were counted",
+        lambda c, now: run_stats.counted_hours(c, HOURS[-24:]),
+        ("primary",),
+    ),
+    Query(
+        "what waits at each executor",
+        lambda c, now: waiting.queues(c, [1, 2, 3], now=now),
+        ("ix_run_due",),
+    ),
+    Query(
+        "how the last runs of jobs ended",
+        lambda c, now: job_pages.page_outcomes(
+            c,
+            JobFilter(),
+            after=("job-00100", 100),
+            limit=200,
+            sort=job_pages.JobSort.NAME,
+            back=False,
+            saying=FINAL - {RunState.SKIPPED},
+        ),
+        ("ix_job_by_name", "ix_run_of_job"),
+    ),
+    Query(
         "next fires",
         lambda c, now: overview.next_fires(
             c, from_at=now, to_at=now + 3_600_000, scope=None, limit=8
@@ -879,6 +921,7 @@ def populate(world: World) -> None:
     fill(tables.handler_schema, [_schema(n) for n in range(5_000)])
     fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
     fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
+    fill(tables.run_stat, [_stat(hour_at, n) for hour_at in HOURS for n in range(30)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
@@ -964,6 +1007,12 @@ def _state(n: int) -> dict[str, Any]:
 
 def _checkpoint(n: int) -> dict[str, Any]:
     return {"run_id": 1_000_000 + n, "attempt": 1, "seq": 1, "data": "1", "saved_at": 1}
+
+
+def _stat(hour_at: int, executor_id: int) -> dict[str, Any]:
+    counts = dict.fromkeys(("succeeded", "failed", "timed_out", "cancelled", "counted_at"), 1)
+    delays = json.dumps([[n, n] for n in range(40)])
+    return {"hour_at": hour_at, "executor_id": executor_id, "delays": delays} | counts
 
 
 def _attempt(n: int) -> dict[str, Any]:

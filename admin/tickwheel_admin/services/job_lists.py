@@ -27,14 +27,21 @@ from tickwheel_admin.store.child_links import named_jobs
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.declared_jobs import managed_jobs
 from tickwheel_admin.store.executors import get_executor, offered_handlers
-from tickwheel_admin.store.job_pages import JobFilter, JobSort, ListedJob, page_jobs
+from tickwheel_admin.store.job_pages import (
+    JobFilter,
+    JobSort,
+    ListedJob,
+    list_jobs,
+    page_jobs,
+    page_outcomes,
+)
 from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
 from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
 MARKS = 24  # of each job's runs, in its strip
 # A page of failing jobs looks at this many jobs and then says where to go on.
-FAILING_CHUNK = 50
+FAILING_CHUNK = 200
 FAILING_SCANNED = 1_000
 NEXT_FIRES = 5
 # What was skipped says nothing of how the job fares.
@@ -163,20 +170,25 @@ def read_failing(
     """The same of jobs that fail, picked by their recent runs.
 
     What a job's last run was is known to no index of jobs, and keeping it in the job's row would
-    cost every run a write. So jobs are read in chunks, each with one bounded statement for their
-    newest runs, and after `FAILING_SCANNED` jobs the page ends where it is.
+    cost every run a write. So the last runs of jobs are read in chunks, and after `FAILING_SCANNED`
+    jobs the page ends where it is.
     """
-    failing: list[ListedJob] = []
+    failing: list[int] = []
     more_at: JobPlace | None = at
     for _ in range(FAILING_SCANNED // FAILING_CHUNK):
-        found = _found(conn, wanted, at, FAILING_CHUNK)
-        marks = recent_marks(
-            conn, [each.job.id for each in found], until=now_ms(conn), per_job=MARKS
+        found = page_outcomes(
+            conn,
+            wanted,
+            after=None if at.id == BEGINNING else (at.value, at.id),
+            limit=FAILING_CHUNK,
+            sort=at.sort,
+            back=at.back,
+            saying=_SAYING,
         )
-        for each in reversed(found) if at.back else found:
-            more_at = at = place_of(each.job, at)
-            if _is_failing(marks.get(each.job.id, ())[::-1]):
-                failing.append(each)
+        for each in found:
+            more_at = at = at._replace(value=each.value, id=each.job_id)
+            if each.state in FAILURES:
+                failing.append(each.job_id)
             if len(failing) == limit:
                 break
         if len(failing) == limit:
@@ -184,7 +196,8 @@ def read_failing(
         if len(found) < FAILING_CHUNK:
             more_at = None
             break
-    return JobsRead(_items(conn, failing[::-1] if at.back else failing, calendars), more_at)
+    listed = list_jobs(conn, failing[::-1] if at.back else failing)
+    return JobsRead(_items(conn, listed, calendars), more_at)
 
 
 def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> list[ListedJob]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.start_delays import StartDelays
 from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.overview import count_outcomes
 from tickwheel_admin.store.tables import run, run_stat
 
@@ -126,7 +126,7 @@ def sample_delays(
     if every > 1:
         sampled = sampled.where(run.c.id % every == 0)
     if scope is not None:
-        sampled = sampled.where(run.c.executor_id.in_(sorted(scope)))
+        sampled = sampled.where(unindexed(run.c.executor_id).in_(sorted(scope)))
     chosen = sampled.subquery()
     rows = conn.execute(
         sa.select(run.c.scheduled_at, run.c.executor_id, run.c.started_at, run.c.jitter_ms)
