@@ -55,6 +55,7 @@ async def add_people(
             ADMIN, who, name=name, role=role, executors=executors, valid_days=days
         )
     await people.set_disabled(ADMIN, "jonas", disabled=True)
+    await services.settings.save(ADMIN, {"instance_name": "prod-eu", "retention_days": 90})
     await services.store.run(_make_past, ids, executor_ids, job_ids)
     return ids
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.audit_log import AuditItem
 
 _SHOWN_ELSEWHERE = frozenset({"name", "before", "changes"})
+_COUNTS = frozenset({"sessions_ended", "api_tokens_revoked", "jobs"})  # none is not worth a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,8 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
     for name, value in item.detail.items():
         if name in _SHOWN_ELSEWHERE or (name == "user" and item.action.startswith("token.")):
             continue
+        if name in _COUNTS and not value:
+            continue
         before = item.detail.get("before") if name == "grants" else None
         facts.append(
             Fact(
@@ -75,6 +78,7 @@ def _label(name: str) -> str:
         "declared": _("What code declares"),
         "renamed_from": _("Renamed from"),
         "policy": _("Rule"),
+        "provider": _("OpenID provider"),
         "overlap_seconds": _("Former token works for"),
         "older_than_seconds": _("Older than"),
         "keep_newest": _("All but the newest"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.people_words import role_name
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import RENDERER, is_scripted
-from tickwheel_admin.domain.errors import UserError
+from tickwheel_admin.domain.errors import NotAllowed, UserError
+from tickwheel_admin.domain.user import Permission, Role
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.identity import actor_or_none
 
@@ -17,7 +19,7 @@ def show_error(
 ) -> web.Response:
     """The page for an error; for a script, a line of text that it shows as a toast."""
     set_reader(request)
-    _code, message = describe(error, READER.get().language)
+    message = _refusal(error) or describe(error, READER.get().language)[1]
     if is_scripted(request) or "X-Block" in request.headers:
         return web.Response(status=error.status, text=message)
     template = "error.html" if actor_or_none(request) is not None else "error_alone.html"
@@ -27,11 +29,37 @@ def show_error(
         {
             "status": error.status,
             "heading": _heading(error.status),
+            "look": _LOOKS.get(error.status, ("bad", "warning")),
             "message": message,
             "correlation_id": correlation_id if error.status >= 500 else "",
         },
         status=error.status,
     )
+
+
+_LOOKS = {  # tone and icon of what was not wrong, only not so
+    403: ("warn", "lock"),
+    404: ("idle", "search"),
+    429: ("warn", "clock"),
+    503: ("bad", "offline"),
+}
+
+
+def _refusal(error: UserError | web.HTTPException) -> str | None:
+    """Which role it takes: people know their roles, not the permissions that programs are told."""
+    if not isinstance(error, NotAllowed):
+        return None
+    role = {
+        Permission.VIEW: Role.VIEWER,
+        Permission.OPERATE: Role.OPERATOR,
+        Permission.DEVELOP: Role.DEVELOPER,
+        Permission.ADMINISTER: Role.ADMIN,
+    }.get(error.params.get("permission", ""))
+    if role is None:
+        return None
+    return _("This takes the role “%(role)s”, which you do not have here.") % {
+        "role": role_name(role)
+    }
 
 
 def _heading(status: int) -> str:
