@@ -30,7 +30,17 @@ from tickwheel_admin.store.tables import metadata
 async def main(directory: Path, port: int, *, empty: bool) -> None:
     """Serve until killed."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    config = load_config({"data_dir": directory, "port": port, "name": "admin-1"}, environment={})
+    provider = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "tickwheel"}  # a button only
+    config = load_config(
+        {
+            "data_dir": directory,
+            "port": port,
+            "name": "admin-1",
+            "oidc_name": "Acme SSO",
+            **provider,
+        },
+        environment={},
+    )
     database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
     await database.run(metadata.create_all)
     # Argon2id all the same, but cheap: many tests log in.
