@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from tests.admin.kit import GOOD_PASSWORD, Client, Served
 from tickwheel_admin.domain.run import Origin
@@ -25,6 +27,7 @@ MISSING: Ids = dict.fromkeys(
     ("executor_id", "job_id", "trigger_id", "run_id", "node_id", "user_id", "token_id", "view_id"),
     999_999,
 )
+PERSONAL = ("user_id", "token_id", "view_id")  # of one person, whom only some others may look at
 COMMON: Ids = {"revision": 1, "name": "declared", "version": "x", "calendar_id": 1}
 """What belongs to no executor and to nobody: everybody has the same."""
 
@@ -102,6 +105,7 @@ async def _executor(admin: Served, name: str) -> Ids:
     person = await services.people.new_person(COMMAND_LINE, f"{name}-person", grants=grants)
     await services.people.create_api_token(COMMAND_LINE, person.name, name=f"{name}-token")
     tokens = (await services.people.all_tokens(COMMAND_LINE)).items
+    await services.store.run(_keep_view, executor.id, user_id=person.id)
     return {
         "executor_id": executor.id,
         "job_id": job_id,
@@ -110,15 +114,28 @@ async def _executor(admin: Served, name: str) -> Ids:
         "node_id": node_id,
         "user_id": person.id,
         "token_id": tokens[0].id,
-        "view_id": 1,
+        "view_id": executor.id,
     }
+
+
+def _keep_view(conn: sa.Connection, view_id: int, *, user_id: int) -> None:
+    conn.execute(
+        sa.insert(tables.saved_view).values(
+            id=view_id,
+            user_id=user_id,
+            page="jobs",
+            name=f"view of {user_id}",
+            query="q=x",
+            shared=False,
+            created_at=0,
+        )
+    )
 
 
 async def callers(admin: Served, executor_id: int) -> list[Caller]:
     """Nobody, a node, somebody of each role with one executor, a token narrowed to it; and root."""
     found = [
         Caller(name="nobody", headers={}),
-        Caller(name="made-up session", headers={"Cookie": f"{SESSION_COOKIE}=made-up"}),
         Caller(name="node", headers={"Authorization": "Bearer twx_" + "n" * 43}),
     ]
     for role in Role:
@@ -175,9 +192,9 @@ class Rewind:
             name for name in self._tables if self._rows("main", name) != self._rows("before", name)
         ]
 
-    def undo(self) -> None:
-        """Make everything as it was."""
-        for name in self.changes():
+    def undo(self, changed: Iterable[str]) -> None:
+        """Make these tables as they were."""
+        for name in changed:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(f'DELETE FROM main."{name}"')
             self._db.execute(f'INSERT INTO main."{name}" SELECT * FROM before."{name}"')

@@ -1,0 +1,103 @@
+"""Whatever stands in a query: an answer that says so or finds nothing, never a failure.
+
+Every declared route that reads is asked, with the names of parameters that any of them knows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.admin.kit import Served, served
+from tests.admin.security_kit import (
+    Rewind,
+    address,
+    all_routes,
+    headers_of,
+    logged_in,
+    two_executors,
+)
+from tickwheel_admin.domain.user import Role, everywhere
+
+NAMES = (  # of pages, which let others pass; endpoints tell theirs
+    *("q", "text", "view", "state", "executor", "executor_id", "job", "job_id", "node", "user"),
+    *("action", "object_id", "from", "to", "sort", "order", "cursor", "before", "after", "limit"),
+    *("page", "period", "zone", "days", "start", "attempt", "line", "handler", "name", "tag"),
+)
+ATTACKS = (
+    "' OR 1=1 --",
+    "1; DROP TABLE run",
+    'executor:"x\' OR 1=1" state:%00 tag:\\',
+    "%_\\",
+    "\x00",
+    "1000000000000000000000",
+    "-1",
+    "NaN",
+    "[]",
+    "{{7*7}}${jndi:ldap://x}",
+    "../../etc/passwd",
+    "😀" * 300,
+)
+
+
+@pytest.fixture
+async def admin(tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(tmp_path) as admin:
+        yield admin
+
+
+async def test_no_query_makes_a_list_fail_or_change_anything(admin: Served, tmp_path: Path) -> None:
+    own, _ = await two_executors(admin)
+    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    rewind = Rewind(tmp_path / "tickwheel.db")
+    wrong = []
+    for route in all_routes(admin.client):
+        if route.method != "GET" or route.path.startswith(("/static", "/events")):
+            continue
+        path = address(route, own)
+        names = await names_of(admin, path, headers) if route.api else NAMES
+        for turn in range(0, len(ATTACKS), 3):
+            given = {
+                name: ATTACKS[(place + turn) % len(ATTACKS)] for place, name in enumerate(names)
+            }
+            response = await admin.client.get(
+                path, params=given, headers=headers, allow_redirects=False
+            )
+            if response.status >= 500:
+                wrong.append(f"{route.path} answers {response.status} to {given}")
+            if response.content_type == "text/event-stream":
+                response.close()
+            elif "49${" in await response.text():
+                wrong.append(f"{route.path} evaluates what it was asked")
+    assert wrong == []
+    assert rewind.changes() == []
+    rewind.close()
+
+
+async def names_of(admin: Served, path: str, headers: Mapping[str, str]) -> list[str]:
+    """The parameters that an endpoint knows, as it tells whoever misspells one."""
+    response = await admin.client.get(f"{path}?zzz=1", headers=headers)
+    text = await response.text()
+    found = re.search(r"known are ([a-z_, ]+)\.", text)
+    return found[1].split(", ") if found else ["zzz"]
+
+
+@pytest.mark.parametrize("limit", ["1000000000", "0", "-1", "NaN", "1.5", "[1]", "", "1&limit=2"])
+async def test_a_page_is_of_one_to_five_hundred(admin: Served, limit: str) -> None:
+    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    lists = 0
+    for route in all_routes(admin.client):
+        if route.method != "GET" or not route.api or "{" in route.path:
+            continue
+        response = await admin.client.get(f"{route.path}?limit={limit}", headers=headers)
+        text = await response.text()
+        if response.status == 200:
+            assert "next" not in json.loads(text), route.path
+        else:
+            assert (response.status, '"field": "limit"' in text) == (422, True), route.path
+            lists += 1
+    assert lists >= 5
