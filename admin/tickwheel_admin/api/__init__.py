@@ -13,10 +13,12 @@ from tickwheel_admin.api import (
     job_history,
     job_states,
     jobs,
+    jobs_bulk,
     nodes,
     runs,
     runs_bulk,
     runs_purge,
+    saved_views,
     schedule,
     sessions,
     system,
@@ -27,8 +29,9 @@ from tickwheel_admin.api import (
 
 def add_api(app: web.Application) -> None:
     """Make the application answer /api/v1."""
-    operations = (executors, nodes, jobs, job_states, job_history, runs, runs_bulk, runs_purge)
+    operations = (executors, nodes, jobs, jobs_bulk, job_states, job_history)
+    ledger = (runs, runs_bulk, runs_purge, saved_views)
     planning = (declared_jobs, calendars, schedule, attention, system)
     people = (users, sessions, tokens, audit)
-    for module in (*operations, *planning, *people):
+    for module in (*operations, *ledger, *planning, *people):
         module.routes.add_to(app)

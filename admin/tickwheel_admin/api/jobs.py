@@ -15,13 +15,13 @@ from tickwheel_admin.api.inputs import (
     request_key_of,
     taken_id,
 )
+from tickwheel_admin.api.job_queries import FILTER, job_query_of
 from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_yaml import to_yaml
-from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.requests import MAX_DELAY_MS
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.identity import actor_of
@@ -34,17 +34,12 @@ _ALL = "/api/v1/jobs"
 _ONE = f"{_ALL}/{{job_id:{ID}}}"
 _TRIGGER = f"{_ONE}/triggers/{{trigger_id:{ID}}}"
 MAX_NODE_NAME_CHARS = 200
-_VIEWS = ("all", "failing", "running", "paused")
 
 
 @routes.get(_ALL, permission=Permission.VIEW, api=True)
 async def list_jobs(request: web.Request) -> web.Response:
-    fields = query_fields(request, ("text", "executor_id", "view", "cursor", "limit"))
-    query = JobQuery(
-        text=str(fields.raw.get("text", ""))[:200],
-        executor_id=optional_id(fields, "executor_id"),
-        view=fields.choice("view", _VIEWS, default="all"),
-    )
+    fields = query_fields(request, (*FILTER, "sort", "cursor", "limit"))
+    query = job_query_of(fields, sort=True)
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
     page = await request.app[JOBS].page(actor_of(request), query, cursor=cursor, limit=limit)

@@ -15,6 +15,7 @@ FILTER = (
     "node_id",
     "origin",
     "requested_by",
+    "parent_run_id",
     "from_at",
     "to_at",
 )
@@ -33,6 +34,7 @@ def run_query_of(fields: Fields) -> RunQuery:
         node_id=optional_id(fields, "node_id"),
         origin=fields.choice("origin", ORIGINS, default="") or None,
         requested_by=_name_in(fields),
+        parent_run_id=optional_id(fields, "parent_run_id"),
         from_at=fields.instant("from_at"),
         to_at=fields.instant("to_at"),
     )

@@ -34,8 +34,9 @@ def answer(
 
 
 def page_view(page: Page[T], view: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
-    """A page of a list; `next` is the cursor of the one after it."""
-    return {"items": [view(item) for item in page.items], "next": page.next}
+    """A page of a list; `next` and `previous` are the cursors of those after and before it."""
+    items = [view(item) for item in page.items]
+    return {"items": items, "next": page.next, "previous": page.previous}
 
 
 def instant(at: int | None) -> str | None:
@@ -71,6 +72,9 @@ def job_view(item: JobItem) -> dict[str, Any]:
         "created_at": instant(job.created_at),
         "updated_at": instant(job.updated_at),
         "next_fire_at": instant(item.next_fire_at),
+        "recent_ended": item.ended,
+        "recent_succeeded": item.succeeded,
+        "usual_duration_ms": item.usual_ms,
         "last_run": None if item.last is None else mark_view(item.last),
         "config": job_to_raw(job.config),
     }
