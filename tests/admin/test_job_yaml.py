@@ -1,4 +1,4 @@
-"""Jobs as YAML: what is written reads as the same job, and what is no data is refused with its place."""
+"""Jobs as YAML: what is written reads as the same job; what is no plain data is refused."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_job_that_is_not_finished_shows_where_it_begins() -> None:
     ],
 )
 def test_only_what_json_can_say_is_more_than_text(text: str, value: object) -> None:
-    read = from_yaml(f"a: {text}")["a"]
+    read = read_yaml(f"a: {text}").value["a"]
 
     assert (read, type(read)) == (value, type(value))
 
@@ -180,6 +180,17 @@ def test_what_is_no_plain_data_is_refused_with_its_line(text: str | bytes) -> No
     code, line = REFUSED[text]
     assert (problem.field, problem.code, problem.params.get("line")) == ("yaml", code, line)
     assert "%" not in problem.message.replace("%TAG", "")
+
+
+def test_a_field_that_no_job_has_is_refused_with_what_was_meant() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        from_yaml("name: a\nhandlr: b\nretries: 1\nowners: c")
+
+    assert [(p.field, p.code, p.params["line"]) for p in refused.value.problems] == [
+        ("handlr", "unknown_field", 2),
+        ("owners", "unknown_field", 4),
+    ]
+    assert "did you mean “handler”" in refused.value.problems[0].message
 
 
 def test_rules_of_jobs_are_told_with_the_line_that_breaks_them() -> None:

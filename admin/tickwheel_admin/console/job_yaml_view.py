@@ -33,8 +33,8 @@ class YamlView:
     problems: tuple[Problem, ...] = ()  # with `line` in their params, but for those of the whole
 
     def raw(self) -> dict[str, Any]:
-        """The raw job; raises InvalidInput of the field "yaml"."""
-        return from_yaml(self.text)
+        """The raw job, its fields not checked yet; raises InvalidInput of the field "yaml"."""
+        return read_yaml(self.text).value
 
     def refused(self, problems: Sequence[Problem]) -> YamlView:
         """The same, with what is wrong and where."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.job_input import JOB_FIELDS
 from tickwheel_admin.services.yaml_text import YamlObject, read_yaml, write_yaml
 
@@ -31,12 +32,17 @@ def to_yaml(raw: Mapping[str, Any]) -> str:
 
 
 def from_yaml(text: str | bytes) -> dict[str, Any]:
-    """What `domain.job_input.parse_job` reads; it refuses unknown fields with what was meant.
+    """What `domain.job_input.parse_job` reads, which checks what the fields say.
 
     Raises:
-        InvalidInput: no YAML, or more than data: of the field "yaml", with the line.
+        InvalidInput: no YAML, or more than data: of the field "yaml"; or fields that no job has,
+            with what was probably meant. Each with its line.
     """
-    return read_yaml(text).value
+    read = read_yaml(text)
+    fields = Fields(read.value, "", [])
+    fields.only(JOB_FIELDS)
+    raise_if_any(placed(fields.problems, read))
+    return read.value
 
 
 def placed(problems: Sequence[Problem], text: YamlObject) -> list[Problem]:
@@ -50,11 +56,6 @@ def placed(problems: Sequence[Problem], text: YamlObject) -> list[Problem]:
         params = {**problem.params, "line": place.line, "column": place.column}
         found.append(replace(problem, params=params))
     return sorted(found, key=lambda problem: int(problem.params["line"]))
-
-
-def refused_in(error: InvalidInput, text: YamlObject) -> InvalidInput:
-    """The same error with lines."""
-    return InvalidInput(placed(error.problems, text))
 
 
 def _plain(value: Any) -> Any:
