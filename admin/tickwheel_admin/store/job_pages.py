@@ -150,7 +150,7 @@ def _page(
     limit: int,
     sort: JobSort,
     back: bool,
-) -> tuple[sa.Subquery, list[sa.ColumnElement[Any]]]:
+) -> tuple[sa.Subquery, Sequence[sa.ColumnElement[Any]]]:
     """Ids of one page, and the order in which they were read."""
     by, is_down = _order(sort)
     is_down = is_down != back
