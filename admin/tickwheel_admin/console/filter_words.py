@@ -59,6 +59,7 @@ class Typed:
         for key in dict.fromkeys(term.key for term in terms if term.key is not None):
             if key not in known:
                 self.refuse(
+                    key,
                     "filter.unknown_key",
                     "There is no filter “%(key)s:”. There are %(keys)s. To search for the text"
                     " itself, put it in quotes.",
@@ -71,15 +72,15 @@ class Typed:
         """The free words."""
         return free_text(self.terms)
 
-    def refuse(self, code: str, template: str, /, **params: Any) -> None:
-        """Note what is wrong."""
-        self.problems.append(Problem(field="q", code=code, template=template, params=params))
+    def refuse(self, key: str, code: str, template: str, /, **params: Any) -> None:
+        """Note what is wrong with a term."""
+        self.problems.append(Problem(field=key, code=code, template=template, params=params))
 
     def one(self, key: str) -> str | None:
         """The value of a key; None when it is not given, or has yet to be typed."""
         values = self.many(key)
         if len(values) > 1:
-            self.refuse("filter.repeated", "Give “%(key)s:” only once.", key=key)
+            self.refuse(key, "filter.repeated", "Give “%(key)s:” only once.", key=key)
         return values[0] if values else None
 
     def many(self, key: str) -> tuple[str, ...]:
@@ -98,6 +99,7 @@ class Typed:
         """Note that a value is none of those there are."""
         if known:
             self.refuse(
+                key,
                 "filter.unknown_value",
                 "There is no %(term)s here. There are %(values)s.",
                 term=write_filter([Term(key, value)]),
@@ -105,6 +107,7 @@ class Typed:
             )
         else:
             self.refuse(
+                key,
                 "filter.unknown_value",
                 "There is no %(term)s here.",
                 term=write_filter([Term(key, value)]),

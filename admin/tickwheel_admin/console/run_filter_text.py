@@ -49,7 +49,7 @@ async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
     if last is not None and from_at is None and to_at is None:
         from_at = READER.get().now_at - LAST[last]
     elif last is not None:
-        typed.refuse("filter.conflict", "Give either “last:”, or “from:” and “to:”.")
+        typed.refuse("last", "filter.conflict", "Give either “last:”, or “from:” and “to:”.")
     query = RunQuery(
         state=typed.word("state", _STATES),
         job_id=job_id,
@@ -133,6 +133,7 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     words = typed.words
     if name and words:
         typed.refuse(
+            "job",
             "filter.free_text",
             "Runs have no text of their own to search for: “%(words)s” would be the name of a job,"
             " but “job:” is there already.",
@@ -149,6 +150,7 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     typed.terms.append(Term("job", name))
     if found:
         typed.refuse(
+            "job",
             "filter.unclear_job",
             "Several executors have a job of the name “%(name)s”. Say which by"
             ' job:"executor / name".',
@@ -191,7 +193,7 @@ def _number(typed: Typed, key: str) -> int | None:
         return None
     found = whole_number(text.removeprefix("#"))
     if found is None:
-        typed.refuse("filter.no_number", "“%(key)s:” takes a number.", key=key)
+        typed.refuse(key, "filter.no_number", "“%(key)s:” takes a number.", key=key)
     return found
 
 
@@ -202,6 +204,7 @@ def _instant(typed: Typed, key: str) -> int | None:
     found = _instant_in(text)
     if found is None:
         typed.refuse(
+            key,
             "filter.no_instant",
             "“%(key)s:” takes a date, or a date and a time such as 2026-11-20T09:00.",
             key=key,
