@@ -67,6 +67,27 @@ async def all_of(
             return found
 
 
+@pytest.mark.parametrize("query", [AuditQuery(), AuditQuery(action="user.")])
+async def test_one_goes_back_by_the_pages_one_came_by(world: World, query: AuditQuery) -> None:
+    """Also in the same instant, and with entries between that do not fit."""
+    log = AuditLog(world.database)
+    note(world, *({"action": f"{noun}.updated"} for noun in ("user", "job") for _ in range(5)))
+    world.change(sa.update(tables.audit).where(tables.audit.c.id % 3 == 0).values(at=START))
+    pages, cursor = [], None
+    while True:
+        page = await log.page(ADMIN, query, cursor, 2)
+        pages.append(places(page.items))
+        cursor = page.next
+        if cursor is None:
+            break
+    back = [pages[-1]]
+    while page.previous is not None:
+        page = await log.page(ADMIN, query, page.previous, 2)
+        assert page.next is not None
+        back.insert(0, places(page.items))
+    assert back == pages
+
+
 async def test_changes_are_told_newest_first_with_all_that_is_known(world: World) -> None:
     log = AuditLog(world.database)
     executor_id = await world.executor("billing")
@@ -162,11 +183,12 @@ async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
         (audit_pages.AuditFilter(person="ada", object_id=7), None, "ix_audit_of_object"),
     ],
 )
+@pytest.mark.parametrize("newer", [False, True])
 def test_every_page_is_a_range_of_an_index_and_sorts_nothing(
-    world: World, wanted: audit_pages.AuditFilter, executor_id: int | None, index: str
+    world: World, wanted: audit_pages.AuditFilter, executor_id: int | None, index: str, newer: bool
 ) -> None:
     before = audit_pages.Position(at=START, id=1)
-    statement = audit_pages._keys(wanted, executor_id, before).limit(50)
+    statement = audit_pages._keys(wanted, executor_id, before, newer).limit(50)
     compiled = statement.compile(world.database.engine, compile_kwargs={"literal_binds": True})
     plan = " ".join(row.detail for row in world.rows(sa.text(f"EXPLAIN QUERY PLAN {compiled}")))  # type: ignore[arg-type]
     assert index in plan

@@ -5,18 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
+from tickwheel_admin.services.paging import (
+    Number,
+    Page,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store.audit_pages import AuditFilter, Position, StoredAudit, page_audit
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.executors import executor_names
 
 MAX_TEXT_CHARS = 100
+
+
+class _Place(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place in the audit, where one of its pages begins or ends."""
+
+    at: Number
+    id: Number
+    newer: bool = False  # the page before this entry, and not the one behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +98,31 @@ class AuditLog:
             to_at=query.to_at,
         )
         return await self._store.read(
-            _read_page, wanted, decode_cursor(cursor, Position), check_limit(limit)
+            _read_page, wanted, decode_cursor(cursor, _Place), check_limit(limit)
         )
 
 
 def _read_page(
-    conn: sa.Connection, wanted: AuditFilter, before: Position | None, limit: int
+    conn: sa.Connection, wanted: AuditFilter, at: _Place | None, limit: int
 ) -> Page[AuditItem]:
-    rows, following = page_audit(conn, wanted, before=before, limit=limit)
+    newer = at is not None and at.newer
+    before = None if at is None else Position(at=at.at, id=at.id)
+    rows, more_at = page_audit(conn, wanted, before=before, limit=limit, newer=newer)
     names = executor_names(conn, {row.executor_id for row in rows if row.executor_id is not None})
+    ahead = None if more_at is None else _cursor(more_at.at, more_at.id, newer=newer)
+    behind = None
+    if rows and at is not None:
+        first = rows[-1 if newer else 0]
+        behind = _cursor(first.at, first.id, newer=not newer)
     return Page(
         items=[_item(row, names.get(row.executor_id or 0)) for row in rows],
-        next=None if following is None else encode_cursor(following),
+        next=behind if newer else ahead,
+        previous=ahead if newer else behind,
     )
+
+
+def _cursor(at: int, audit_id: int, *, newer: bool) -> str:
+    return encode_cursor(_Place(at=at, id=audit_id, newer=newer))
 
 
 def _item(row: StoredAudit, executor_name: str | None) -> AuditItem:

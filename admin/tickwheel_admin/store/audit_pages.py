@@ -56,22 +56,39 @@ class StoredAudit:
 
 
 def page_audit(
-    conn: sa.Connection, wanted: AuditFilter, *, before: Position | None, limit: int
+    conn: sa.Connection,
+    wanted: AuditFilter,
+    *,
+    before: Position | None,
+    limit: int,
+    newer: bool = False,
 ) -> tuple[list[StoredAudit], Position | None]:
     """Changes, newest first, and where the next page begins.
 
     A page can be shorter than `limit`, even empty, and still have a next one.
+
+    Args:
+        before: the place that the page is older than; None: the newest there are.
+        newer: the page that ends before this place instead, and where the one before it ends.
     """
-    scans = [_scan(conn, wanted, one, before, limit + 1) for one in _ranges(wanted)]
-    # Each scan knows everything newer than where it stopped; beyond the newest stop, one is blind.
-    horizon = max((stop for _, stop in scans if stop is not None), default=None)
+    scans = [_scan(conn, wanted, one, before, limit + 1, newer) for one in _ranges(wanted)]
+    # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
+    stops = [stop for _, stop in scans if stop is not None]
+    horizon = (min if newer else max)(stops, default=None)
     found = sorted(
-        (key for keys, _ in scans for key in keys if horizon is None or key >= horizon),
-        reverse=True,
+        (
+            key
+            for keys, _ in scans
+            for key in keys
+            if horizon is None or (key <= horizon if newer else key >= horizon)
+        ),
+        reverse=not newer,
     )
+    more_at = horizon
     if len(found) > limit:
-        return _rows(conn, found[:limit]), found[limit - 1]
-    return _rows(conn, found), horizon
+        found = found[:limit]
+        more_at = found[-1]
+    return _rows(conn, found[::-1] if newer else found), more_at
 
 
 def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
@@ -88,13 +105,14 @@ def _scan(
     executor_id: int | None,
     before: Position | None,
     enough: int,
+    newer: bool,
 ) -> tuple[list[Position], Position | None]:
-    """What fits in one range, newest first, and where the reading stopped; None: at its end."""
+    """What fits in one range, as it is read, and where the reading stopped; None: at its end."""
     fits = _filter(wanted, executor_id)
     size = CHUNK if fits else enough
     found: list[Position] = []
     for _ in range(MAX_SCANNED // CHUNK):
-        rows = conn.execute(_keys(wanted, executor_id, before).limit(size)).all()
+        rows = conn.execute(_keys(wanted, executor_id, before, newer).limit(size)).all()
         for row in rows:
             before = Position(at=row.at, id=row.id)
             if fits is None or fits(row):
@@ -119,8 +137,10 @@ def _filter(wanted: AuditFilter, executor_id: int | None) -> Callable[[Any], boo
     )
 
 
-def _keys(wanted: AuditFilter, executor_id: int | None, before: Position | None) -> sa.Select[Any]:
-    """Entries of one range, newest first."""
+def _keys(
+    wanted: AuditFilter, executor_id: int | None, before: Position | None, newer: bool
+) -> sa.Select[Any]:
+    """Entries of one range, newest first; or what is newer than a place, oldest first."""
     conditions: list[sa.ColumnElement[bool]] = []
     if wanted.object_id is not None:
         index = "ix_audit_of_object"
@@ -137,12 +157,15 @@ def _keys(wanted: AuditFilter, executor_id: int | None, before: Position | None)
         conditions.append(audit.c.at >= wanted.from_at)
     if wanted.to_at is not None:
         conditions.append(audit.c.at < wanted.to_at)
-    if before is not None:
+    if before is not None and newer:
+        conditions.append(audit.c.at >= before.at)
+        conditions.append(sa.or_(audit.c.at > before.at, audit.c.id > before.id))
+    elif before is not None:
         # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
         conditions.append(audit.c.at <= before.at)
         conditions.append(sa.or_(audit.c.at < before.at, audit.c.id < before.id))
     columns = audit.c.at, audit.c.id, audit.c.executor_id, audit.c.user_name, audit.c.action
-    order = audit.c.at.desc(), audit.c.id.desc()
+    order = [audit.c.at, audit.c.id] if newer else [audit.c.at.desc(), audit.c.id.desc()]
     return reading(sa.select(*columns).where(*conditions).order_by(*order), audit, index)
 
 

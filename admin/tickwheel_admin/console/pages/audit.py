@@ -77,7 +77,7 @@ async def show_audit(request: web.Request) -> web.Response:
         "audit.html",
         {
             "items": [(item, facts_of(item, names)) for item in page.items],
-            "next_cursor": page.next,
+            "page": page,
             "wanted": wanted,
             "actions": choices,
             "executors": [each for each in executors if actor.may(Permission.ADMINISTER, each.id)],

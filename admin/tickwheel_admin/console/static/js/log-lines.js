@@ -1,11 +1,11 @@
 // One line of a log as elements. Whatever a job prints is text: textContent only, ANSI colours
 // become classes.
 import {parts} from './ansi.js';
-import {words} from './times.js';
+import {readerZone, words} from './times.js';
 
 const LETTER = {debug: 'D', info: 'I', warning: 'W', error: 'E'};
 const time = new Intl.DateTimeFormat(document.body.dataset.language, {
-  hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23',
+  hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23', timeZone: readerZone,
 });
 
 export function element(name, className, text) {

@@ -1,7 +1,7 @@
 // Instants and lengths that move: "3m ago", "12s", and the strips of last runs.
 const {language, zone, zoneChosen} = document.body.dataset;
 // The browser's, unless the reader chose another one, which the server knows.
-const readerZone = (zoneChosen === undefined && Intl.DateTimeFormat().resolvedOptions().timeZone) || zone;
+export const readerZone = (zoneChosen === undefined && Intl.DateTimeFormat().resolvedOptions().timeZone) || zone;
 export const words = JSON.parse(document.body.dataset.words);
 const stateNames = JSON.parse(document.body.dataset.stateNames);
 
