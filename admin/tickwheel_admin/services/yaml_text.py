@@ -20,6 +20,7 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.json_text import MAX_DEPTH
 
 MAX_YAML_BYTES = 512 * 1024
+MAX_VALUES = 50_000  # each costs microseconds while an admin has other things to do
 MAX_NESTING = MAX_DEPTH + 3  # parameters of a trigger lie in a mapping, in a list, in the job
 
 # libyaml is far faster; a build of PyYAML without it reads and writes the same language.
@@ -200,6 +201,7 @@ class _Reading:
         self._open: list[_Open] = []
         self._root: Any = None
         self._documents = 0
+        self._values = 0
 
     def read(self) -> YamlObject:
         for event in self._events:
@@ -232,6 +234,14 @@ class _Reading:
 
     def _see_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         place = _place(event)
+        self._values += 1
+        if self._values > MAX_VALUES:
+            _refuse_at(
+                "yaml.too_many_values",
+                "Line %(line)d: more than %(limit)s keys and values are too many for a job.",
+                place,
+                limit=f"{MAX_VALUES:,}",
+            )
         if event.anchor is not None:
             _refuse_reference(event)
         if event.tag is not None:
