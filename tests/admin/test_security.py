@@ -135,6 +135,16 @@ async def test_a_body_cannot_say_whose_it_is_or_what_one_may_do(
     assert [each["field"] for each in (await response.json())["error"]["problems"]] == [field]
 
 
+def test_the_reference_of_attacks_names_tests_that_exist() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)
+    assert len(named) > 30
+    for name, test in named:
+        file = root / (name if name.startswith("tests/") else f"tests/admin/{name}")
+        assert f"def {test}" in file.read_text(encoding="utf-8"), name
+
+
 # --- many at once ----------------------------------------------------------------------------
 
 
@@ -181,13 +191,14 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
             + await people.create_api_token(COMMAND_LINE, "root", name="again")
         }
         executor = await admin.services.executors.create(COMMAND_LINE, name="x", description="")
-        secrets += [GOOD_PASSWORD, cookie, csrf, headers["Authorization"], executor.token]
+        secrets += [GOOD_PASSWORD, cookie, headers["Authorization"].split()[1], executor.token]
         secrets += ["canary-typed-as-name", "canary-typed-as-password"]
         form = {"name": "canary-typed-as-name", "password": "canary-typed-as-password"}
         shown.append(await (await admin.client.post("/login?next=/x", data=form)).text())
         for route in all_routes(admin.client):
-            if route.method == "GET" and route.api:
-                response = await admin.client.get(address(route, {}), headers=headers)
+            if route.method == "GET" and route.path != "/events":
+                sent = headers if route.api else {}  # pages by the cookie
+                response = await admin.client.get(address(route, {}), headers=sent)
                 shown.append(await response.text())
         await admin.client.get("/nothing?token=canary-in-a-query")
         secrets.append("canary-in-a-query")
@@ -203,6 +214,7 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
 
     log = stream.getvalue()
     assert "http.request" in log
+    assert csrf not in log
     for secret in secrets:
         assert secret not in log
         if not secret.startswith("canary-typed-as-name"):  # a form shows the name again
