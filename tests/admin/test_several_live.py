@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.engine_kit import Admin, add_job, create_schema
 from tests.admin.kit import Clock
 from tests.admin.several_kit import Several, next_event, several_admins
 from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS
@@ -19,6 +20,7 @@ from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import leave_admin
+from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.run_logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
@@ -190,6 +192,23 @@ async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Se
         for number in (1, 2):
             await there.store.run(write, number)
             assert await next_event(stream) == "lines"
+
+
+async def test_an_idle_engine_has_nothing_to_tell(tmp_path: Path) -> None:
+    """Whatever its loops look at by themselves: else every open page would fetch all its parts."""
+    database = Database(f"sqlite:///{tmp_path / 'idle.db'}")
+    await create_schema(database)
+    admin = Admin(database)
+    await admin.engine.membership.enter()
+    await add_job(database)
+    await admin.add_node(1)
+    before = admin.events.counts()
+
+    for loop in admin.engine.loops:
+        await loop.run_once()
+
+    assert admin.events.counts() == before
+    await database.close()
 
 
 def test_counts_rise_with_what_is_published_here_alone() -> None:

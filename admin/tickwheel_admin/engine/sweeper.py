@@ -168,7 +168,8 @@ class Sweeper(Loop):
         self._mended_at = now
         mended = await self._store.run(mend_stalls, after=self._mended_to)
         self._mended_to = mended.looked_to
-        self._announce(mended.followed)
+        if mended.followed.queued or mended.followed.armed:
+            self._announce(mended.followed)
         cancelled, followed = await self._with_ids(
             lambda ids: self._store.run(cancel_orphans, self._configs, ids)
         )
