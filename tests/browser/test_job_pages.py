@@ -15,7 +15,7 @@ def test_a_revision_is_compared_and_brought_back(admin_page: Page, console: Cons
     page.goto(f"{console.url}/jobs/{console.ids['job:invoice-close']}")
     page.get_by_role("link", name="History").click()
     expect(page.get_by_role("heading", level=2, name="Revision")).to_have_count(4)
-    page.get_by_role("link", name="Compare revision 2 with the current one").click()
+    page.get_by_role("link", name="Compare with current: Revision 2").click()
     compared = page.locator("#compared")
     expect(compared.get_by_role("row", name="Overlap")).to_have_text(
         re.compile(r"Run side by side\s*One after the other")

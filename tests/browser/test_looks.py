@@ -205,7 +205,7 @@ def test_dialogs_are_accessible(reader: Page, looked_at: Console) -> None:
 
 # What is never translated: names of people's own things, of the product, of units and formats.
 NOT_TRANSLATED = re.compile(
-    r"Tickwheel|English|Cron|JSON|API|SDK|SQLite|UTC|Esc|Ctrl K|Enter|Europe/Berlin|GPU"
+    r"Tickwheel|English|Cron|JSON|YAML|API|SDK|SQLite|UTC|Esc|Ctrl K|Enter|Europe/Berlin|GPU"
     r"|Asia/Shanghai|unix|quartz|spring|iCalendar|\.ics|CSV|yearly|\bSUN\b|\bLW\b"
     r"|run\.shard_(?:index|total)|run\.state|KiB"
     r"|python/\S+|v\d\S*|\d+(?:\.\d+)? ?(?:ms|s|m|h|d)\b|run\.parameters|nightly-invoices|IANA"
