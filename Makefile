@@ -24,7 +24,7 @@ test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e browser" cho
 lint: $(VENV)/.dev ## Check style, types and layers
 	@exec $(BIN)/python -m tests.support.tiers lint
 
-bench: $(VENV)/.dev ## Measure lateness and runs per second on each database (BENCH_FLAGS=…)
+bench: $(VENV)/.dev ## Measure lateness, runs per second and the console’s pages (BENCH_FLAGS=…)
 	@exec $(BIN)/python -m tests.bench $(BENCH_FLAGS)
 
 simulate: $(VENV)/.dev ## Search the simulated cluster for broken guarantees (SEEDS=100)

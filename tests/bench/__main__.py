@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed, made
+from tests.bench.console import console_figures
 from tests.bench.flood import Flood, flood
 from tests.bench.herd import Herd, Overdue, herd, overdue
 from tests.bench.node import NodeFigures, node_figures
@@ -33,6 +34,8 @@ def main() -> int:
     results: dict[str, Any] = {}
     if arguments.node:
         return _only_node(quick=arguments.quick)
+    if arguments.console:
+        return _only_console(quick=arguments.quick)
     cron = schedules()
     _print_schedules(cron)
     for kind in () if arguments.schedules else arguments.database or KINDS:
@@ -55,6 +58,7 @@ def main() -> int:
         one = node_figures(quick=arguments.quick)
         _print_node(one)
         report["node"] = asdict(one)
+        report["console"] = console_figures(repeats=5 if arguments.quick else 20)
     (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
     return 0 if results or arguments.schedules else 1
 
@@ -65,6 +69,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="queued runs in a flood (default 20,000)")
     parser.add_argument("--schedules", action="store_true", help="only schedules, no database")
     parser.add_argument("--node", action="store_true", help="only one node, no database")
+    parser.add_argument("--console", action="store_true", help="only the console's pages")
     parser.add_argument("--quick", action="store_true", help="a rough look in a minute")
     arguments = parser.parse_args()
     arguments.runs = arguments.runs or (5_000 if arguments.quick else 20_000)
@@ -75,6 +80,12 @@ def _only_node(*, quick: bool) -> int:
     one = node_figures(quick=quick)
     _print_node(one)
     report = {"machine": _machine(), "node": asdict(one)}
+    (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
+    return 0
+
+
+def _only_console(*, quick: bool) -> int:
+    report = {"machine": _machine(), "console": console_figures(repeats=5 if quick else 20)}
     (ROOT / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
     return 0
 
