@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import tempfile
 from pathlib import Path
@@ -48,6 +49,8 @@ async def serve(url: str, port: int) -> None:
         runner = web.AppRunner(create_app(config, create_services(database)), access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
+        gc.collect()
+        gc.freeze()  # as `tickwheel serve` does
         print(f"listens on http://127.0.0.1:{port}", flush=True)
         await asyncio.Event().wait()
 

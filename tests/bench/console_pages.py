@@ -90,7 +90,8 @@ def pages_for(reader: Reader, *, everything: bool) -> dict[str, str]:
             "job form": "/jobs/new", "audit": "/audit", "audit, person": "/audit?person=person-010",
             "audit, action": "/audit?action=job.", "audit, rare": "/audit?action=nothing",
             "audit, executor": f"/audit?executor={executor}",
-            "audit, deep": _deep(reader, "/audit"), "users": "/users", "tokens of all": "/tokens?of=all", "settings": "/settings",
+            "audit, deep": _deep(reader, "/audit"), "users": "/users",
+            "tokens of all": "/tokens?of=all", "settings": "/settings",
         }  # fmt: skip
     return pages
 
