@@ -7,11 +7,11 @@ import hmac
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
 from joserfc.jwk import OctKey
 from joserfc.util import urlsafe_b64encode
 from structlog.testing import capture_logs
@@ -20,6 +20,7 @@ from tests.admin.oidc_kit import Oidc, oidc_world, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
 from tickwheel_admin.services.oidc_attempt import LoginAttempt, attempt_of_cookie, new_attempt
 from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.web.keys import OIDC
 
 
 @pytest.fixture
@@ -330,6 +331,19 @@ async def test_other_answers_for_the_code_are_an_outage_to_people(oidc: Oidc) ->
         oidc.provider.token_error = each
 
         await refused(oidc, await oidc.log_in(), "The log has it", status=503, case=each[0])
+
+
+async def test_a_flood_of_answers_does_not_become_a_flood_at_the_provider(oidc: Oidc) -> None:
+    login = cast("web.Application", oidc.client.app)[OIDC]
+    assert login is not None
+    free, login._places = login._places, 0
+
+    await refused(oidc, await oidc.log_in(), "Too many people", status=429)
+
+    assert "/token" not in oidc.provider.asked
+    login._places = free
+    assert (await oidc.log_in()).status == 303
+    assert login._places == free
 
 
 async def test_the_secret_is_nowhere_to_be_seen(oidc: Oidc) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import structlog
 from yarl import URL
 
-from tickwheel_admin.domain.errors import NotLoggedIn, Unavailable
+from tickwheel_admin.domain.errors import NotLoggedIn, TooMany, Unavailable
 from tickwheel_admin.domain.oidc import OidcSettings, claim_at
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.oidc_attempt import LoginAttempt, attempt_of_cookie, new_attempt
@@ -26,6 +26,7 @@ from tickwheel_admin.store.ids import Ids
 log = structlog.get_logger(__name__)
 
 MAX_CODE_CHARS = 4_000
+MAX_AT_ONCE = 50  # answers that are checked with the provider; whoever floods us does not flood it
 _SCOPES = ("openid", "profile", "email")
 
 
@@ -63,6 +64,7 @@ class OidcLogin:
         self._known = OidcPeople(store, ids, events, settings)
         self._settings = settings
         self._provider = provider or OidcProvider(settings)
+        self._places = MAX_AT_ONCE
 
     async def begin(self, next_page: str) -> Begun:
         """A login that the provider goes on with.
@@ -111,6 +113,7 @@ class OidcLogin:
             NotLoggedIn: oidc.not_begun, oidc.refused, oidc.code, oidc.token, oidc.disabled.
             NotAllowed: oidc.no_role, oidc.no_group, oidc.no_name.
             Conflict: oidc.name_taken.
+            TooMany: login.busy.
             Unavailable: oidc.away, oidc.unusable.
         """
         now = await self._store.read(now_ms)
@@ -124,21 +127,7 @@ class OidcLogin:
                 "oidc.not_begun",
                 "This login was begun in another browser or too long ago. Begin again here.",
             )
-        try:
-            claims = await self._claims(answer, attempt, now=now)
-        except (ProviderAway, ProviderUnusable) as error:
-            raise self._unavailable(error) from error
-        except CodeRefused:
-            raise NotLoggedIn(
-                "oidc.code", "This login was used already or took too long. Begin again."
-            ) from None
-        except TokenRefused as error:
-            log.error("oidc.token_refused", cause=str(error), address=address)
-            raise NotLoggedIn(
-                "oidc.token",
-                "What %(provider)s said of you cannot be trusted, so nobody was logged in.",
-                provider=self._settings.name,
-            ) from None
+        claims = await self._proven(answer, attempt, now=now)
         user = await self._known.of_claims(claims)
         session = await self._people.begin_session(
             user,
@@ -150,6 +139,35 @@ class OidcLogin:
         return Finished(session=session, next_page=attempt.next_page)
 
     # --- what the provider says ------------------------------------------------------------------
+
+    async def _proven(
+        self, answer: Mapping[str, str], attempt: LoginAttempt, *, now: int
+    ) -> dict[str, Any]:
+        """What the provider says of the person; whatever goes wrong is told to that person."""
+        if self._places <= 0:
+            raise TooMany(
+                "login.busy",
+                "Too many people are logging in at once; try again in a moment.",
+                retry_after_seconds=2,
+            )
+        self._places -= 1
+        try:
+            return await self._claims(answer, attempt, now=now)
+        except (ProviderAway, ProviderUnusable) as error:
+            raise self._unavailable(error) from error
+        except CodeRefused:
+            raise NotLoggedIn(
+                "oidc.code", "This login was used already or took too long. Begin again."
+            ) from None
+        except TokenRefused as error:
+            log.error("oidc.token_refused", cause=str(error))
+            raise NotLoggedIn(
+                "oidc.token",
+                "What %(provider)s said of you cannot be trusted, so nobody was logged in.",
+                provider=self._settings.name,
+            ) from None
+        finally:
+            self._places += 1
 
     async def _claims(
         self, answer: Mapping[str, str], attempt: LoginAttempt, *, now: int
