@@ -106,3 +106,12 @@ def admin_page(page: Page, context: BrowserContext, console: Console) -> Page:
     console.open_as(context)
     stop_time(page)
     return page
+
+
+@pytest.fixture
+def browser_context_without_script(new_context: object, console: Console) -> BrowserContext:
+    """A browser without script, in which the admin is logged in."""
+    # The plugin's factory closes what it opened.
+    context: BrowserContext = new_context(java_script_enabled=False)  # type: ignore[operator]
+    console.open_as(context)
+    return context

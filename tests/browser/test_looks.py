@@ -28,6 +28,7 @@ RUN_AXE = """async (theme) => {
 
 PAGES = {
     "overview": "/",
+    "overview-week": "/?p=7d",
     "jobs": "/jobs",
     "jobs-none": "/jobs?q=zzz",
     "jobs-unknown": "/jobs?q=group:x+state:odd",

@@ -53,14 +53,7 @@ async def resume_jobs(request: web.Request) -> web.Response:
 
 @routes.post(f"{_ALL}/run", permission=Permission.OPERATE, api=True)
 async def run_jobs(request: web.Request) -> web.Response:
-    request_key = request_key_of(request)
-    if request_key is None:
-        raise InvalidInput.one(
-            "Idempotency-Key",
-            "required",
-            "Send a key, so that many runs are not started twice when the request is repeated.",
-        )
-    return await _change(request, JobAction.RUN, request_key=request_key)
+    return await _change(request, JobAction.RUN)
 
 
 @routes.post(f"{_ALL}/tag", permission=Permission.DEVELOP, api=True)
@@ -97,13 +90,18 @@ async def export_jobs(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _change(
-    request: web.Request, action: JobAction, *more: str, request_key: str = ""
-) -> web.Response:
+async def _change(request: web.Request, action: JobAction, *more: str) -> web.Response:
     fields = await body_fields(request, (*_CHOSEN, *more))
     chosen = _chosen(fields)
     tag = fields.text("tag", max_chars=1_000) if "tag" in more else ""
     raise_if_any(fields.problems)
+    request_key = request_key_of(request) or ""
+    if action is JobAction.RUN and not request_key:
+        raise InvalidInput.one(
+            "Idempotency-Key",
+            "required",
+            "Send a key, so that many runs are not started twice when the request is repeated.",
+        )
     change = Change(action=action, tag=tag or None, request_key=request_key, origin=Origin.API)
     service, actor = request.app[JOB_BULK], actor_of(request)
     if isinstance(chosen, JobQuery):
