@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from aiohttp import ClientSession, CookieJar
 
 from tests.admin.kit import GOOD_PASSWORD, Client, Served, served
@@ -21,6 +22,7 @@ from tickwheel_admin.console.people_words import browser_name, expiry_text, scop
 from tickwheel_admin.console.reader import READER, Reader
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role
 from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.store import tables
 
 DAY = 86_400_000
 
@@ -220,6 +222,16 @@ async def test_the_quick_menus_change_one_preference_and_lead_back(
     assert 'data-zone="Asia/Tokyo"' in page
     assert (await admin.post("/account/preferences", theme="dark", next="//evil"))[1] == "/account"
     assert (await admin.post("/account/preferences", timezone="Mars/Base"))[0] == 422
+
+
+async def test_who_has_no_password_is_offered_no_change_of_it(site: Served, admin: Browser) -> None:
+    """They come in through a provider."""
+    assert 'class="button" href="/password"' in await admin.get("/account")
+    no_password = sa.update(tables.user).values(password_hash=None)
+    await site.services.store.run(lambda conn: conn.execute(no_password).rowcount)
+    page = await admin.get("/account")
+    assert 'class="button" href="/password"' not in page
+    assert "you log in through the OpenID provider" in page
 
 
 async def test_a_session_is_ended_from_another_one(site: Served, admin: Browser) -> None:

@@ -51,6 +51,11 @@ class OwnAccount(IdentityPart):
         actor.require_in_person()
         return await self._end_own(actor, but=sha256(cookie))
 
+    async def has_password(self, actor: Actor) -> bool:
+        """Whether there is one to change; who comes in through a provider alone has none."""
+        user = await self._store.read(users.get_user, actor.user_id)
+        return user is not None and user.password_hash is not None
+
     async def preferences(self, actor: Actor) -> Preferences:
         """How the person wants to read."""
         stored = await self._store.read(users.get_preferences, actor.user_id)

@@ -87,6 +87,7 @@ async def _page(
             "problems": {problem.field: problem for problem in reversed(problems)},
             "zones": zone_choices(values["timezone"] or None),
             "grants": grants,
+            "has_password": await request.app[PEOPLE].has_password(actor),
             "executors": await executor_names(request) if may_see else {},
             "sessions": await request.app[PEOPLE].own_sessions(actor, cookie_of(request)),
         },

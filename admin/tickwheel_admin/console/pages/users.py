@@ -84,6 +84,7 @@ async def user_page(
             "user": detail.item,
             "is_oneself": detail.item.id == actor.user_id,
             "executors": executors,
+            "by_password": request.app[CONFIG].password_login,
             "error": error,
             "problem": error.problems[0] if isinstance(error, InvalidInput) else None,
             **_grant_fields(detail.item.grants if grants is None else grants, executors),
@@ -137,6 +138,7 @@ async def _new_form(
         "user_new.html",
         {
             "name": name,
+            "by_password": request.app[CONFIG].password_login,
             "problems": {problem.field: problem for problem in reversed(problems)},
             **_grant_fields(grants, await executor_names(request)),
         },
