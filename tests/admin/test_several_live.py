@@ -20,7 +20,7 @@ from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import leave_admin
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database import Database, DatabaseUnavailable
 from tickwheel_admin.store.run_logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
@@ -108,6 +108,36 @@ async def test_nobody_looks_at_the_database_while_no_page_is_open(several: Sever
 
     await elsewhere.close()
     assert elsewhere._task.done()
+
+
+@pytest.mark.parametrize(
+    "trouble", [DatabaseUnavailable("away"), ValueError("what another version wrote")], ids=repr
+)
+async def test_pages_do_not_go_blind_by_one_look_that_failed(
+    several: Several, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    monkeypatch.setattr("tickwheel_admin.services.elsewhere.LOOK_SECONDS", 0.01)
+    here, there = several.admins
+    relayed = asyncio.Event()
+    here.services.events.listen(topics.JOBS, relayed.set)
+    elsewhere = here.services.elsewhere
+    look, failed = elsewhere.look, asyncio.Event()
+
+    async def fail_once() -> None:
+        monkeypatch.setattr(elsewhere, "look", look)
+        failed.set()
+        raise trouble
+
+    with elsewhere.watching():
+        await elsewhere.look()
+        monkeypatch.setattr(elsewhere, "look", fail_once)
+        async with asyncio.timeout(10):
+            await failed.wait()
+        there.services.events.publish(topics.JOBS)
+        await there.herald.run_once()
+        async with asyncio.timeout(10):
+            await relayed.wait()
+    await elsewhere.close()
 
 
 async def test_a_page_at_one_admin_hears_of_a_job_made_at_another(several: Several) -> None:

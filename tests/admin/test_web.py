@@ -108,12 +108,12 @@ async def fail(request: web.Request) -> web.Response:
     raise ERRORS[request.match_info["kind"]]
 
 
-@routes.get("/fail-late", permission=Permission.PUBLIC)
+@routes.get("/fail-late/{kind}", permission=Permission.PUBLIC)
 async def fail_late(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     await response.write(b"first half")
-    raise RuntimeError("second half")
+    raise ERRORS[request.match_info["kind"]]
 
 
 @pytest.fixture
@@ -546,11 +546,12 @@ async def test_the_trace_of_a_bug_is_in_the_log_under_the_same_id(client: Client
     assert events[1]["status"] == 500
 
 
-async def test_a_stream_that_fails_is_cut_off(client: Client) -> None:
+@pytest.mark.parametrize("kind", ["bug", "away", "conflict"])
+async def test_a_stream_that_fails_is_cut_off(client: Client, kind: str) -> None:
     with capture_logs() as events, pytest.raises(Exception, match=r"(?i)payload|closed|reset"):
-        await (await client.get("/fail-late")).read()
+        await (await client.get(f"/fail-late/{kind}")).read()
 
-    assert "http.failed" in [event["event"] for event in events]
+    assert ("http.failed" in [event["event"] for event in events]) == (kind == "bug")
 
 
 async def test_unknown_paths_are_json_for_programs(client: Client) -> None:

@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import sqlalchemy as sa
+import structlog
 
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.services.events import SHARED, Events
 from tickwheel_admin.store.admins import statuses_of_others
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
+
+log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
 # After the last page was closed: whoever goes from page to page closes one before the next opens.
@@ -54,7 +57,10 @@ class Elsewhere:
     async def has_watched_for(self, seconds: float) -> bool:
         """Whether nothing of the last so many seconds can have been overlooked."""
         if self._seen is None:
-            await self.look()
+            with suppress(DatabaseUnavailable):
+                await self.look()
+        if self._seen is None:
+            return False
         if not self._seen:
             return True  # nobody else is up
         return asyncio.get_running_loop().time() - self._watched_since >= seconds
@@ -84,9 +90,14 @@ class Elsewhere:
 
     async def _watch(self) -> None:
         while self._watchers or asyncio.get_running_loop().time() < self._wanted_until:
-            # An outage is in the log already; what changed meanwhile is seen by the next look.
-            with suppress(DatabaseUnavailable):
+            try:
                 await self.look()
+            except DatabaseUnavailable:
+                pass  # in the log already; the next look sees what changed meanwhile
+            except Exception:
+                # Whatever one look met, such as what an admin of another version wrote: pages
+                # stay open for hours, and must not go blind by it.
+                log.exception("elsewhere.look_failed")
             await asyncio.sleep(LOOK_SECONDS)
         self._seen = None
 

@@ -50,28 +50,32 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except web.HTTPException as error:
         if error.status < 400:
             return error
-        return answer_error(request, error)
+        return _answered(request, error)
     except UserError as error:
-        return answer_error(request, error)
+        return _answered(request, error)
     except request.app[UNAVAILABLE_WHEN]:
         # Already in the log, where the repeats gave up.
-        return answer_error(request, unavailable())
+        return _answered(request, unavailable())
     except ConnectionResetError:
         raise  # the client went away: there is nobody to answer
     except Exception:
         # The last resort: whatever it was, the person gets an answer and the log the trace.
         log.exception("http.failed", method=request.method, path=request.path)
-        if _BEGUN in request:
-            # Half a stream is out already; cutting it off is the only honest end.
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError("failed while streaming") from None
-        return answer_error(request, web.HTTPInternalServerError())
+        return _answered(request, web.HTTPInternalServerError())
 
 
 async def note_begun(request: web.Request, _response: web.StreamResponse) -> None:
     """For `app.on_response_prepare`: from here on no error can be answered any more."""
     request[_BEGUN] = True
+
+
+def _answered(request: web.Request, error: UserError | web.HTTPException) -> web.Response:
+    if _BEGUN in request:
+        # Half a stream is out already; cutting it off is the only honest end.
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("failed while streaming") from None
+    return answer_error(request, error)
 
 
 def answer_error(request: web.Request, error: UserError | web.HTTPException) -> web.Response:

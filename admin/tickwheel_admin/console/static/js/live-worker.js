@@ -1,6 +1,7 @@
 // One stream of events for all tabs of the console.
 const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
-const AGAIN_MS = [3000, 10000, 30000]; // after a refusal: the session may have ended
+const SOON_MS = 3000; // after a refusal: admins restart, or the database is away
+const LATER_MS = 15000; // after ten of them: the session may have ended
 const ports = new Set();
 const heardAt = new Map(); // topic → when it was told last
 let source = null;
@@ -35,7 +36,7 @@ function open(loadedAt) {
     setState('off');
     if (source?.readyState !== EventSource.CLOSED) return; // it comes back by itself
     source = null;
-    setTimeout(() => { if (ports.size) open(loadedAt); }, AGAIN_MS[Math.min(refusals++, 2)]);
+    setTimeout(() => { if (ports.size) open(loadedAt); }, refusals++ < 10 ? SOON_MS : LATER_MS);
   };
   for (const topic of TOPICS) source.addEventListener(topic, () => hear(topic));
 }

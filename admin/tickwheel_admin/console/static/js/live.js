@@ -2,6 +2,7 @@
 const button = document.querySelector('[data-live-state]');
 const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
 const BETWEEN_MS = 1000;
+const AGAIN_MS = 3000;
 
 let source = null;
 let paused = false;
@@ -42,7 +43,12 @@ function hear(message) {
 function openDirectly() {
   const stream = new EventSource(`/events?age=${age()}`);
   stream.addEventListener('hello', () => hear('on'));
-  stream.onerror = () => hear('off');
+  stream.onerror = () => {
+    hear('off');
+    if (stream.readyState !== EventSource.CLOSED || source !== stream) return;
+    source = null; // it does not come back by itself after a refusal
+    setTimeout(open, AGAIN_MS);
+  };
   for (const topic of TOPICS) stream.addEventListener(topic, () => hear(topic));
   return stream;
 }
