@@ -5,7 +5,7 @@ Instants in addresses carry their zone's offset, so that a link means the same t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from aiohttp import web
@@ -143,11 +143,10 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     if not name:
         return None
     found = await ids_of(request, name)
-    typed.terms = [term for term in typed.terms if term.key not in ("job", None)]
+    said = await text_of_id(request, found[0]) if len(found) == 1 else name
+    _say(typed, "job", said, instead_of=("job", None))
     if len(found) == 1:
-        typed.terms.append(Term("job", await text_of_id(request, found[0])))
         return found[0]
-    typed.terms.append(Term("job", name))
     if found:
         typed.refuse(
             "job",
@@ -233,6 +232,9 @@ def said_instant(at: int) -> str:
     return local.isoformat(timespec=precision)
 
 
-def _say(typed: Typed, key: str, value: str) -> None:
-    """Let a term say its value as others will read it."""
-    typed.terms = [Term(key, value) if term.key == key else term for term in typed.terms]
+def _say(typed: Typed, key: str, value: str, *, instead_of: Collection[str | None] = ()) -> None:
+    """Let a term say its value as others will read it, in the place of the first of these."""
+    former = instead_of or (key,)
+    place = next((n for n, term in enumerate(typed.terms) if term.key in former), 0)
+    kept = [term for term in typed.terms if term.key not in former]
+    typed.terms = [*kept[:place], Term(key, value), *kept[place:]]
