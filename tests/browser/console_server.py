@@ -1,6 +1,6 @@
 """The real console and services over a filled database, with the time standing still.
 
-    python -m tests.browser.console_server DIRECTORY PORT [empty]
+    python -m tests.browser.console_server DIRECTORY PORT [empty|hostile]
 
 No engine runs: what pages show does not change by itself. Prints one line of JSON once it listens.
 """
@@ -17,6 +17,7 @@ import structlog
 from aiohttp import web
 from argon2 import PasswordHasher
 
+from tests.browser.hostile_texts import poison
 from tests.browser.sample_world import ADMIN, NOW, build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
@@ -27,7 +28,7 @@ from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.tables import metadata
 
 
-async def main(directory: Path, port: int, *, empty: bool) -> None:
+async def main(directory: Path, port: int, *, filled: str) -> None:
     """Serve until killed."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     provider = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "tickwheel"}  # a button only
@@ -48,8 +49,12 @@ async def main(directory: Path, port: int, *, empty: bool) -> None:
     services = create_services(database, passwords=passwords)
     passwords = {"admin": await services.people.ensure_first_admin()}
     for name in ("viewer", "newcomer"):
-        passwords[name] = await services.people.add_user(ADMIN, name, grants=everywhere(Role.VIEWER))
-    ids = {} if empty else await build(services)
+        passwords[name] = await services.people.add_user(
+            ADMIN, name, grants=everywhere(Role.VIEWER)
+        )
+    ids = {} if filled == "empty" else await build(services)
+    if filled == "hostile":
+        await services.store.run(poison)
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW
     runner = web.AppRunner(app, access_log=None, handle_signals=True)
@@ -60,4 +65,4 @@ async def main(directory: Path, port: int, *, empty: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), empty="empty" in sys.argv[3:]))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), filled=" ".join(sys.argv[3:])))
