@@ -156,7 +156,7 @@ async def test_what_is_paused_says_that_it_will_not_fire(world: World) -> None:
         return (
             len(detail.next_fires),
             detail.item.next_fire_at is not None,
-            len(overview.next_jobs),
+            sum(len(job.triggers) for job in overview.next_jobs),
             detail.executor_paused_at,
             detail.everything_paused_at,
         )
