@@ -172,6 +172,14 @@ def headers_of(session: NewSession) -> dict[str, str]:
     }
 
 
+async def names_of(admin: Served, path: str, headers: Mapping[str, str]) -> list[str]:
+    """The parameters that an endpoint knows, as it tells whoever misspells one."""
+    response = await admin.client.get(f"{path}?zzz=1", headers=headers)
+    text = await response.text()
+    found = re.search(r"known are ([a-z_, ]+)\.", text)
+    return found[1].split(", ") if found else ["zzz"]
+
+
 class Rewind:
     """Notices changes of a SQLite database and takes them back, but for ids that were taken."""
 

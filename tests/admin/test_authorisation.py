@@ -145,7 +145,8 @@ def test_paths_name_only_what_is_known_here(tmp_path: Path) -> None:
 async def test_every_route_answers_everybody_as_it_declares(world: World) -> None:
     wrong = []
     for caller in world.callers:
-        for route in world.routes:
+        # Whoever has every executor is asked for what needs that: the rest is an admin's as well.
+        for route in (each for each in world.routes if each.on_all or not caller.on_all):
             said = await world.ask(route, caller, world.own)
             answer = expected(route, caller)
             if not fits(said, answer, route):

@@ -19,6 +19,7 @@ from tests.admin.security_kit import (
     all_routes,
     headers_of,
     logged_in,
+    names_of,
     two_executors,
 )
 from tickwheel_admin.domain.user import Grant, Role
@@ -62,8 +63,11 @@ async def test_filters_by_ids_of_another_executor_find_what_filters_by_nothing_f
     own, other = await two_executors(admin)
     headers = await somebody(admin, own)
     routes = [route for route in all_routes(admin.client) if route.method == "GET" and route.api]
+    asked = 0
     for route in routes:
-        for name in FILTERS:
+        known = await names_of(admin, address(route, own), headers)
+        for name in (each for each in FILTERS if each in known):
+            asked += 1
             said = []
             for ids in (other, MISSING):
                 response = await admin.client.get(
@@ -75,7 +79,7 @@ async def test_filters_by_ids_of_another_executor_find_what_filters_by_nothing_f
                     (response.status, text.replace(response.headers["X-Correlation-Id"], ""))
                 )
             assert said[0] == said[1], f"{route.path} {name}"
-    assert len(routes) > 20
+    assert asked > 10
 
 
 async def test_pages_tell_nothing_of_another_executor_whatever_they_are_asked_for(
@@ -97,24 +101,24 @@ async def test_pages_tell_nothing_of_another_executor_whatever_they_are_asked_fo
     assert len(pages) > 50
 
 
-@pytest.mark.parametrize(("request_line", "name", "body"), BODIES)
 async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
-    admin: Served, tmp_path: Path, request_line: str, name: str, body: dict[str, Any]
+    admin: Served, tmp_path: Path
 ) -> None:
     own, other = await two_executors(admin)
     headers = await somebody(admin, own)
     rewind = Rewind(tmp_path / "tickwheel.db")
-    method, path = request_line.split()
-    said = []
-    for ids in (other, MISSING):
-        known = {**own, "foreign": ids[name]}
-        sent = json.loads(json.dumps(body).replace('"%(', "%(").replace(')s"', ")s") % known)
-        response = await admin.client.request(
-            method, f"/api/v1/{path % known}", headers=headers, json=sent
-        )
-        text = (await response.text()).replace(response.headers["X-Correlation-Id"], "")
-        said.append((response.status, text.replace(str(ids[name]), "")))
-    assert said[0] == said[1]
-    assert said[0][0] in (404, 422) or '"runs": []' in said[0][1]
-    assert rewind.changes() == []
+    for request_line, name, body in BODIES:
+        method, path = request_line.split()
+        said = []
+        for ids in (other, MISSING):
+            known = {**own, "foreign": ids[name]}
+            sent = json.loads(json.dumps(body).replace('"%(', "%(").replace(')s"', ")s") % known)
+            response = await admin.client.request(
+                method, f"/api/v1/{path % known}", headers=headers, json=sent
+            )
+            text = (await response.text()).replace(response.headers["X-Correlation-Id"], "")
+            said.append((response.status, text.replace(str(ids[name]), "")))
+        assert said[0] == said[1], request_line
+        assert said[0][0] in (404, 422) or '"runs": []' in said[0][1], request_line
+        assert rewind.changes() == [], request_line
     rewind.close()

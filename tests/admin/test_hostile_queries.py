@@ -5,9 +5,7 @@ Every declared route that reads is asked, with the names of parameters that any 
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from tests.admin.security_kit import (
     all_routes,
     headers_of,
     logged_in,
+    names_of,
     two_executors,
 )
 from tickwheel_admin.domain.user import Role, everywhere
@@ -60,7 +59,7 @@ async def test_no_query_makes_a_list_fail_or_change_anything(admin: Served, tmp_
             continue
         path = address(route, own)
         names = await names_of(admin, path, headers) if route.api else NAMES
-        for turn in range(0, len(ATTACKS), 3):
+        for turn in range(0, len(ATTACKS), 4):
             given = {
                 name: ATTACKS[(place + turn) % len(ATTACKS)] for place, name in enumerate(names)
             }
@@ -78,26 +77,17 @@ async def test_no_query_makes_a_list_fail_or_change_anything(admin: Served, tmp_
     rewind.close()
 
 
-async def names_of(admin: Served, path: str, headers: Mapping[str, str]) -> list[str]:
-    """The parameters that an endpoint knows, as it tells whoever misspells one."""
-    response = await admin.client.get(f"{path}?zzz=1", headers=headers)
-    text = await response.text()
-    found = re.search(r"known are ([a-z_, ]+)\.", text)
-    return found[1].split(", ") if found else ["zzz"]
-
-
-@pytest.mark.parametrize("limit", ["1000000000", "0", "-1", "NaN", "1.5", "[1]", "", "1&limit=2"])
-async def test_a_page_is_of_one_to_five_hundred(admin: Served, limit: str) -> None:
+async def test_a_page_is_of_one_to_five_hundred(admin: Served) -> None:
     headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
-    lists = 0
+    lists = set()
     for route in all_routes(admin.client):
         if route.method != "GET" or not route.api or "{" in route.path:
             continue
-        response = await admin.client.get(f"{route.path}?limit={limit}", headers=headers)
-        text = await response.text()
-        if response.status == 200:
-            assert "next" not in json.loads(text), route.path
-        else:
-            assert (response.status, '"field": "limit"' in text) == (422, True), route.path
-            lists += 1
-    assert lists >= 5
+        if "limit" not in await names_of(admin, route.path, headers):
+            continue
+        for limit in ("1000000000", "0", "-1", "NaN", "1.5", "[1]", "", "1&limit=2"):
+            response = await admin.client.get(f"{route.path}?limit={limit}", headers=headers)
+            told = '"field": "limit"' in await response.text()
+            assert (response.status, told) == (422, True), f"{route.path} {limit}"
+            lists.add(route.path)
+    assert len(lists) >= 5

@@ -7,9 +7,9 @@ from aiohttp import web
 from tickwheel_admin.api.inputs import optional_id, page_of, query_fields
 from tickwheel_admin.api.people_views import audit_view
 from tickwheel_admin.api.views import answer, page_view
-from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import AuditQuery
+from tickwheel_admin.services.audit_log import MAX_TEXT_CHARS, AuditQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT
 from tickwheel_admin.web.routes import Routes
@@ -22,8 +22,9 @@ _FILTER = ("user", "action", "executor_id", "object_id", "from", "to")
 @routes.get("/api/v1/audit", permission=Permission.ADMINISTER, api=True)
 async def list_audit(request: web.Request) -> web.Response:
     fields = query_fields(request, (*_FILTER, "cursor", "limit"))
+    as_text = Fields(request.query, "", fields.problems)  # also a name that is all digits
     query = AuditQuery(
-        person=request.query.get("user", ""),  # as text, also where it is all digits
+        person=as_text.text("user", max_chars=MAX_TEXT_CHARS),
         action=fields.text("action", max_chars=50),
         executor_id=optional_id(fields, "executor_id"),
         object_id=optional_id(fields, "object_id"),
