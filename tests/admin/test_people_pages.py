@@ -320,6 +320,16 @@ async def test_the_audit_is_filtered_by_its_address(site: Served, admin: Browser
     assert "Nothing matches" in await admin.get("/audit?object=123456")
 
 
+async def test_an_edit_of_a_job_leads_to_what_it_changed(site: Served, admin: Browser) -> None:
+    job = {"name": "invoices", "handler": "h"}
+    job_id = await site.services.jobs.create(COMMAND_LINE, await executor(site, "billing"), job)
+    await site.services.jobs.update(COMMAND_LINE, job_id, job | {"retries": 1}, revision=1)
+    page = await admin.get("/audit?action=job.updated")
+    (address,) = re.findall(r'href="(/jobs/[0-9]+/history\?[^"#]+)', page)
+    assert "Retries" in page
+    assert "Retries" in await admin.get(address.replace("&amp;", "&"))
+
+
 async def test_the_audit_is_exported_whole_in_the_order_of_the_page(
     site: Served, admin: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
