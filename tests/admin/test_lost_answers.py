@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from tests.admin.kit import GOOD_PASSWORD, cheap_passwords
 from tests.admin.world import ADMIN, JOB, World
 from tests.support.lost_answers import LosingAnswers
+from tickwheel_admin.domain.preferences import Preferences
 from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.jobs import Jobs
@@ -126,6 +127,46 @@ async def test_people(world: World, losing: LosingAnswers) -> None:
     finally:
         people.close()
     assert losing.lost == 7
+
+
+async def test_what_people_may_do_and_what_acts_for_them(
+    world: World, losing: LosingAnswers
+) -> None:
+    people = People(losing, Ids(world.database), passwords=cheap_passwords())
+    try:
+        bob = await people.new_person(COMMAND_LINE, "bob", grants=everywhere(Role.DEVELOPER))
+        first = await people.login("bob", bob.password, address="", user_agent="")
+        second = await people.login("bob", bob.password, address="", user_agent="")
+        view = await people.session(first.cookie)
+        assert view is not None
+        assert await people.end_other_sessions(view.actor, first.cookie) == 1
+        assert await people.session(second.cookie) is None
+        await people.set_preferences(view.actor, Preferences(theme="dark"))
+        token = await people.new_token(view.actor, name="ci")
+        assert await people.actor_of_token(token.secret, address="") is not None
+        await people.revoke_token(COMMAND_LINE, token.id)
+        losing.between = lambda: world.change(sa.update(tables.grant).values(role="admin"))
+        await people.set_grants(COMMAND_LINE, bob.id, everywhere(Role.VIEWER))
+        [item] = await people.people(COMMAND_LINE)
+        assert item.grants == everywhere(Role.ADMIN)  # the later edit of somebody else stays
+        await people.add_user(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
+        assert await people.end_sessions_of(COMMAND_LINE, bob.id) == 0
+        await people.delete_user(COMMAND_LINE, bob.id)
+        assert [each.name for each in await people.people(COMMAND_LINE)] == ["root"]
+    finally:
+        people.close()
+    assert [action for action, _ in world.audit()] == [
+        "user.created",
+        "user.logged_in",
+        "user.logged_in",
+        "user.sessions_ended",
+        "user.preferences_changed",
+        "token.created",
+        "token.revoked",
+        "user.grants_changed",
+        "user.created",
+        "user.deleted",
+    ]
 
 
 async def test_runs(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
