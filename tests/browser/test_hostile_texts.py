@@ -17,18 +17,6 @@ INTRUDERS = """() => [
   ...document.querySelectorAll('img, iframe, object, embed, svg[onload], script:not([src])'),
 ].map(element => element.outerHTML.slice(0, 120)).concat(window.__hacked ? ['it ran'] : [])"""
 
-# Their content is ours alone: forms to fill, pages of what does not exist, words.
-WITHOUT_TEXTS_OF_OTHERS = frozenset(
-    {
-        "password",
-        "not-found",
-        "executor-new",
-        "calendar-new",
-        "pause-everything",
-        "declared-jobs-none",
-    }
-)
-
 
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
@@ -49,7 +37,7 @@ def test_no_stored_text_is_more_than_text(
     page.on("dialog", note)
     console.open_as(context)
     stop_time(page)
-    found, silent = {}, set()
+    found, telling = {}, set()
     for name, path in pages_of(console).items():
         answer = page.goto(console.url + path)
         assert answer is not None
@@ -60,10 +48,11 @@ def test_no_stored_text_is_more_than_text(
         html = answer.text()
         assert PAYLOAD not in html, name
         assert "54439" not in html, name  # what templates would make of it
-        if "onerror" not in page.locator("main").inner_html():
-            silent.add(name)
+        if "onerror" in page.locator("main").inner_html():
+            telling.add(name)
 
     assert found == {}
     assert dialogs == []
-    print(f"pages without texts of others: {sorted(silent)}")
-    assert silent <= WITHOUT_TEXTS_OF_OTHERS
+    # Most pages show texts of others; the rest are forms and lists without a match.
+    assert len(telling) > len(pages_of(console)) * 2 / 3
+    assert telling >= {"overview", "jobs", "job", "runs", "run", "node", "audit", "users", "tokens"}
