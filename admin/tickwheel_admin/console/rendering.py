@@ -29,6 +29,7 @@ from tickwheel_admin.console import (
 )
 from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
+from tickwheel_admin.console.charts import strip_data
 from tickwheel_admin.console.compiled import COMPILED
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
@@ -90,6 +91,7 @@ class Renderer:
         self._environment.filters |= {
             "number": reader.number,
             "short_number": reader.short_number,
+            "strip_data": strip_data,
             "duration": reader.duration,
             "in_units": reader.length_in_words,
             "iso": reader.iso,
