@@ -14,7 +14,8 @@ from typing import Any
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.job_input import JOB_FIELDS
-from tickwheel_admin.services.yaml_text import YamlObject, read_yaml, write_yaml
+from tickwheel_admin.services.yaml_text import YamlObject, read_yaml
+from tickwheel_admin.services.yaml_writing import write_yaml
 
 _ALWAYS = ("name", "handler")  # so that a job that is not finished shows where it begins
 

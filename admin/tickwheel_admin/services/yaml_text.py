@@ -23,21 +23,19 @@ MAX_YAML_BYTES = 512 * 1024
 MAX_VALUES = 50_000  # each costs microseconds while an admin has other things to do
 MAX_NESTING = MAX_DEPTH + 3  # parameters of a trigger lie in a mapping, in a list, in the job
 
-# libyaml is far faster; a build of PyYAML without it reads and writes the same language.
+# libyaml is far faster; a build of PyYAML without it reads the same language.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_FastDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-_WORDS: Mapping[str, bool | None] = {
+# Plain scalars that are no text.
+WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)  # 007 is a text: its zeros count
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII
 )
-_NUMBER_ELSEWHERE = re.compile(r"0o[0-7]+", re.ASCII)  # a number in YAML 1.2
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")  # among quotes only
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)")
 _CLOSES = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
@@ -89,57 +87,6 @@ def read_yaml(text: str | bytes) -> YamlObject:
             Place(1, 1),
             problem=str(error).splitlines()[0][:200],
         )
-
-
-def write_yaml(value: Mapping[str, Any]) -> str:
-    """The mapping as text that `read_yaml` reads as the same, in the order of its keys."""
-    written = _dump(value, _FastTextDumper)
-    # libyaml writes what lies beyond 16 bits, such as an emoji, as escapes that nobody can read.
-    return _dump(value, _TextDumper) if "\\U" in written else written
-
-
-def _dump(value: Mapping[str, Any], dumper: type[yaml.SafeDumper]) -> str:
-    written: str = yaml.dump(
-        value,
-        Dumper=dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=100,
-    )
-    return written
-
-
-class _NoAliases:
-    """Says everything twice rather than by an alias."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-class _TextDumper(_NoAliases, yaml.SafeDumper):
-    pass
-
-
-class _FastTextDumper(_NoAliases, _FastDumper):  # type: ignore[misc, valid-type]  # by the build
-    pass
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Several lines as a block; in quotes what could be read as something else than text."""
-    style = None
-    if _INVISIBLE.search(text):
-        style = '"'
-    # Spaces at an end of a line cannot be seen in a block; quotes show them.
-    elif "\n" in text and not re.search(r"(?m)[ \t]+$|\A\s", text):
-        style = "|"
-    elif text in _WORDS or _NUMBER.fullmatch(text) or _NUMBER_ELSEWHERE.fullmatch(text):
-        style = "'"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-for _dumper in (_TextDumper, _FastTextDumper):
-    _dumper.add_representer(str, _represent_text)
 
 
 def _checked(text: str | bytes) -> str:
@@ -306,9 +253,9 @@ def _value_of(event: yaml.ScalarEvent, place: Place) -> Any:
     text: str = event.value
     if not event.implicit[0]:  # in quotes, or a block
         return text
-    if text in _WORDS:
-        return _WORDS[text]
-    if not _NUMBER.fullmatch(text):
+    if text in WORDS:
+        return WORDS[text]
+    if not NUMBER.fullmatch(text):
         return text
     if not _WHOLE.fullmatch(text):
         number = float(text)
