@@ -2,6 +2,7 @@
 const button = document.querySelector('[data-live-state]');
 const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
 const BETWEEN_MS = 1000;
+const CALM_MS = 4000; // for parts that cost more, or that nobody waits for: live:jobs-calm
 const AGAIN_MS = 3000;
 
 let source = null;
@@ -10,22 +11,28 @@ const waiting = new Map();
 
 const show = (state) => { if (button) button.dataset.state = state; };
 
-// At most one event a second for each topic, and never a lost last one.
-function fire(topic) {
-  if (waiting.has(topic)) return waiting.set(topic, true);
-  waiting.set(topic, false);
-  document.body.dispatchEvent(new CustomEvent(`live:${topic}`));
+// At most one event in a while for each name, and never a lost last one (htmx's own throttle would
+// lose it).
+function fire(name, between = BETWEEN_MS) {
+  if (waiting.has(name)) return waiting.set(name, true);
+  waiting.set(name, false);
+  document.body.dispatchEvent(new CustomEvent(`live:${name}`));
   setTimeout(() => {
-    const again = waiting.get(topic);
-    waiting.delete(topic);
-    if (again) fire(topic);
-  }, BETWEEN_MS);
+    const again = waiting.get(name);
+    waiting.delete(name);
+    if (again) fire(name, between);
+  }, between);
+}
+
+// Also after what this page did itself: its answer names topics.
+for (const topic of TOPICS) {
+  document.body.addEventListener(`live:${topic}`, () => fire(`${topic}-calm`, CALM_MS));
 }
 
 // Of this page, as the server made it: what changed since then it must fetch.
 const age = () => Math.round(performance.now());
 
-const catchUp = () => TOPICS.forEach(fire);
+const catchUp = () => TOPICS.forEach((topic) => fire(topic));
 
 function hear(message) {
   if (message === 'on') {
