@@ -174,7 +174,8 @@ async def render(
     """Answer with a page of this application's renderer."""
     values = dict(context or {})
     if BLOCK_HEADER not in request.headers:
-        await request.app[SETTINGS].get()
+        if request.method == hdrs.METH_GET:  # not for each of a flood of wrong passwords
+            await request.app[SETTINGS].get()
         await request.app[ADMINS].refresh(request)
         if actor_or_none(request) is not None:
             values["paused_at"] = await request.app[SYSTEM].paused_at()
