@@ -69,7 +69,11 @@ document.body.addEventListener('htmx:afterSettle', (event) => {
 // A part that somebody unfolded stays so when the form comes back.
 let unfolded = [];
 document.body.addEventListener('htmx:beforeSwap', ({target}) => {
-  if (target.id === 'job-form') unfolded = [...target.querySelectorAll('.fold[open]')].map(({id}) => id);
+  if (target.id !== 'job-form') return;
+  unfolded = [...target.querySelectorAll('.fold[open]')].map(({id}) => id);
+  // Lines about parts that may be gone when they come: the other view has none.
+  const summaries = document.getElementById('form-summaries');
+  if (summaries) htmx.trigger(summaries, 'htmx:abort');
 });
 document.body.addEventListener('htmx:afterSwap', ({target}) => {
   if (target.id !== 'job-form') return;
