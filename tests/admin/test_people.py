@@ -21,6 +21,8 @@ from tickwheel_admin.domain.errors import (
     TooMany,
 )
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role, everywhere
+from tickwheel_admin.engine.cleaner import Cleaner
+from tickwheel_admin.services.audit_log import AuditLog, AuditQuery
 from tickwheel_admin.services.passwords import Passwords, check_new_password, one_time_password
 from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
 from tickwheel_admin.services.throttle import MAX_KEYS, LoginThrottle
@@ -593,6 +595,32 @@ async def test_people_come_and_go_on_every_database(database_url: str) -> None:
         await log_in(people, password=one_time)
     with pytest.raises(Conflict):
         await people.add_user(COMMAND_LINE, "Admin", grants=everywhere(Role.VIEWER))
-    assert await audit_actions(database)
+    await people.add_user(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
+    elsewhere = await log_in(people)
+    assert [each.current for each in await people.own_sessions(actor, elsewhere.cookie)].count(True)
+    assert await people.end_other_sessions(actor, elsewhere.cookie) == 1
+    await people.create_token(actor, name="short", role=Role.VIEWER, valid_days=1)
+    assert [each.name for each in (await people.all_tokens(COMMAND_LINE)).items] == ["short"]
+    await people.set_grants(COMMAND_LINE, actor.user_id, everywhere(Role.DEVELOPER, scripts=True))
+    assert await people.session(elsewhere.cookie) is None
+    page = await people.people_page(COMMAND_LINE, part="DMI", limit=1)
+    assert [each.grants for each in page.items] == [everywhere(Role.DEVELOPER, scripts=True)]
+
+    ghost = {"user_id": actor.user_id, "executor_id": 77, "role": "viewer", "scripts": False}
+    await database.run(lambda conn: conn.execute(sa.insert(tables.grant).values(ghost)).rowcount)
+    await Cleaner(database, retention_days=30).run_once()
+    page = await people.people_page(COMMAND_LINE, part="admin")
+    assert list(page.items[0].grants) == [ALL_EXECUTORS]
+    log, found = AuditLog(database), []
+    for query in (AuditQuery(), AuditQuery(person="admin"), AuditQuery(object_id=actor.user_id)):
+        first_page = await log.page(COMMAND_LINE, query, limit=2)
+        second_page = await log.page(COMMAND_LINE, query, first_page.next, limit=2)
+        found.append([each.action for each in (*first_page.items, *second_page.items)])
+    assert found[0][0] == "user.grants_changed"
+    assert len(found[0]) == 4
+    assert "user.grants_changed" not in found[1]  # that was the command line
+    assert "token.created" in found[1]
+    await people.delete_user(COMMAND_LINE, actor.user_id)
+    assert [each.name for each in await people.people(COMMAND_LINE)] == ["root"]
     people.close()
     await database.close()

@@ -9,23 +9,15 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.calendar import CalendarSpec
 from tickwheel_admin.domain.calendar_json import calendar_to_json
 from tickwheel_admin.store.calendars import based_on
-from tickwheel_admin.store.tables import ALIVE, calendar, setting, trigger
+from tickwheel_admin.store.edit_locks import lock_edits
+from tickwheel_admin.store.tables import ALIVE, calendar, trigger
 
 CHANGES = "calendar_changes"  # name of the setting that counts how often calendars were changed
 
 
 def lock_calendars(conn: sa.Connection) -> None:
-    """Let edits of calendars go one after the other; taken before all other locks.
-
-    The lock is also a write of a new value, so that it holds on clusters whose locks are local.
-    """
-    named = setting.c.name == CHANGES
-    count = conn.execute(sa.select(setting.c.value).where(named).with_for_update()).scalar()
-    if count is None:
-        # A race between two admins ends in a duplicate key; the loser's transaction is repeated.
-        conn.execute(sa.insert(setting).values(name=CHANGES, value="1"))
-    else:
-        conn.execute(sa.update(setting).where(named).values(value=str(int(count) + 1)))
+    """Let edits of calendars go one after the other; taken before all other locks."""
+    lock_edits(conn, CHANGES)
 
 
 def hold_calendars(conn: sa.Connection, names: Iterable[str]) -> None:

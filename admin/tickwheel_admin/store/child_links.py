@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.children import ChildLink
+from tickwheel_admin.store.edit_locks import lock_edits
 from tickwheel_admin.store.tables import ALIVE, job, job_revision, setting
 
 CHANGES = "child_links"  # name of the setting that counts how often links were written
@@ -34,17 +35,8 @@ class NamedJob:
 
 
 def lock_child_links(conn: sa.Connection) -> None:
-    """Let transactions that add links go one after the other; taken before all other locks.
-
-    The lock is also a write of a new value, so that it holds on clusters whose locks are local.
-    """
-    named = setting.c.name == CHANGES
-    count = conn.execute(sa.select(setting.c.value).where(named).with_for_update()).scalar()
-    if count is None:
-        # A race between two admins ends in a duplicate key; the loser's transaction is repeated.
-        conn.execute(sa.insert(setting).values(name=CHANGES, value="1"))
-    else:
-        conn.execute(sa.update(setting).where(named).values(value=str(int(count) + 1)))
+    """Let transactions that add links go one after the other; taken before all other locks."""
+    lock_edits(conn, CHANGES)
 
 
 def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJob]:

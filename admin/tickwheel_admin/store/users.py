@@ -7,7 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import grant, saved_view, setting, user
+from tickwheel_admin.store.edit_locks import lock_edits
+from tickwheel_admin.store.tables import grant, saved_view, user
 
 CHANGES = "people_changes"  # name of the setting that counts how often rights were changed
 
@@ -29,16 +30,9 @@ class StoredUser:
 def lock_people(conn: sa.Connection) -> None:
     """Let changes of people's rights go one after the other; taken before all other locks.
 
-    So each of two administrators who take the other's role sees what the other one did. The lock is
-    also a write of a new value, so that it holds on clusters whose locks are local.
+    So each of two administrators who take the other's role sees what the other one did.
     """
-    named = setting.c.name == CHANGES
-    count = conn.execute(sa.select(setting.c.value).where(named).with_for_update()).scalar()
-    if count is None:
-        # A race between two admins ends in a duplicate key; the loser's transaction is repeated.
-        conn.execute(sa.insert(setting).values(name=CHANGES, value="1"))
-    else:
-        conn.execute(sa.update(setting).where(named).values(value=str(int(count) + 1)))
+    lock_edits(conn, CHANGES)
 
 
 def has_users(conn: sa.Connection) -> bool:
