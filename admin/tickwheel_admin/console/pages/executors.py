@@ -7,15 +7,20 @@ from aiohttp import web
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.pages.tokens import token_page
 from tickwheel_admin.console.rendering import done_or_back, go_to, render
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.executors import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS
 from tickwheel_admin.web.routes import Routes
 
 EXECUTOR = "/executors/{executor_id:[0-9]{1,18}}"
+
+NODES_PER_PAGE = 100
+ENDED_SHOWN = 20  # of those that ended lately
 
 routes = Routes()
 
@@ -57,6 +62,12 @@ async def create_executor(request: web.Request) -> web.Response:
 async def show_executor(request: web.Request) -> web.Response:
     detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
     live = [view for view in detail.nodes if view.node.state is NodeState.LIVE]
+    ended = [view for view in detail.nodes if view.node.state is not NodeState.LIVE]
+    text = request.query.get("q", "").strip()[:100]
+    found = [view for view in live if _has(view, text.casefold())]
+    pages = max(1, -(-len(found) // NODES_PER_PAGE))
+    page = min(max(whole_number(request.query.get("page")) or 1, 1), pages)
+    first = (page - 1) * NODES_PER_PAGE
     return await render(
         request,
         "executor.html",
@@ -64,10 +75,24 @@ async def show_executor(request: web.Request) -> web.Response:
             "detail": detail,
             "executor": detail.item,
             "live": live,
-            "ended": [view for view in detail.nodes if view.node.state is not NodeState.LIVE],
+            "found": len(found),
+            "shown": found[first : first + NODES_PER_PAGE],
+            "first": first,
+            "page": page,
+            "pages": pages,
+            "text": text,
+            "is_long": len(live) > NODES_PER_PAGE,
+            "ended": ended[:ENDED_SHOWN],
+            "all_ended": len(ended),
             "admin_url": request.app[CONFIG].public_url,
         },
     )
+
+
+def _has(view: NodeView, text: str) -> bool:
+    """Whether a node is what somebody looks for: by name, address or label."""
+    labels = (f"{key}={value}" for key, value in view.node.labels.items())
+    return any(text in each.casefold() for each in (view.node.name, view.node.address, *labels))
 
 
 @routes.post(f"{EXECUTOR}/pause", permission=Permission.OPERATE)
