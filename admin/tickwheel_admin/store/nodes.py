@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -22,6 +23,12 @@ _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 SELECTED_NODE = sa.select(*(column for column in node.c if column is not node.c.declared))
 
 
+@lru_cache(maxsize=500)
+def _names(text: str) -> frozenset[str]:
+    """Names from JSON; hundreds of nodes of an executor say the same ones."""
+    return frozenset(msgspec.json.decode(text, type=list[str]))
+
+
 def node_from_row(row: Any) -> Node:
     """A domain node from a row with all columns of the table."""
     return Node(
@@ -35,8 +42,8 @@ def node_from_row(row: Any) -> Node:
         slots=row.slots,
         in_use=row.in_use,
         weight=row.weight,
-        handlers=frozenset(msgspec.json.decode(row.handlers, type=list[str])),
-        unstoppable=frozenset(msgspec.json.decode(row.unstoppable, type=list[str])),
+        handlers=_names(row.handlers),
+        unstoppable=_names(row.unstoppable),
         labels=msgspec.json.decode(row.labels, type=dict[str, str]),
         sdk=row.sdk,
         address=row.address,
