@@ -183,6 +183,16 @@ def test_what_is_no_plain_data_is_refused_with_its_line(text: str | bytes) -> No
     assert "%" not in problem.message.replace("%TAG", "")
 
 
+def test_a_long_key_is_not_copied_for_each_of_its_values() -> None:
+    text = f"name: a\n? {'k' * 200_000}\n: {{x: [{'1,' * 40_000}1]}}\nretries: 1"
+
+    read = read_yaml(text)
+
+    assert len(read.value["k" * 200_000]) == 1
+    assert sum(map(len, read.places)) < 50_000
+    assert read.place_of("retries").line == 4
+
+
 def test_a_field_that_no_job_has_is_refused_with_what_was_meant() -> None:
     with pytest.raises(InvalidInput) as refused:
         from_yaml("name: a\nhandlr: b\nretries: 1\nowners: c")

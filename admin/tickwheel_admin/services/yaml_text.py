@@ -22,6 +22,7 @@ from tickwheel_admin.domain.json_text import MAX_DEPTH
 MAX_YAML_BYTES = 512 * 1024
 MAX_VALUES = 50_000  # each costs microseconds while an admin has other things to do
 MAX_NESTING = MAX_DEPTH + 3  # parameters of a trigger lie in a mapping, in a list, in the job
+MAX_PATH_CHARS = 200  # of places that are remembered; of what lies deeper, the one around it is
 
 # libyaml is far faster; a build of PyYAML without it reads the same language.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -122,14 +123,18 @@ class _Open:
     """A mapping or list whose end has not come yet."""
 
     value: dict[str, Any] | list[Any]
-    path: str
+    path: str | None  # None: too long to be remembered
     key: str | None = None  # read, and waiting for its value
     keys: dict[str, int] = field(default_factory=dict)  # the line of each
 
-    def next_path(self) -> str:
+    def next_path(self) -> str | None:
+        """Where the next value stands. Bounded: a long key must not be copied for each value."""
+        key = self.key or ""
+        if self.path is None or len(self.path) + len(key) > MAX_PATH_CHARS:
+            return None
         if isinstance(self.value, list):
             return f"{self.path}[{len(self.value)}]"
-        return f"{self.path}.{self.key}" if self.path else str(self.key)
+        return f"{self.path}.{key}" if self.path else key
 
     def take(self, value: Any) -> None:
         if isinstance(self.value, list):
@@ -203,7 +208,9 @@ class _Reading:
         if around is not None and isinstance(around.value, dict) and around.key is None:
             self._see_key(around, event, place)
             return
-        self._places[around.next_path() if around else ""] = place
+        path = around.next_path() if around else ""
+        if path is not None:
+            self._places[path] = place
         if isinstance(event, yaml.ScalarEvent):
             self._put(_value_of(event, place))
             return
@@ -216,7 +223,7 @@ class _Reading:
         value: dict[str, Any] | list[Any] = {}
         if isinstance(event, yaml.SequenceStartEvent):
             value = []
-        self._open.append(_Open(value=value, path=around.next_path() if around else ""))
+        self._open.append(_Open(value=value, path=path))
 
     def _see_key(
         self, around: _Open, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place
