@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.admin.engine_kit import Admin, add_job, create_schema
 from tests.admin.kit import Clock
 from tests.admin.several_kit import Several, next_event, several_admins
-from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS
+from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS, Stream
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import events as topics
@@ -173,6 +173,25 @@ async def test_what_changed_between_the_page_and_its_stream_is_told(several: Sev
             assert await next_event(stream) == "runs"
 
 
+async def test_what_changes_while_a_slow_browser_is_told_of_the_last_is_told_next(
+    several: Several, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await several.log_in("root", Role.ADMIN)
+    events, plain = several.services.events, Stream.send
+    meanwhile = [topics.NODES]
+
+    async def slow(stream: Stream, event: str, data: str = "", *, event_id: str = "") -> None:
+        if event == "stats" and meanwhile:
+            events.publish(meanwhile.pop())
+        await plain(stream, event, data, event_id=event_id or None)
+
+    monkeypatch.setattr(Stream, "send", slow)
+    async with several.browser.get(several.urls[0] + "/events?age=x") as stream:
+        told = [await next_event(stream) for _ in range(7)]
+
+    assert told[5:] == ["nodes", "stats"]
+
+
 @pytest.mark.parametrize("age", ["-1", "x", "9" * 40, "1e3"])
 async def test_a_page_of_unknown_age_fetches_everything(several: Several, age: str) -> None:
     await several.log_in("root", Role.ADMIN)
@@ -250,6 +269,22 @@ def test_counts_rise_with_what_is_published_here_alone() -> None:
     events.relay(topics.NODES)
 
     assert events.counts() == {"runs": 2, "jobs": 0, "nodes": 0, "people": 0}
+
+
+def test_topics_of_runs_are_not_kept_for_as_long_as_an_admin_lives() -> None:
+    events = Events()
+    before = held_by(events)
+
+    for run_id in range(1_000):
+        events.publish(topics.log_topic(run_id))
+        events.listen(topics.log_topic(run_id), lambda: None)()
+
+    assert held_by(events) == before
+
+
+def held_by(events: Events) -> int:
+    """How many things it keeps."""
+    return sum(len(kept) for kept in vars(events).values() if hasattr(kept, "__len__"))
 
 
 def test_what_changed_lately_is_known_since_the_beginning_only() -> None:

@@ -54,17 +54,24 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
             changed.update(await _missed(request))
             await stream.send("hello")
             while await stream.is_wanted():
-                if changed:
-                    woken.clear()
-                    for topic in sorted(changed):
-                        await stream.send(topic)
-                    changed.clear()
+                woken.clear()
+                # Taken before the first is sent: what changes while a slow browser takes them in
+                # is told next.
+                for topic in _taken(changed):
+                    await stream.send(topic)
                 if await stream.wait(woken):
                     await asyncio.sleep(GATHER_SECONDS)
     finally:
         for stop in stops:
             stop()
     return stream.response
+
+
+def _taken(changed: set[str]) -> list[str]:
+    """What has gathered; from here on it gathers anew."""
+    topics = sorted(changed)
+    changed.clear()
+    return topics
 
 
 async def _missed(request: web.Request) -> set[str]:

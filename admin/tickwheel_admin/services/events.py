@@ -29,6 +29,8 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     NODES: (NODES,),
     PEOPLE: (PEOPLE,),
 }
+# What is remembered at all: topics of single runs come without end.
+_REMEMBERED = frozenset(each for own in SHARED.values() for each in own)
 
 
 def log_topic(run_id: int) -> str:
@@ -48,12 +50,14 @@ class Events:
 
     def publish(self, topic: str) -> None:
         """Call every listener of the topic; they must be quick and not raise."""
-        self._counts[topic] += 1
+        if topic in _REMEMBERED:
+            self._counts[topic] += 1
         self.relay(topic)
 
     def relay(self, topic: str) -> None:
         """Call every listener of what another admin did: nobody is told of it a second time."""
-        self._last[topic] = self._now()
+        if topic in _REMEMBERED:
+            self._last[topic] = self._now()
         for listener in tuple(self._listeners.get(topic, ())):
             listener()
 
@@ -65,7 +69,7 @@ class Events:
         """The topics that were published or relayed so lately; of longer than we live: all."""
         since = self._now() - seconds
         if since < self._since:
-            return frozenset(each for own in SHARED.values() for each in own)
+            return _REMEMBERED
         return frozenset(topic for topic, at in self._last.items() if at >= since)
 
     def listen(self, topic: str, listener: Callable[[], None]) -> Callable[[], None]:
