@@ -176,6 +176,8 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "planner",
         "refresher",
         "cleaner",
+        "rollup",
+        "herald",
     }
     assert status.loops["planner"].last_pass_ms_ago is None
     assert status.loops["planner"].failing
