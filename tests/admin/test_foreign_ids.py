@@ -20,9 +20,10 @@ from tests.admin.security_kit import (
     headers_of,
     logged_in,
     names_of,
+    parameters_of,
     two_executors,
 )
-from tickwheel_admin.domain.user import Grant, Role
+from tickwheel_admin.domain.user import Grant, Role, everywhere
 
 FILTERS = ("executor_id", "job_id", "node_id", "run_id", "trigger_id", "user_id")
 # What somebody with one executor sends; %(name)s is an id of theirs, %(foreign)s one that is not.
@@ -122,3 +123,24 @@ async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
         assert said[0][0] in (404, 422) or '"runs": []' in said[0][1], request_line
         assert rewind.changes() == [], request_line
     rewind.close()
+
+
+async def test_what_belongs_to_something_else_is_not_found_below_this(admin: Served) -> None:
+    """Also by who may do everything: an address says one thing, or it says nothing."""
+    own, other = await two_executors(admin)
+    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    routes = [
+        route for route in all_routes(admin.client)
+        if len([name for name in parameters_of(route) if name in MISSING]) > 1
+    ]  # fmt: skip
+    wrong = []
+    for route in routes:
+        last = [name for name in parameters_of(route) if name in MISSING][-1]
+        response = await admin.client.request(
+            route.method, address(route, {**own, last: other[last]}), headers=headers
+        )
+        if response.status != 404:
+            wrong.append(f"{route.method} {route.path} answers {response.status}")
+
+    assert wrong == []
+    assert len(routes) > 5

@@ -8,6 +8,7 @@ from tickwheel_admin.console.rendering import done_or_back, render
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import NodeView
+from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import NODES
@@ -21,25 +22,25 @@ routes = Routes()
 
 @routes.get("/nodes/{node_id:[0-9]{1,18}}", permission=Permission.VIEW)
 async def show_node(request: web.Request) -> web.Response:
-    detail = await request.app[NODES].get(actor_of(request), _node_id(request))
+    detail = await request.app[NODES].get(actor_of(request), int(request.match_info["node_id"]))
     return await render(request, "node.html", {"detail": detail, "node": detail.node})
 
 
 @routes.post(f"{NODE}/cordon", permission=Permission.OPERATE)
 async def cordon_node(request: web.Request) -> web.Response:
-    await request.app[NODES].cordon(actor_of(request), _node_id(request))
+    await request.app[NODES].cordon(actor_of(request), await _node_id(request))
     return await _done(request, "node.cordoned")
 
 
 @routes.post(f"{NODE}/drain", permission=Permission.OPERATE)
 async def drain_node(request: web.Request) -> web.Response:
-    await request.app[NODES].drain(actor_of(request), _node_id(request))
+    await request.app[NODES].drain(actor_of(request), await _node_id(request))
     return await _done(request, "node.drained")
 
 
 @routes.post(f"{NODE}/resume", permission=Permission.OPERATE)
 async def resume_node(request: web.Request) -> web.Response:
-    await request.app[NODES].resume(actor_of(request), _node_id(request))
+    await request.app[NODES].resume(actor_of(request), await _node_id(request))
     return await _done(request, "node.resumed")
 
 
@@ -58,7 +59,7 @@ async def set_slots(request: web.Request) -> web.Response:
     typed = form.get("slots", "").strip()
     try:
         slots = None if form.get("own") else _whole("slots", typed)
-        await request.app[NODES].set_slots(actor_of(request), _node_id(request), slots)
+        await request.app[NODES].set_slots(actor_of(request), await _node_id(request), slots)
     except InvalidInput as error:
         view = await _view(request)
         return await _number_form(
@@ -82,7 +83,7 @@ async def set_weight(request: web.Request) -> web.Response:
     typed = form.get("weight", "").strip()
     try:
         weight = None if form.get("own") else _whole("weight", typed)
-        await request.app[NODES].set_weight(actor_of(request), _node_id(request), weight)
+        await request.app[NODES].set_weight(actor_of(request), await _node_id(request), weight)
     except InvalidInput as error:
         view = await _view(request)
         return await _number_form(
@@ -115,7 +116,11 @@ async def _number_form(
 
 
 async def _view(request: web.Request) -> NodeView:
-    return (await request.app[NODES].get(actor_of(request), _node_id(request))).view
+    """The node; NotFound unless it is one of the executor in the address."""
+    found = await request.app[NODES].get(actor_of(request), int(request.match_info["node_id"]))
+    if found.node.executor_id != int(request.match_info["executor_id"]):
+        raise not_found()
+    return found.view
 
 
 async def _done(request: web.Request, code: str) -> web.Response:
@@ -131,5 +136,6 @@ def _whole(field: str, typed: str) -> int:
     return int(typed)
 
 
-def _node_id(request: web.Request) -> int:
-    return int(request.match_info["node_id"])
+async def _node_id(request: web.Request) -> int:
+    """The node's id; NotFound unless it is a node of the executor in the address."""
+    return (await _view(request)).node.id
