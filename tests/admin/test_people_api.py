@@ -143,11 +143,13 @@ async def test_tokens_that_break_a_rule_are_refused(api: Api) -> None:
         assert [each["field"] for each in answer["error"]["problems"]] == [field]
 
 
-async def test_even_an_administrators_token_makes_no_tokens_and_resets_no_passwords(
-    api: Api,
-) -> None:
+async def test_even_an_administrators_token_makes_no_tokens_people_or_passwords(api: Api) -> None:
     token = await api.admin.services.people.create_api_token(COMMAND_LINE, "root", name="ci")
-    for path, body in (("/tokens", {"name": "x"}), ("/users/1/reset-password", None)):
+    for path, body in (
+        ("/tokens", {"name": "x"}),
+        ("/users", {"name": "x"}),
+        ("/users/1/reset-password", None),
+    ):
         status, answer = await api.bearing(token).call("POST", path, body)
         assert (status, answer["error"]["code"]) == (403, "token.not_in_person")
     await api.admin.services.people.login("root", GOOD_PASSWORD, address="", user_agent="")

@@ -400,7 +400,14 @@ async def test_a_token_cannot_make_itself_outlive_its_end(people: People) -> Non
     acting = await people.actor_of_token(token, address="")
     assert acting is not None
     preferences = await people.preferences(acting)
+    friend, _ = await somebody(people, "friend", {})
+    out = await people.new_person(COMMAND_LINE, "out", grants=everywhere(Role.ADMIN))
+    await people.set_disabled(COMMAND_LINE, out.id, disabled=True)
     for attempt in (
+        people.add_user(acting, "new", grants={}),
+        people.set_grants(acting, friend.user_id, everywhere(Role.VIEWER)),
+        people.set_grants(acting, root.user_id, everywhere(Role.ADMIN, scripts=True)),
+        people.set_disabled(acting, "out", disabled=False),
         people.create_token(acting, name="next"),
         people.create_api_token(acting, "root", name="next"),
         people.reset_password(acting, "root"),
@@ -413,6 +420,20 @@ async def test_a_token_cannot_make_itself_outlive_its_end(people: People) -> Non
         with pytest.raises(NotAllowed) as refusal:
             await attempt
         assert refusal.value.code == "token.not_in_person"
+
+
+async def test_an_administrators_token_takes_away_what_it_could_not_give(people: People) -> None:
+    root, _ = await somebody(people, "root", everywhere(Role.ADMIN))
+    acting = await people.actor_of_token(await people.create_token(root, name="ci"), address="")
+    assert acting is not None
+    olga, session = await somebody(people, "olga", everywhere(Role.DEVELOPER, scripts=True))
+
+    await people.set_grants(acting, olga.user_id, everywhere(Role.OPERATOR))
+    assert await people.session(session.cookie) is None
+    await people.set_disabled(acting, olga.user_id, disabled=True)
+    await people.delete_user(acting, olga.user_id)
+
+    assert [each.name for each in await people.people(root)] == ["root"]
 
 
 async def test_a_token_sees_and_ends_itself_alone(people: People) -> None:

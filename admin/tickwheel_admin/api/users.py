@@ -44,7 +44,7 @@ async def list_users(request: web.Request) -> web.Response:
     return answer(page_view(page, person_view))
 
 
-@routes.post(_ALL, permission=Permission.ADMINISTER, api=True, on_all=True)
+@routes.post(_ALL, permission=Permission.ADMINISTER, api=True, in_person=True, on_all=True)
 async def create_user(request: web.Request) -> web.Response:
     fields = await body_fields(request, ("name", "grants"))
     name = fields.text("name", max_chars=100, required=True)
@@ -63,7 +63,7 @@ async def get_user(request: web.Request) -> web.Response:
 
 @routes.put(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def update_user(request: web.Request) -> web.Response:
-    """Grants and `disabled`; one that is not named stays as it is."""
+    """Grants and `disabled`; one that is not named stays as it is. Tokens only take away."""
     user_id = path_id(request, "user_id")
     fields = await body_fields(request, ("id", "grants", "disabled"))
     if fields.integer("id", low=0, high=MAX_ID, default=user_id) != user_id:

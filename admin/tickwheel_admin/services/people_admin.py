@@ -1,4 +1,8 @@
-"""Administration of people: for whoever administers every executor, and the command line."""
+"""Administration of people: for whoever administers every executor, and the command line.
+
+A token of such a person takes away, shuts out and forgets. It neither adds nor gives nor lets in:
+somebody could act on for who found it, long after it has ended.
+"""
 
 from __future__ import annotations
 
@@ -100,10 +104,12 @@ class PeopleAdministration(IdentityPart):
         """Add a person.
 
         Raises:
+            NotAllowed: token.not_in_person.
             InvalidInput: on "name" or "grants".
             Conflict: user.name_taken.
         """
         actor.require(Permission.ADMINISTER)
+        actor.require_in_person()
         name = name.strip().lower()
         if not _USER_NAME.fullmatch(name):
             raise InvalidInput.one(
@@ -126,6 +132,7 @@ class PeopleAdministration(IdentityPart):
         tokens that could do it.
 
         Raises:
+            NotAllowed: token.not_in_person, when a token gives anything.
             InvalidInput: on "grants".
             Conflict: user.last_admin; user.own_grants, when one takes something from oneself.
         """
@@ -164,9 +171,12 @@ class PeopleAdministration(IdentityPart):
             who: id or name.
 
         Raises:
+            NotAllowed: token.not_in_person, when a token lets somebody in.
             Conflict: user.last_admin, user.own_account.
         """
         actor.require(Permission.ADMINISTER)
+        if not disabled:
+            actor.require_in_person()
         audit_id = await self._ids.take("audit")
         await self._store.run(
             people_edits.set_disabled, who, disabled=disabled, actor=actor, audit_id=audit_id

@@ -76,6 +76,8 @@ def set_grants(
         return
     check_executors(conn, grants.keys() - before.keys())
     then, now = _rights(user, before), _rights(user, grants)
+    if not then.covers(now):
+        actor.require_in_person()
     takes = not now.covers(then)
     if takes and user.id == actor.user_id:
         raise Conflict(
