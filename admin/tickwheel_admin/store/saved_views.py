@@ -23,7 +23,7 @@ def views_for(conn: sa.Connection, user_id: int, page: ListPage) -> list[SavedVi
         _select()
         .where(
             saved_view.c.page == page.value,
-            saved_view.c.shared.is_(True),
+            saved_view.c.shared == sa.true(),  # which MariaDB finds by index, unlike IS
             saved_view.c.user_id != user_id,
         )
         .order_by(saved_view.c.name, saved_view.c.id)
