@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import AsyncIterator
@@ -348,12 +349,15 @@ async def test_the_audit_is_exported_whole_in_the_order_of_the_page(
 async def test_no_cell_of_the_export_is_a_formula(site: Served, admin: Browser) -> None:
     """Spreadsheets would work it out; names of jobs may begin with anything."""
     billing = await executor(site, "billing")
-    job = {"name": "=1+1", "handler": "h"}
+    job = {"name": "x;=1+1", "handler": "h"}
     await site.services.jobs.create(COMMAND_LINE, billing, job)
     audited = replace_person("=cmd")
     await site.services.jobs.create(audited, billing, job | {"name": "b"})
     page = await admin.get("/audit.csv?action=job.")
     assert ",'=cmd," in page
+    assert ";" not in page
+    rows = list(csv.DictReader(page.splitlines()))
+    assert json.loads(rows[-1]["detail"])["name"] == "x;=1+1"
 
 
 def replace_person(name: str) -> Actor:

@@ -28,6 +28,7 @@ from tickwheel_admin.engine.cleaner import Cleaner
 from tickwheel_admin.services import people_edits
 from tickwheel_admin.services.events import PEOPLE, Events
 from tickwheel_admin.services.executors import Executors
+from tickwheel_admin.services.paging import encode_cursor
 from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
@@ -274,6 +275,16 @@ async def test_people_are_listed_page_by_page_and_found_by_a_part_of_the_name(
     assert ([each.name for each in page.items], page.next) == (["cora"], None)
     page = await people.people_page(COMMAND_LINE, part="O_")
     assert [each.name for each in page.items] == ["bo_"]
+
+
+async def test_no_database_is_asked_for_names_that_nobody_can_have(people: People) -> None:
+    root, _ = await somebody(people, "root", everywhere(Role.ADMIN))
+    for attempt in (
+        people.people_page(root, part="a\0"),
+        people.people_page(root, cursor=encode_cursor("a\0")),
+    ):
+        with pytest.raises(InvalidInput):
+            await attempt
 
 
 async def test_sessions_are_listed_and_ended_one_by_one_or_all_others(people: People) -> None:

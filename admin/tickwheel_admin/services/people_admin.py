@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.grants_input import check_grants
 from tickwheel_admin.domain.user import (
     Actor,
@@ -21,7 +22,13 @@ from tickwheel_admin.domain.user import (
 )
 from tickwheel_admin.services import people_edits
 from tickwheel_admin.services.identity import COMMAND_LINE, IdentityPart, sha256
-from tickwheel_admin.services.paging import Page, check_limit, decode_cursor, encode_cursor
+from tickwheel_admin.services.paging import (
+    Page,
+    bad_cursor,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
 from tickwheel_admin.services.passwords import one_time_password
 from tickwheel_admin.services.people_lists import PersonDetail, PersonItem, read_people, read_person
 from tickwheel_admin.store import users
@@ -68,10 +75,14 @@ class PeopleAdministration(IdentityPart):
             limit: 1 to 500.
 
         Raises:
-            InvalidInput: on "cursor" or "limit".
+            InvalidInput: on "text", "cursor" or "limit".
         """
         actor.require(Permission.ADMINISTER)
+        if not is_clean(part):  # PostgreSQL takes no NUL in a text
+            raise InvalidInput.one("text", "control_characters", CONTROL_CHARACTERS)
         after = decode_cursor(cursor, str) or ""
+        if not is_clean(after):
+            raise bad_cursor()
         items = await self._store.read(
             read_people, after=after, part=part.strip().lower(), limit=check_limit(limit) + 1
         )

@@ -85,7 +85,10 @@ def _as_json(item: AuditItem) -> str:
 
 def _as_csv(item: AuditItem) -> str:
     *plain, detail = _values(item)
-    return _csv_line((*plain, json.dumps(detail, ensure_ascii=False) if detail else ""))
+    text = json.dumps(detail, ensure_ascii=False) if detail else ""
+    # Where commas are decimal, spreadsheets part cells by semicolons, whatever the quotes say:
+    # what follows one would begin a cell. It says the same to whoever reads the JSON.
+    return _csv_line((*plain, text.replace(";", r"\u003b")))
 
 
 def _csv_line(values: tuple[object, ...]) -> str:
