@@ -599,7 +599,9 @@ async def test_people_come_and_go_on_every_database(database_url: str) -> None:
     elsewhere = await log_in(people)
     assert [each.current for each in await people.own_sessions(actor, elsewhere.cookie)].count(True)
     assert await people.end_other_sessions(actor, elsewhere.cookie) == 1
-    await people.create_token(actor, name="short", role=Role.VIEWER, valid_days=1)
+    await people.create_token(
+        await actor_of(people, elsewhere), name="short", role=Role.VIEWER, valid_days=1
+    )
     assert [each.name for each in (await people.all_tokens(COMMAND_LINE)).items] == ["short"]
     await people.set_grants(COMMAND_LINE, actor.user_id, everywhere(Role.DEVELOPER, scripts=True))
     assert await people.session(elsewhere.cookie) is None

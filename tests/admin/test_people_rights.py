@@ -338,6 +338,23 @@ async def test_a_login_that_began_before_a_reset_comes_to_nothing(
     assert (await people.person(COMMAND_LINE, olga.user_id)).sessions == []
 
 
+async def test_a_token_that_is_made_while_the_password_is_reset_comes_to_nothing(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olga, _ = await somebody(people, "olga", everywhere(Role.VIEWER))
+    take = people._ids.take
+
+    async def reset_meanwhile(name: str) -> int:
+        monkeypatch.setattr(people._ids, "take", take)
+        await people.reset_password(COMMAND_LINE, "olga")
+        return await take(name)
+
+    monkeypatch.setattr(people._ids, "take", reset_meanwhile)
+    with pytest.raises(NotLoggedIn):
+        await people.create_token(olga, name="ci")
+    assert (await people.person(COMMAND_LINE, olga.user_id)).tokens == []
+
+
 # --- what a token may -----------------------------------------------------------------------------
 
 

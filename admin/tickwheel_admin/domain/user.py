@@ -68,6 +68,7 @@ class Actor:
     address: str = ""  # where the request came from, for the audit
     scripts: frozenset[int] = frozenset()  # executor ids of grants that cover scripts as well
     token_id: int | None = None  # set when an API token acts
+    session: str | None = None  # hash of the cookie, when a person asks with a session
     must_change_password: bool = False
 
     def may(self, permission: Permission, executor_id: int = ALL_EXECUTORS) -> bool:

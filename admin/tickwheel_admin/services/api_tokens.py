@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotLoggedIn
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.user import Actor, Permission, Role
 from tickwheel_admin.services.identity import IdentityPart, new_secret, sha256
@@ -19,7 +19,7 @@ from tickwheel_admin.services.paging import Number, Page, check_limit, decode_cu
 from tickwheel_admin.services.people_edits import check_executors, known_user
 from tickwheel_admin.services.people_lists import TokenItem, read_tokens, token_item
 from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import api_tokens, identity, users
+from tickwheel_admin.store import api_tokens, identity, sessions, users
 from tickwheel_admin.store.api_tokens import StoredApiToken
 from tickwheel_admin.store.audit import find_audit, write_audit
 from tickwheel_admin.store.clock import now_ms
@@ -111,6 +111,7 @@ class ApiTokens(IdentityPart):
 
         Raises:
             NotAllowed: token.not_in_person.
+            NotLoggedIn: the session ended meanwhile.
             InvalidInput: on "name", "executors" or "valid_days".
             Conflict: token.name_taken, token.too_many.
         """
@@ -217,9 +218,15 @@ def _create(
     actor: Actor,
     audit_id: int,
 ) -> None:
-    """Insert the token for the person; whose it is and its times are found here."""
+    """Insert the token for the person; whose it is and its times are found here.
+
+    Tokens end with the password: one that is made while it changes must not be left over.
+    """
     if find_audit(conn, audit_id) is not None:
         return
+    now = now_ms(conn)
+    if actor.session is not None and not sessions.hold_session(conn, actor.session, now=now):
+        raise NotLoggedIn("login.required", "Your session has ended; log in again.")
     user = known_user(conn, who)
     if new.executors is not None:
         check_executors(conn, new.executors, field="executors")
@@ -238,7 +245,6 @@ def _create(
             user=user.name,
             limit=MAX_TOKENS,
         )
-    now = now_ms(conn)
     expires_at = None if valid_ms is None else now + valid_ms
     api_tokens.insert_api_token(
         conn, replace(new, user_id=user.id, created_at=now, expires_at=expires_at)

@@ -106,7 +106,7 @@ def find_session(
     user = users.get_user(conn, stored.user_id) if stored.holds(now) else None
     if user is None or user.disabled:
         return None
-    actor = actor_of_user(conn, user, address=address)
+    actor = replace(actor_of_user(conn, user, address=address), session=cookie_hash)
     return SessionView(actor=actor, csrf_token=stored.csrf_token), stored, now
 
 

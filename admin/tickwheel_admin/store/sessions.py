@@ -73,6 +73,18 @@ def touch_session(conn: sa.Connection, id_hash: str, *, now: int) -> None:
     )
 
 
+def hold_session(conn: sa.Connection, id_hash: str, *, now: int) -> bool:
+    """Whether the session is still there, and stays until the transaction ends.
+
+    A write, as every lock that protects a decision: whoever ends the session waits for it.
+    """
+    return bool(
+        conn.execute(
+            sa.update(session).where(session.c.id_hash == id_hash).values(seen_at=now)
+        ).rowcount
+    )
+
+
 def delete_session(conn: sa.Connection, id_hash: str) -> None:
     conn.execute(sa.delete(session).where(session.c.id_hash == id_hash))
 

@@ -13,6 +13,10 @@ from tickwheel_admin.store.tables import grant, saved_view, user
 CHANGES = "people_changes"  # name of the setting that counts how often rights were changed
 
 
+# Asked for with every request; preferences are not.
+_COLUMNS = [column for column in user.columns if column is not user.c.preferences]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUser:
     """A row of `user`, without its preferences."""
@@ -56,7 +60,7 @@ def list_users(
         after: names beyond this one.
         part: what the name has in it.
     """
-    wanted = sa.select(user).where(user.c.name > after).order_by(user.c.name).limit(limit)
+    wanted = sa.select(*_COLUMNS).where(user.c.name > after).order_by(user.c.name).limit(limit)
     if part:
         wanted = wanted.where(user.c.name.contains(part, autoescape=True))
     return [_user_from_row(row) for row in conn.execute(wanted)]
@@ -155,7 +159,7 @@ def _same(password_hash: str | None) -> sa.ColumnElement[bool]:
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> StoredUser | None:
-    row = conn.execute(sa.select(user).where(condition)).first()
+    row = conn.execute(sa.select(*_COLUMNS).where(condition)).first()
     return None if row is None else _user_from_row(row)
 
 
