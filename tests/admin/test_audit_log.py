@@ -166,6 +166,28 @@ async def test_a_rare_change_is_looked_for_in_steps(
     assert await all_of(log, AuditQuery(action="user.")) == [0]
 
 
+async def test_many_executors_are_not_each_looked_through_as_if_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_pages, "CHUNK", 2)
+    monkeypatch.setattr(audit_pages, "MAX_SCANNED", 10)
+    log, actor = AuditLog(world.database), actor_with(Role.ADMIN, *range(5, 15))
+    note(world, *({"executor_id": 5 + place % 10} for place in range(100)))
+    statements: list[str] = []
+    sa.event.listen(
+        world.database.engine,
+        "before_cursor_execute",
+        lambda conn, cursor, statement, *more: statements.append(statement),
+    )
+
+    page = await log.page(actor, AuditQuery(action="user."))
+
+    assert page.next is not None
+    assert len([each for each in statements if "FROM audit" in each]) <= 10
+    assert await all_of(log, AuditQuery(action="user."), actor=actor) == []
+    assert len(await all_of(log, AuditQuery(action="job."), actor=actor, limit=7)) == 100
+
+
 @pytest.mark.parametrize("cursor", ["x", "W10", "eyJhdCI6LTEsImlkIjowfQ", "a" * 5_000])
 async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
     with pytest.raises(InvalidInput) as refusal:

@@ -17,7 +17,7 @@ from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.tables import audit
 
 CHUNK = 1_000  # index entries read at once while filtering
-MAX_SCANNED = 10_000  # entries of one range that one request looks at
+MAX_SCANNED = 10_000  # entries that one request looks at, and a chunk of each range in any case
 MAX_RANGES = 20  # executors whose entries are read one by one
 
 
@@ -71,7 +71,9 @@ def page_audit(
         before: the place that the page is older than; None: the newest there are.
         newer: the page that ends before this place instead, and where the one before it ends.
     """
-    scans = [_scan(conn, wanted, one, before, limit + 1, newer) for one in _ranges(wanted)]
+    ranges = _ranges(wanted)
+    chunks = max(1, MAX_SCANNED // (CHUNK * max(1, len(ranges))))
+    scans = [_scan(conn, wanted, one, before, limit + 1, newer, chunks) for one in ranges]
     # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
     stops = [stop for _, stop in scans if stop is not None]
     horizon = (min if newer else max)(stops, default=None)
@@ -106,12 +108,13 @@ def _scan(
     before: Position | None,
     enough: int,
     newer: bool,
+    chunks: int,
 ) -> tuple[list[Position], Position | None]:
     """What fits in one range, as it is read, and where the reading stopped; None: at its end."""
     fits = _filter(wanted, executor_id)
     size = CHUNK if fits else enough
     found: list[Position] = []
-    for _ in range(MAX_SCANNED // CHUNK):
+    for _ in range(chunks):
         rows = conn.execute(_keys(wanted, executor_id, before, newer).limit(size)).all()
         for row in rows:
             before = Position(at=row.at, id=row.id)
