@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page
@@ -87,16 +88,25 @@ def page(page: Page, page_errors: PageErrors) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a filled console, to be copied."""
+    directory = tmp_path_factory.mktemp("sample")
+    with sample_console(directory):
+        pass
+    return directory
+
+
+@pytest.fixture(scope="session")
+def looked_at(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """A filled console that tests only look at."""
-    with sample_console(tmp_path_factory.mktemp("looked-at")) as console:
+    with sample_console(tmp_path_factory.mktemp("looked-at"), copy_of=sample) as console:
         yield console
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def console(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """A filled console that the tests of one module may change."""
-    with sample_console(tmp_path_factory.mktemp("console")) as console:
+    with sample_console(tmp_path_factory.mktemp("console"), copy_of=sample) as console:
         yield console
 
 

@@ -3,6 +3,7 @@
     python -m tests.browser.console_server DIRECTORY PORT [empty|hostile]
 
 No engine runs: what pages show does not change by itself. Prints one line of JSON once it listens.
+A database that is in the directory already is served as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from argon2 import PasswordHasher
 
 from tests.browser.hostile_texts import poison
 from tests.browser.sample_world import ADMIN, NOW, build
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.user import Role, everywhere
@@ -42,11 +43,24 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
         },
         environment={},
     )
-    database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
-    await database.run(metadata.create_all)
+    file = directory / "console.db"
+    is_new = not file.exists()
+    database = Database(f"sqlite:///{file}", clock=lambda: NOW)
     # Argon2id all the same, but cheap: many tests log in.
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
     services = create_services(database, passwords=passwords)
+    told = await _fill(services, filled) if is_new else {}
+    app = create_app(config, services)
+    app[CONSOLE_NOW] = lambda: NOW
+    runner = web.AppRunner(app, access_log=None, handle_signals=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    print(json.dumps({"told": told}), flush=True)
+    await asyncio.Event().wait()
+
+
+async def _fill(services: Services, filled: str) -> dict[str, object]:
+    await services.store.run(metadata.create_all)
     passwords = {"admin": await services.people.ensure_first_admin()}
     for name in ("viewer", "newcomer"):
         passwords[name] = await services.people.add_user(
@@ -55,13 +69,7 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
     ids = {} if filled == "empty" else await build(services)
     if filled == "hostile":
         await services.store.run(poison)
-    app = create_app(config, services)
-    app[CONSOLE_NOW] = lambda: NOW
-    runner = web.AppRunner(app, access_log=None, handle_signals=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(json.dumps({"passwords": passwords, "ids": ids}), flush=True)
-    await asyncio.Event().wait()
+    return {"passwords": passwords, "ids": ids}
 
 
 if __name__ == "__main__":

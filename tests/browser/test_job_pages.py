@@ -22,7 +22,7 @@ def test_a_revision_is_compared_and_brought_back(admin_page: Page, console: Cons
     )
     expect(compared.get_by_role("row", name="Retries")).to_have_count(0)
 
-    page.get_by_role("link", name="Roll back to revision 2").click()
+    page.get_by_role("link", name="Roll back: Revision 2").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("row", name="Overlap")).to_have_text(
         re.compile(r"One after the other\s*Run side by side")
