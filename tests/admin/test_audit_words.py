@@ -126,6 +126,12 @@ def test_changes_are_told_as_before_and_after() -> None:
     assert (fact.before, fact.value) == ("", "7")
 
 
+@pytest.mark.parametrize("detail", [{}, {"changes": {}}])
+def test_the_token_that_acted_is_told(detail: dict[str, Any]) -> None:
+    told = facts_of(item("job.updated", detail | {"by_token": 7}), {})
+    assert told == [Fact(label="With API token", value="#7")]
+
+
 def test_roles_are_told_in_words_with_the_names_of_executors() -> None:
     before = [{"executor_id": 5, "role": "viewer", "scripts": False}]
     after = [

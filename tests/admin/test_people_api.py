@@ -120,6 +120,9 @@ async def test_one_makes_a_token_uses_it_and_ends_it(api: Api) -> None:
     assert [each["user_name"] for each in listed["items"]] == ["root"]
     assert (await token.call("DELETE", f"/tokens/{new['id']}"))[0] == 204
     assert (await token.call("GET", "/me"))[0] == 401
+    _, audit = await api.call("GET", "/audit?action=token.")
+    acted = {each["action"]: each["detail"].get("by_token") for each in audit["items"]}
+    assert acted == {"token.created": None, "token.revoked": new["id"]}
 
 
 TOKENS: list[tuple[dict[str, object], str]] = [

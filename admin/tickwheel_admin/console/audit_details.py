@@ -18,7 +18,7 @@ from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
 if TYPE_CHECKING:
     from tickwheel_admin.services.audit_log import AuditItem
 
-_SHOWN_ELSEWHERE = frozenset({"name", "before", "changes"})
+_SHOWN_ELSEWHERE = frozenset({"name", "before", "changes", "by_token"})
 _COUNTS = frozenset({"sessions_ended", "api_tokens_revoked", "jobs"})  # none is not worth a line
 
 
@@ -38,7 +38,7 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
         executors: names by id, for roles.
     """
     if isinstance(item.detail.get("changes"), dict):
-        return [
+        changes = [
             Fact(
                 label=_label(name),
                 value=_value(name, change.get("after"), executors),
@@ -47,6 +47,7 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
             for name, change in item.detail["changes"].items()
             if isinstance(change, dict)
         ]
+        return changes + _by_token(item)
     facts = []
     for name, value in item.detail.items():
         if name in _SHOWN_ELSEWHERE or (name == "user" and item.action.startswith("token.")):
@@ -61,7 +62,13 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
                 before=None if before is None else _value("grants", before, executors),
             )
         )
-    return facts
+    return facts + _by_token(item)
+
+
+def _by_token(item: AuditItem) -> list[Fact]:
+    """The API token that acted, if one did; where it was made, the audit tells its name."""
+    token = item.detail.get("by_token")
+    return [] if token is None else [Fact(label=_("With API token"), value=f"#{token}")]
 
 
 def _label(name: str) -> str:

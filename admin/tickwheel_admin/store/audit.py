@@ -15,6 +15,9 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import audit
 
 
+BY_TOKEN = "by_token"  # in details: id of the API token that acted, when one did
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
     """A change that was made."""
@@ -71,6 +74,8 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
     if not changes:
         return
     now = now_ms(conn)
+    # Whoever looks into a token that leaked asks what was done with it.
+    more = {} if actor.token_id is None else {BY_TOKEN: actor.token_id}
     rows = [
         {
             "id": each.id,
@@ -81,7 +86,9 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
             "action": each.action,
             "executor_id": each.executor_id,
             "object_id": each.object_id,
-            "detail": json.dumps(each.detail, ensure_ascii=False, separators=(",", ":")),
+            "detail": json.dumps(
+                {**each.detail, **more}, ensure_ascii=False, separators=(",", ":")
+            ),
         }
         for each in changes
     ]
