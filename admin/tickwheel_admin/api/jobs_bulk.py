@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import (
-    MAX_CURSOR_CHARS,
-    MAX_ID,
     body_fields,
     query_fields,
     request_key_of,
 )
 from tickwheel_admin.api.job_queries import FILTER, job_query_of
+from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields, raise_if_any
@@ -105,7 +103,7 @@ async def _change(request: web.Request, action: JobAction, *more: str) -> web.Re
     change = Change(action=action, tag=tag or None, request_key=request_key, origin=Origin.API)
     service, actor = request.app[JOB_BULK], actor_of(request)
     if isinstance(chosen, JobQuery):
-        bulk = await service.matching(actor, chosen, change, cursor=_cursor(fields))
+        bulk = await service.matching(actor, chosen, change, cursor=cursor_of(fields))
     else:
         bulk = await service.many(actor, chosen, change)
     return answer(_view(bulk))
@@ -121,39 +119,4 @@ def _view(bulk: BulkOfJobs) -> dict[str, Any]:
 
 
 def _chosen(fields: Fields) -> list[int] | JobQuery:
-    """The jobs that are named, or the filter they match; exactly one of the two."""
-    if fields.has("jobs") == fields.has("filter"):
-        fields.refuse("jobs", "required", "Give either “jobs”, a list of ids, or a “filter”.")
-        return []
-    if fields.has("jobs"):
-        if fields.has("cursor"):
-            fields.refuse("cursor", "does_not_apply", "A list of ids is done in one step.")
-        return _ids(fields)
-    narrowed = Fields(fields.raw["filter"], "filter", fields.problems)
-    narrowed.only(FILTER)
-    return job_query_of(narrowed)
-
-
-def _ids(fields: Fields) -> list[int]:
-    value = fields.raw["jobs"]
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        fields.refuse("jobs", "wrong_type", "This must be a list of ids.")
-        return []
-    if not 1 <= len(value) <= MAX_IDS:
-        fields.refuse(
-            "jobs", "out_of_range", "Name 1 to %(limit)s jobs at once.", limit=f"{MAX_IDS:,}"
-        )
-        return []
-    ids = [each for each in value if type(each) is int and 1 <= each <= MAX_ID]
-    if len(ids) < len(value):
-        fields.refuse("jobs", "wrong_type", "This must be a list of ids.")
-    return ids
-
-
-def _cursor(fields: Fields) -> str | None:
-    if not fields.has("cursor"):
-        return None
-    cursor = str(fields.raw["cursor"])
-    if len(cursor) > MAX_CURSOR_CHARS:
-        raise InvalidInput.one("cursor", "cursor.invalid", "This is not a cursor of this list.")
-    return cursor
+    return ids_or_filter(fields, "jobs", most=MAX_IDS, filter_fields=FILTER, query_of=job_query_of)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import (
-    MAX_CURSOR_CHARS,
-    MAX_ID,
     body_fields,
     parameters_of,
     request_key_of,
 )
+from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.run_queries import FILTER, run_query_of
 from tickwheel_admin.api.views import answer, bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
@@ -36,7 +33,7 @@ async def cancel_runs(request: web.Request) -> web.Response:
     raise_if_any(fields.problems)
     service, actor = request.app[RUNS], actor_of(request)
     if isinstance(chosen, RunQuery):
-        bulk = await service.cancel_matching(actor, chosen, cursor=_cursor(fields))
+        bulk = await service.cancel_matching(actor, chosen, cursor=cursor_of(fields))
     else:
         bulk = await service.cancel_many(actor, chosen)
     return answer(bulk_view(bulk))
@@ -62,7 +59,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             actor,
             chosen,
             request_key=request_key,
-            cursor=_cursor(fields),
+            cursor=cursor_of(fields),
             parameters=parameters,
             failed_shards_only=failed_shards_only,
         )
@@ -78,39 +75,4 @@ async def retry_runs(request: web.Request) -> web.Response:
 
 
 def _chosen(fields: Fields) -> list[int] | RunQuery:
-    """The runs that are named, or the filter they match; exactly one of the two."""
-    if fields.has("runs") == fields.has("filter"):
-        fields.refuse("runs", "required", "Give either “runs”, a list of ids, or a “filter”.")
-        return []
-    if fields.has("runs"):
-        if fields.has("cursor"):
-            fields.refuse("cursor", "does_not_apply", "A list of ids is done in one step.")
-        return _ids(fields)
-    narrowed = Fields(fields.raw["filter"], "filter", fields.problems)
-    narrowed.only(FILTER)
-    return run_query_of(narrowed)
-
-
-def _ids(fields: Fields) -> list[int]:
-    value = fields.raw["runs"]
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        fields.refuse("runs", "wrong_type", "This must be a list of ids.")
-        return []
-    if not 1 <= len(value) <= MAX_IDS:
-        fields.refuse(
-            "runs", "out_of_range", "Name 1 to %(limit)s runs at once.", limit=f"{MAX_IDS:,}"
-        )
-        return []
-    ids = [each for each in value if type(each) is int and 1 <= each <= MAX_ID]
-    if len(ids) < len(value):
-        fields.refuse("runs", "wrong_type", "This must be a list of ids.")
-    return ids
-
-
-def _cursor(fields: Fields) -> str | None:
-    if not fields.has("cursor"):
-        return None
-    cursor = str(fields.raw["cursor"])
-    if len(cursor) > MAX_CURSOR_CHARS:
-        raise InvalidInput.one("cursor", "cursor.invalid", "This is not a cursor of this list.")
-    return cursor
+    return ids_or_filter(fields, "runs", most=MAX_IDS, filter_fields=FILTER, query_of=run_query_of)
