@@ -8,10 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tickwheel_admin.console.list_tabs import Tab
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.saved_view import MAX_VIEWS
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.list_counts import ListCounts
+from tickwheel_admin.domain.user import Actor, Role
+from tickwheel_admin.services.list_counts import ListCounts, Number
 from tickwheel_admin.services.saved_views import SavedViews
 from tickwheel_admin.services.suggestions import Suggestions
 from tickwheel_admin.store import list_counts, suggestions, tables
@@ -122,7 +123,8 @@ async def jobs(world: World) -> dict[str, int]:
     made = {}
     for executor, names in {"billing": "ab", "crm": "cd", "ml": "e"}.items():
         executor_id = await world.executor(executor)
-        world.node(executor_id, name=f"{executor}-1")
+        handlers = ("send-invoices", f"{executor}.send")
+        world.node(executor_id, name=f"{executor}-1", handlers=handlers)
         for name in names:
             raw = {"owner": f"team {name}", "tags": ["shared", f"tag-{name}", executor]}
             made[name] = await world.jobs.create(
@@ -148,6 +150,9 @@ async def test_what_there_is_is_suggested_to_those_who_see_it(
         ("job", "crm.", ["crm.c", "crm.d"], ["crm.c", "crm.d"]),
         ("job", "billing", ["billing.a", "billing.b"], []),
         ("node", "-1", ["billing-1", "crm-1", "ml-1"], ["crm-1"]),
+        ("handler", "D-I", ["send-invoices"], ["send-invoices"]),
+        ("handler", ".", ["billing.send", "crm.send", "ml.send"], ["crm.send"]),
+        ("handler", "BILL", ["billing.send"], []),
         ("state", "", [], []),
         ("owner", "a\x00", [], []),
     ):
@@ -155,6 +160,28 @@ async def test_what_there_is_is_suggested_to_those_who_see_it(
         assert await service.values(viewer, key, text) == seen, (key, text)
     await world.jobs.delete(ADMIN, jobs["e"])
     assert "team e" not in await service.values(ADMIN, "owner", "")
+
+
+async def test_the_job_that_is_called_so_comes_first(
+    world: World, jobs: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Suggestions(world.database)
+
+    async def found(text: str, actor: Actor = ADMIN) -> list[str]:
+        return [each.job.config.name for each in await service.jobs(actor, text)]
+
+    crm = world.rows(sa.select(tables.executor.c.id).where(tables.executor.c.name == "crm"))[0].id
+    for name, tags in (("d", []), ("d.late", []), ("a.early", ["d"])):
+        await world.jobs.create(ADMIN, crm, JOB | {"name": name, "tags": tags})
+    assert (await found("d"))[:3] == ["d", "d.late", "crm.d"]
+    assert "a.early" in await found("d")
+    assert (await found("D"))[:2] == ["d", "d.late"]
+    assert len(await found("")) == 8
+    assert await found("d", actor_with(Role.VIEWER, crm + 1_000)) == []
+    assert await found("d\x00") == []
+    # However many others come before it by name.
+    monkeypatch.setattr("tickwheel_admin.services.suggestions.JOBS_AT_MOST", 2)
+    assert await found("d") == ["d", "d.late"]
 
 
 async def test_suggestions_end_early(
@@ -185,6 +212,20 @@ async def test_a_node_is_found_by_its_name_the_live_one_first(
 
 
 # --- numbers on tabs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (None, ""),
+        (Number(994, False), "994"),
+        (Number(994, True), "900+"),
+        (Number(1_000, True), "1,000+"),
+        (Number(7, True), "7+"),
+    ],
+)
+def test_what_nobody_counted_whole_is_a_round_number(number: Number | None, text: str) -> None:
+    assert Tab(name="All", href="/", is_current=True, number=number).number_text == text
 
 
 async def test_numbers_on_tabs(

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode
 from aiohttp import web
 
 from tickwheel_admin.console.filter_words import Typed
+from tickwheel_admin.console.reader import number
 from tickwheel_admin.domain.saved_view import ListPage, SavedView
 from tickwheel_admin.services.list_counts import Number
 from tickwheel_admin.web.identity import actor_of
@@ -26,6 +27,15 @@ class Tab:
     is_current: bool
     number: Number | None  # of what it would show; None: nobody counted
     is_bad: bool = False  # what it shows needs somebody
+
+    @property
+    def number_text(self) -> str:
+        """The number, of many that nobody counted whole in hundreds: "900+"."""
+        if self.number is None:
+            return ""
+        n, capped = self.number
+        shown = n - n % 100 if capped and n >= 100 else n
+        return number(shown) + "+" * capped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
