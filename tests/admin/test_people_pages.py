@@ -21,7 +21,7 @@ from tickwheel_admin.console.configuration import configured
 from tickwheel_admin.console.grants_form import MOST_ROWS, grant_rows
 from tickwheel_admin.console.people_words import browser_name, expiry_text, scope_text
 from tickwheel_admin.console.reader import READER, Reader
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, everywhere
 from tickwheel_admin.services.people import COMMAND_LINE
 from tickwheel_admin.store import tables
 
@@ -129,6 +129,27 @@ async def test_the_last_admin_keeps_the_role_and_is_told_why(site: Served, admin
     status, _to, page = await admin.post(f"/users/{ada}/grants", role_0="viewer")
     assert status == 409
     assert "You cannot take a role from yourself" in page
+
+
+async def test_a_page_that_is_out_of_date_gives_no_role_back_that_was_taken(
+    site: Served, admin: Browser
+) -> None:
+    await site.services.people.add_user(COMMAND_LINE, "bob", grants=everywhere(Role.ADMIN))
+    bob = await person(site, "bob")
+    old = re.search(r'name="instead_of" value="(.*?)"', await admin.get(f"/users/{bob}"))
+    assert old is not None
+    await site.services.people.set_grants(COMMAND_LINE, bob, everywhere(Role.VIEWER))
+
+    fields = {"role_0": "admin", "scripts_0": "yes", "instead_of": old[1]}
+    status, _to, page = await admin.post(f"/users/{bob}/grants", **fields)
+
+    assert status == 409
+    assert "Somebody else changed the roles of bob" in page
+    assert (await site.services.people.find_person(COMMAND_LINE, "bob")).grants == (
+        everywhere(Role.VIEWER)
+    )
+    fields["instead_of"] = "0:viewer"
+    assert (await admin.post(f"/users/{bob}/grants", **fields))[0] == 303
 
 
 async def test_somebody_is_shut_out_let_in_reset_and_deleted(site: Served, admin: Browser) -> None:

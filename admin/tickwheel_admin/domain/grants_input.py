@@ -67,6 +67,14 @@ def grants_to_raw(grants: Mapping[int, Grant]) -> list[dict[str, Any]]:
     ]
 
 
+def grants_mark(grants: Mapping[int, Grant]) -> str:
+    """The same text for the same grants: "0:admin 7:developer+scripts"."""
+    return " ".join(
+        f"{executor_id}:{each.role.value}{'+scripts' if each.scripts else ''}"
+        for executor_id, each in sorted(grants.items())
+    )
+
+
 def _parse_grant(fields: Fields) -> tuple[int, Grant]:
     if not fields.is_object:
         return ALL_EXECUTORS, Grant(Role.VIEWER)

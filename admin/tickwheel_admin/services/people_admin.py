@@ -136,22 +136,38 @@ class PeopleAdministration(IdentityPart):
             )
         return new
 
-    async def set_grants(self, actor: Actor, user_id: int, grants: Mapping[int, Grant]) -> None:
+    async def set_grants(
+        self,
+        actor: Actor,
+        user_id: int,
+        grants: Mapping[int, Grant],
+        *,
+        instead_of: str | None = None,
+    ) -> None:
         """Give a person these grants and no others.
 
         When anything is taken away, their sessions and open streams end at once, and those API
         tokens that could do it.
 
+        Args:
+            instead_of: `grants_mark` of those that the caller saw; None: of whichever there are.
+
         Raises:
             NotAllowed: token.not_in_person, when a token gives anything.
             InvalidInput: on "grants".
-            Conflict: user.last_admin; user.own_grants, when one takes something from oneself.
+            Conflict: user.grants_changed_meanwhile; user.last_admin; user.own_grants, when one
+                takes something from oneself.
         """
         actor.require(Permission.ADMINISTER)
         check_grants(grants)
         audit_id = await self._ids.take("audit")
         await self._store.run(
-            people_edits.set_grants, user_id, grants, actor=actor, audit_id=audit_id
+            people_edits.set_grants,
+            user_id,
+            grants,
+            actor=actor,
+            audit_id=audit_id,
+            instead_of=instead_of,
         )
         self._tell_streams()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
-from tickwheel_admin.domain.grants_input import grants_to_raw
+from tickwheel_admin.domain.grants_input import grants_mark, grants_to_raw
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import api_tokens, sessions, users
@@ -62,6 +62,7 @@ def set_grants(
     *,
     actor: Actor,
     audit_id: int,
+    instead_of: str | None = None,
 ) -> None:
     """Give a person these grants and no others.
 
@@ -74,6 +75,13 @@ def set_grants(
     before = grants_of(conn, user.id)
     if before == dict(grants):
         return
+    if instead_of is not None and instead_of != grants_mark(before):
+        raise Conflict(
+            "user.grants_changed_meanwhile",
+            "Somebody else changed the roles of %(name)s meanwhile. Load the page again, then"
+            " repeat your change.",
+            name=user.name,
+        )
     check_executors(conn, grants.keys() - before.keys())
     then, now = _rights(user, before), _rights(user, grants)
     if not then.covers(now):

@@ -15,9 +15,6 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import audit
 
 
-BY_TOKEN = "by_token"  # in details: id of the API token that acted, when one did
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
     """A change that was made."""
@@ -75,7 +72,7 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
         return
     now = now_ms(conn)
     # Whoever looks into a token that leaked asks what was done with it.
-    more = {} if actor.token_id is None else {BY_TOKEN: actor.token_id}
+    more = {} if actor.token_id is None else {"by_token": actor.token_id}
     rows = [
         {
             "id": each.id,

@@ -30,7 +30,9 @@ async def set_grants(request: web.Request) -> web.Response:
     grants = None
     try:
         grants = grants_of_form(form, await executor_names(request))
-        await request.app[PEOPLE].set_grants(actor_of(request), user_id_of(request), grants)
+        await request.app[PEOPLE].set_grants(
+            actor_of(request), user_id_of(request), grants, instead_of=form.get("instead_of")
+        )
     except (Conflict, InvalidInput) as error:
         return await user_page(request, grants=grants, error=error)
     return _back(request, "user.grants_set")

@@ -7,6 +7,7 @@ from aiohttp import web
 from tickwheel_admin.console.grants_form import EMPTY_ROWS, grant_rows, grants_of_form, has_more
 from tickwheel_admin.console.rendering import render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
+from tickwheel_admin.domain.grants_input import grants_mark
 from tickwheel_admin.domain.user import Grant, Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of, cookie_of
@@ -84,6 +85,7 @@ async def user_page(
             "user": detail.item,
             "is_oneself": detail.item.id == actor.user_id,
             "executors": executors,
+            "instead_of": grants_mark(detail.item.grants),
             "by_password": request.app[CONFIG].password_login,
             "error": error,
             "problem": error.problems[0] if isinstance(error, InvalidInput) else None,
