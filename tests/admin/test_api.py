@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from aiohttp import ClientResponse
 
 from tests.admin.kit import NOW, Served, served
+from tickwheel_admin.domain import fields
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.run import PARKED_AT
 from tickwheel_admin.domain.user import Role
@@ -562,6 +563,21 @@ async def test_unknown_fields_are_refused_everywhere(
 
     assert status == 422
     assert "unknown_field" in [code for _field, code in codes(answer)]
+
+
+async def test_of_many_unknown_fields_the_first_are_told(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs a look for what was meant, while nobody else is answered."""
+    looks: list[str] = []
+    monkeypatch.setattr(fields, "closest", lambda text, known: looks.append(text))
+
+    status, answer = await api.call("POST", "/calendars", {f"x{n}": 1 for n in range(5_000)})
+
+    assert status == 422
+    assert codes(answer).count(("x0", "unknown_field")) == 1
+    assert len(answer["error"]["problems"]) <= 25
+    assert len(looks) == 20
 
 
 @pytest.mark.parametrize("key", ["", "x" * 81, "a b", "ä"])

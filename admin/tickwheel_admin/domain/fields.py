@@ -8,12 +8,14 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeVar
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 
 E = TypeVar("E", bound=StrEnum)
 
+MAX_UNKNOWN = 20  # fields of one object that are refused by name
 MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
 CONTROL_CHARACTERS = "Line ends and control characters are not allowed here."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,10 +48,12 @@ class Fields:
         )
 
     def only(self, known: Collection[str]) -> None:
-        """Refuse every field that is not known, with the name that was probably meant."""
-        for name in self.raw:
-            if name in known:
-                continue
+        """Refuse every field that is not known, with the name that was probably meant.
+
+        The first 20 of them: looking for what was meant takes its time, and a body holds many.
+        """
+        unknown = (name for name in self.raw if name not in known)
+        for name in islice(unknown, MAX_UNKNOWN):
             shown = str(name)[:100]
             if meant := closest(shown, known):
                 self.refuse(
