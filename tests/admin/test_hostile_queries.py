@@ -91,3 +91,19 @@ async def test_a_page_is_of_one_to_five_hundred(admin: Served) -> None:
             assert (response.status, told) == (422, True), f"{route.path} {limit}"
             lists.add(route.path)
     assert len(lists) >= 5
+
+
+@pytest.mark.parametrize("path", ["/jobs/bulk", "/runs/bulk"])
+@pytest.mark.parametrize("what", [{}, {"do": "purge"}])
+async def test_nothing_is_done_to_many_by_a_word_that_means_nothing(
+    admin: Served, tmp_path: Path, path: str, what: dict[str, str]
+) -> None:
+    await two_executors(admin)
+    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    rewind = Rewind(tmp_path / "tickwheel.db")
+
+    response = await admin.client.post(path, data=what | {"all": "yes"}, headers=headers)
+
+    assert response.status == 400
+    assert rewind.changes() == []
+    rewind.close()

@@ -68,6 +68,8 @@ async def ask_bulk(request: web.Request) -> web.Response:
 @routes.post("/jobs/bulk", permission=Permission.OPERATE)
 async def do_bulk(request: web.Request) -> web.Response:
     form = await read_form(request)
+    if form.get("do") not in set(JobAction):  # never something else than was meant
+        raise web.HTTPBadRequest
     asked, key = await _asked(request, form), form.get("request_key") or new_request_key()
     done = whole_number(form.get("done")) or 0
     skipped = skipped_before(form.get("skipped", ""))

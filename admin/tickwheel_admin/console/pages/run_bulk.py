@@ -56,6 +56,8 @@ async def ask_bulk(request: web.Request) -> web.Response:
 @routes.post("/runs/bulk", permission=Permission.OPERATE)
 async def do_bulk(request: web.Request) -> web.Response:
     form = await read_form(request)
+    if form.get("do") not in _MEANT:  # never something else than was meant
+        raise web.HTTPBadRequest
     asked, key = _asked(form), form.get("request_key") or new_request_key()
     done = whole_number(form.get("done")) or 0
     skipped = skipped_before(form.get("skipped", ""))
