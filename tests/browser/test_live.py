@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.consoles import Console
+from tests.browser.conftest import PageErrors
+from tests.browser.consoles import PASSWORD, Console
 
 
 def test_without_a_shared_worker_a_page_is_live_by_itself(
@@ -21,3 +22,32 @@ def test_without_a_shared_worker_a_page_is_live_by_itself(
     other.get_by_role("button", name="Pause everything").click()
 
     expect(page.get_by_text("Everything is paused")).to_be_visible()
+
+
+def test_a_page_whose_session_ended_says_so_and_keeps_what_was_typed(
+    page: Page, context: BrowserContext, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected += ["401", "403", "MIME type"]  # the stream, refused until the next login
+    other = context.new_page()
+
+    def log_in() -> None:
+        other.goto(f"{console.url}/login")
+        other.get_by_label("Name").fill("viewer")
+        other.get_by_label("Password").fill(PASSWORD)
+        other.get_by_role("button", name="Log in").click()
+        expect(other.get_by_role("heading", name="Overview")).to_be_visible()
+
+    log_in()
+    page.goto(f"{console.url}/tokens/new")
+    page.get_by_label("Name").fill("half-typed")
+    state = page.locator("[data-live-state]")
+    expect(state).to_have_attribute("data-state", "on")
+
+    other.get_by_role("button", name="User menu").click()
+    other.get_by_role("button", name="Log out").click()
+    expect(state).to_have_text("Logged out", use_inner_text=True)
+    expect(page.get_by_label("Name")).to_have_value("half-typed")
+
+    log_in()
+    expect(state).to_have_attribute("data-state", "on", timeout=10_000)
+    expect(page.get_by_label("Name")).to_have_value("half-typed")

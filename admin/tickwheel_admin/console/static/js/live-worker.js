@@ -36,6 +36,7 @@ function open(loadedAt) {
     setState('off');
     if (source?.readyState !== EventSource.CLOSED) return; // it comes back by itself
     source = null;
+    tell('refused');
     setTimeout(() => { if (ports.size) open(loadedAt); }, refusals++ < 10 ? SOON_MS : LATER_MS);
   };
   for (const topic of TOPICS) source.addEventListener(topic, () => hear(topic));

@@ -32,6 +32,12 @@ for (const topic of TOPICS) {
 // Of this page, as the server made it: what changed since then it must fetch.
 const age = () => Math.round(performance.now());
 
+// A refused stream may mean that the session ended. The page stays, with what was typed into it.
+async function askWhy() {
+  const answer = await fetch('/system/state', {headers: {'HX-Request': 'true', 'X-Block': 'state'}}).catch(() => null);
+  if (answer?.status === 401 && !paused) show('out');
+}
+
 const catchUp = () => TOPICS.forEach((topic) => fire(topic));
 
 function hear(message) {
@@ -41,7 +47,9 @@ function hear(message) {
     show('on');
   } else if (message === 'off') {
     if (button?.dataset.state === 'on') button.dataset.lost = 'yes';
-    show('off');
+    if (button?.dataset.state !== 'out') show('off');
+  } else if (message === 'refused') {
+    if (!document.hidden) askWhy();
   } else if (!document.hidden) {
     fire(message);
   }
@@ -54,6 +62,7 @@ function openDirectly() {
     hear('off');
     if (stream.readyState !== EventSource.CLOSED || source !== stream) return;
     source = null; // it does not come back by itself after a refusal
+    hear('refused');
     setTimeout(open, AGAIN_MS);
   };
   for (const topic of TOPICS) stream.addEventListener(topic, () => hear(topic));
@@ -99,7 +108,10 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', close);
 addEventListener('pageshow', open);
-button?.addEventListener('click', togglePause);
+button?.addEventListener('click', () => {
+  if (button.dataset.state === 'out') location.reload(); // leads to the login, and back here
+  else togglePause();
+});
 open();
 
 // A morph takes away what the server did not send; what somebody opened stays open.
