@@ -25,6 +25,7 @@ from tickwheel_shared.protocol import Level
 RUN = "/runs/{run_id:[0-9]{1,18}}"
 POLL_SECONDS = 1.0  # for lines that another admin stored
 RETRY_SECONDS = 5.0  # for the next attempt, while the run waits for it
+GATHER_SECONDS = 0.1  # events of any run wake a stream: with many runs it would read all the time
 LINES_AT_ONCE = 1_000
 LINES_OF_FILE = 5_000
 FAR_BEHIND = 20_000  # lines that nobody could read anyway: the stream leaves them out
@@ -107,7 +108,9 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
                     break
                 else:
                     # Between two attempts nothing comes for a while, however long that is.
-                    await stream.wait(woken, at_most=RETRY_SECONDS if page.ended else POLL_SECONDS)
+                    pause = RETRY_SECONDS if page.ended else POLL_SECONDS
+                    if await stream.wait(woken, at_most=pause):
+                        await asyncio.sleep(GATHER_SECONDS)
                     woken.clear()
                 after = page.next
                 page = await _read(request, run_id, chosen, after)
