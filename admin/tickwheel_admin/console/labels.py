@@ -57,7 +57,9 @@ def origin_name(origin: Origin) -> str:
 def reason_text(reason: str | None) -> str | None:
     """What a run's reason code means; None when it adds nothing to the state."""
     return {
-        "node_lost": _("The node's lease ended before a result came."),
+        "node_lost": _(
+            "The node's lease ended before a result came; the attempt may have had effects."
+        ),
         "timeout_not_enforced": _("The node did not end the attempt in time."),
         "misfire": _("The fire was missed and its trigger skips missed fires."),
         "full": _("The node had no free slot after all."),
