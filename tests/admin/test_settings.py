@@ -77,6 +77,7 @@ async def test_a_change_whose_answer_was_lost_is_one_change(sqlite_url: str) -> 
         ({"instance_name": "a\nb"}, ("instance_name", "control_characters")),
         ({"retention_days": 0}, ("retention_days", "out_of_range")),
         ({"audit_retention_days": "1"}, ("audit_retention_days", "wrong_type")),
+        ({"audit_retention_days": 29}, ("audit_retention_days", "out_of_range")),
         ({"default_timezone": "Berlin"}, ("default_timezone", "timezone.unknown")),
         ({"brand": "mine"}, ("brand", "unknown_field")),
     ],

@@ -15,6 +15,7 @@ from tickwheel_admin.domain.schedule.zones import zone_of
 
 MAX_NAME_CHARS = 40
 MAX_DAYS = 36_500
+MIN_AUDIT_DAYS = 30  # so that who shortens the audit is still to be found in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class InstallationSettings:
 
     instance_name: str = ""  # beside the brand and in titles, "prod-eu"; at most 40 characters
     retention_days: int | None = None  # of ended runs; None: as each admin is configured
-    audit_retention_days: int = 400
+    audit_retention_days: int = 400  # at least MIN_AUDIT_DAYS
     default_timezone: str | None = None  # of readers whose own zone is not known; None: UTC
 
 
@@ -50,7 +51,10 @@ def parse_settings(raw: Mapping[str, Any]) -> InstallationSettings:
             else None
         ),
         audit_retention_days=fields.integer(
-            "audit_retention_days", low=1, high=MAX_DAYS, default=defaults.audit_retention_days
+            "audit_retention_days",
+            low=MIN_AUDIT_DAYS,
+            high=MAX_DAYS,
+            default=defaults.audit_retention_days,
         ),
         default_timezone=zone,
     )
