@@ -191,6 +191,22 @@ async def test_a_text_that_is_no_job_stays_in_yaml_and_says_where(browser: Brows
             assert all(word in html.unescape(browser.page) for word in words), (text, words)
 
 
+async def test_without_an_executor_the_text_stays_and_is_read_as_well(browser: Browser) -> None:
+    await browser.get("/jobs/new")
+    await browser.press("/jobs/new", browser.fields(), do="as:yaml")
+    for text, told in (
+        ("name: x\nhandler: &a send", "anchors (&amp;)"),
+        ("name: x\nhandler: send", ""),
+    ):
+        fields = {**browser.fields(), "executor_id": "", "yaml": text}
+        await browser.press("/jobs/new", fields)
+        assert browser.status == 422
+        assert browser.page.count("Choose an executor.") == 1  # at its field, not at a line
+        assert told in browser.page
+        assert ("Nothing was saved yet." in browser.page) == bool(told)
+        assert browser.fields()["yaml"].strip() == text
+
+
 async def test_a_job_that_is_not_finished_goes_there_and_back(browser: Browser) -> None:
     await executor(browser)
     await browser.get("/jobs/new")

@@ -124,3 +124,19 @@ def test_a_viewer_sees_no_way_to_change_a_job(
         expect(main.get_by_role("heading", level=1)).to_have_text("stock-sync")
         for name in ("Edit", "Delete", "Duplicate", "Run now", "Roll back"):
             expect(main.get_by_role("link", name=name)).to_have_count(0)
+
+
+def test_a_refusal_in_plain_words_leaves_the_form_as_it_was(
+    admin_page: Page, console: Console, page_errors: PageErrors
+) -> None:
+    page = admin_page
+    page_errors.expected += ["422", "htmx:responseError"]
+    page.goto(f"{console.url}/jobs/new")
+    page.get_by_label("Name", exact=True).fill("half-typed")
+    page.route(
+        "**/jobs/new",
+        lambda route: route.fulfill(status=422, content_type="text/plain", body="Not like this."),
+    )
+    page.get_by_role("button", name="Add the job").click()
+    expect(page.locator(".toast")).to_contain_text("Not like this.")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("half-typed")

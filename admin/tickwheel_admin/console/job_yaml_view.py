@@ -37,10 +37,16 @@ class YamlView:
         return read_yaml(self.text).value
 
     def refused(self, problems: Sequence[Problem]) -> YamlView:
-        """The same, with what is wrong and where."""
-        if not any(problem.field != "yaml" for problem in problems):
-            return replace(self, problems=tuple(problems))
-        return replace(self, problems=tuple(placed(problems, read_yaml(self.text))))
+        """The same, with what is wrong and where; the executor is chosen beside the text."""
+        of_text = [problem for problem in problems if problem.field != "executor_id"]
+        try:
+            if any(problem.field != "yaml" for problem in of_text):
+                of_text = placed(of_text, read_yaml(self.text))
+            elif len(of_text) < len(problems):
+                read_yaml(self.text)  # nobody has looked at it yet
+        except InvalidInput as unreadable:
+            of_text = list(unreadable.problems)
+        return replace(self, problems=tuple(of_text))
 
     def line(self, problem: Problem) -> str:
         """The line that a problem is about, as it was typed."""

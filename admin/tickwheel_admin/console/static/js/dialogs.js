@@ -31,6 +31,14 @@ document.body.addEventListener('htmx:sendError', (event) => {
   if (!event.detail.requestConfig?.headers['X-Block']) toast({text: words.unreachable, bad: true});
 });
 
+// A refusal in plain words is told so, and never put where a form was: that would be lost.
+document.body.addEventListener('htmx:beforeSwap', ({detail}) => {
+  const {xhr} = detail;
+  if (xhr.status < 400 || xhr.getResponseHeader('Content-Type')?.startsWith('text/html')) return;
+  detail.shouldSwap = false;
+  detail.isError = true;
+});
+
 // --- dialogs: any link with data-dialog; without script it is a page of its own ---
 
 const modal = $('#modal');
