@@ -141,10 +141,10 @@ async def test_waiting_in_vain_ends(tmp_path: Path) -> None:
     async with FakeAdmin(within_seconds=0.05) as admin:
         with pytest.raises(TimeoutError, match="in vain for the node 'node-9'; connected: -"):
             await admin.node("node-9")
-    async with FakeAdmin(within_seconds=1) as admin:  # its node must come within that
-        async with make_executor(admin, tmp_path):
-            with pytest.raises(TimeoutError, match="run 1 did not end within"):
-                await admin.run("wait")
+    # Its node must come within that.
+    async with FakeAdmin(within_seconds=1) as admin, make_executor(admin, tmp_path):
+        with pytest.raises(TimeoutError, match="run 1 did not end within"):
+            await admin.run("wait")
 
 
 def test_plain_code_asks_for_results(tmp_path: Path) -> None:
