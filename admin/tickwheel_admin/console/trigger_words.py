@@ -242,7 +242,7 @@ def schedule_rule(spec: TriggerSpec) -> str:
     else:
         rule, has_wall_times = spec.expression or "", True
     zone = spec.timezone or "UTC"
-    return f"{rule}  {zone}" if has_wall_times and zone != "UTC" else rule
+    return f"{rule} {zone}" if has_wall_times and zone != "UTC" else rule
 
 
 def marked(text: str, position: int | None) -> tuple[str, str, str] | None:
