@@ -66,7 +66,7 @@ JOBS: tuple[Mapping[str, Any], ...] = (
     {
         "name": "flaky",
         "handler": "flaky",
-        "description": "Fails now and then and is tried once more; about one run in six fails for good.",
+        "description": "Fails now and then and is tried once more; one run in six fails for good.",
         "owner": "demo",
         "tags": ["example", "payments"],
         "routing": "random",
