@@ -7,16 +7,15 @@ more, holds the form of the next step, which the page's script sends by itself.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 from multidict import MultiMapping
 
+from tickwheel_admin.console.bulk_progress import told_so_far
 from tickwheel_admin.console.filter_words import Typed
 from tickwheel_admin.console.job_filter import read_job_filter
-from tickwheel_admin.console.pages.run_bulk import skipped_before
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import new_request_key, render
 from tickwheel_admin.console.run_filter import whole_number
@@ -71,21 +70,11 @@ async def do_bulk(request: web.Request) -> web.Response:
     if form.get("do") not in set(JobAction):  # never something else than was meant
         raise web.HTTPBadRequest
     asked, key = await _asked(request, form), form.get("request_key") or new_request_key()
-    done = whole_number(form.get("done")) or 0
-    skipped = skipped_before(form.get("skipped", ""))
     try:
         bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
     except InvalidInput as error:
         return await _ask(request, asked, problem=error.problems[0])
-    done, skipped = done + bulk.done, skipped + Counter(bulk.skipped)
-    told = {
-        "request_key": key,
-        "done": done,
-        "skipped": skipped,
-        "seen": done + skipped.total(),
-        "total": whole_number(form.get("total")),  # None: nobody counted so far
-        "cursor": bulk.next,
-    }
+    told = told_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
     response = await _page(request, asked, {"told": told})
     response.headers["HX-Trigger"] = json.dumps(_LIVE)
     return response

@@ -7,13 +7,13 @@ more, holds the form of the next step, which the page's script sends by itself.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
 from multidict import MultiMapping
 
+from tickwheel_admin.console.bulk_progress import told_so_far
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import new_request_key, render
 from tickwheel_admin.console.run_filter import fields_of, in_words, read_filter, whole_number
@@ -24,8 +24,6 @@ from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
-
-MAX_CODES = 50  # of skipped runs, in the fields that carry the numbers from step to step
 
 _MEANT = {"cancel": RunGroup.ACTIVE, "retry": RunGroup.FAILED_ANY}
 
@@ -59,18 +57,8 @@ async def do_bulk(request: web.Request) -> web.Response:
     if form.get("do") not in _MEANT:  # never something else than was meant
         raise web.HTTPBadRequest
     asked, key = _asked(form), form.get("request_key") or new_request_key()
-    done = whole_number(form.get("done")) or 0
-    skipped = skipped_before(form.get("skipped", ""))
     bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
-    done, skipped = done + bulk.done, skipped + Counter(bulk.skipped)
-    told = {
-        "request_key": key,
-        "done": done,
-        "skipped": skipped,
-        "seen": done + skipped.total(),
-        "total": whole_number(form.get("total")),  # None: nobody counted so far
-        "cursor": bulk.next,
-    }
+    told = told_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
     response = await _page(request, asked, {"told": told})
     response.headers["HX-Trigger"] = json.dumps({"live:runs": None, "live:stats": None})
     return response
@@ -127,13 +115,3 @@ def _asked(values: MultiMapping[str]) -> Asked:
         failed_shards_only=values.get("failed_shards_only") == "yes",
         back=safe_next(values.get("back"), default="/runs"),
     )
-
-
-def skipped_before(text: str) -> Counter[str]:
-    """The numbers that the step before sent along; what is none counts nothing."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return Counter()
-    pairs = list(found.items())[:MAX_CODES] if isinstance(found, dict) else []
-    return Counter({str(code)[:60]: n for code, n in pairs if isinstance(n, int) and n > 0})
