@@ -157,3 +157,29 @@ def test_booleans(database: Database) -> None:
     stored = database.read_sync(lambda conn: conn.execute(sa.select(tables.node)).one())
 
     assert (stored.draining, stored.cordoned, stored.drain_wanted) == (True, False, True)
+
+
+def test_what_all_rows_have_alike_is_written_and_compared_like_the_rest(
+    database: Database,
+) -> None:
+    rows = [run_row(i, message="汉字 \\ '", attempt=4, node_id=None) for i in (1, 2, 3)]
+    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+    changes = [{"id": i, "attempt": 5, "message": None, "state": "running"} for i in (1, 2)]
+
+    matched = database.run_sync(
+        update_rows,
+        tables.run,
+        changes,
+        match=("id",),
+        values=("attempt", "message", "state"),
+        where="t.attempt = b.attempt - 1",
+        reads=("attempt",),
+    )
+
+    assert matched == 2
+    stored = database.read_sync(all_runs)
+    assert [(row.attempt, row.message, row.state) for row in stored] == [
+        (5, None, "running"),
+        (5, None, "running"),
+        (4, "汉字 \\ '", "queued"),
+    ]

@@ -2,13 +2,14 @@
 
 `executemany` costs one round trip a row on MySQL, and a CASE per column grows with the square. One
 array parameter that the server unpacks (`JSON_TABLE`, `json_to_recordset`, `json_each`) is the
-fastest form on all three. Values that are None are left out of the JSON and read back as NULL.
+fastest form on all three. What is the same in every row, as most of a batch is, travels once, as a
+parameter beside the array: it is what the text and its unpacking cost that counts.
 Callers replace NUL characters in text beforehand: PostgreSQL refuses them, SQLite cuts at them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 import sqlalchemy as sa
 
 _BATCH = "b"  # alias of the unpacked array in the statements
+_SAME = "same_"  # prefix of the parameters that stand for a whole column
 
 
 def insert_rows(
@@ -34,16 +36,38 @@ def insert_rows(
         ignore_duplicates_of: columns of the unique key whose duplicates are left as they are.
         replace_duplicates_of: columns of the unique key whose duplicates take the new values.
     """
+    insert_values(
+        conn,
+        table,
+        [tuple(map(row.get, columns)) for row in rows],
+        columns=columns,
+        ignore_duplicates_of=ignore_duplicates_of,
+        replace_duplicates_of=replace_duplicates_of,
+    )
+
+
+def insert_values(
+    conn: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Sequence[Any]],
+    *,
+    columns: Sequence[str],
+    ignore_duplicates_of: Sequence[str] | None = None,
+    replace_duplicates_of: Sequence[str] | None = None,
+) -> None:
+    """`insert_rows` of values in the order of `columns`."""
     if not rows:
         return
+    batch = _Batch(rows, columns, apart={columns[0]})
     statement = _insert_statement(
         conn.dialect.name,
         table,
-        tuple(columns),
+        batch.columns,
+        batch.same,
         tuple(ignore_duplicates_of or ()),
         tuple(replace_duplicates_of or ()),
     )
-    conn.execute(statement, {"rows": _json(rows)})
+    conn.execute(statement, batch.parameters(conn.dialect.name))
 
 
 def update_rows(
@@ -54,69 +78,144 @@ def update_rows(
     match: Sequence[str],
     values: Sequence[str],
     where: str = "",
+    reads: Sequence[str] = (),
     params: Mapping[str, Any] | None = None,
 ) -> int:
     """Update the row that equals each given row in its `match` columns; returns rows matched.
 
     Args:
         match: columns compared; integers only, so that no collation decides.
-        values: columns written.
+        values: columns written; absent ones become NULL.
         where: further condition on the table, written with its alias `t`, the given rows' alias `b`
             and named parameters.
+        reads: those of `values` that `where` reads of `b`.
     """
+    columns = (*match, *values)
+    return update_values(
+        conn,
+        table,
+        [tuple(map(row.get, columns)) for row in rows],
+        match=match,
+        values=values,
+        where=where,
+        reads=reads,
+        params=params,
+    )
+
+
+def update_values(
+    conn: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Sequence[Any]],
+    *,
+    match: Sequence[str],
+    values: Sequence[str],
+    where: str = "",
+    reads: Sequence[str] = (),
+    params: Mapping[str, Any] | None = None,
+) -> int:
+    """`update_rows` of values in the order of `match` and `values`."""
     if not rows:
         return 0
-    statement = _update_statement(conn.dialect.name, table, tuple(match), tuple(values), where)
-    return conn.execute(statement, {"rows": _json(rows), **(params or {})}).rowcount
+    batch = _Batch(rows, (*match, *values), apart={*match, *reads})
+    written = batch.columns[len(match) :]
+    statement = _update_statement(
+        conn.dialect.name, table, tuple(match), written, batch.same, where
+    )
+    found = conn.execute(statement, batch.parameters(conn.dialect.name) | dict(params or {}))
+    return found.rowcount
 
 
-def _json(rows: Sequence[Mapping[str, Any]]) -> str:
-    return msgspec.json.encode(
-        [{name: value for name, value in row.items() if value is not None} for row in rows]
-    ).decode()
+class _Batch:
+    """Rows, parted into columns that differ from row to row and those that do not."""
+
+    def __init__(
+        self, rows: Sequence[Sequence[Any]], columns: Sequence[str], *, apart: Collection[str]
+    ) -> None:
+        """The columns of `apart` travel with each row, whatever they hold."""
+        alike = [
+            name not in apart and values.count(values[0]) == len(values)
+            for name, values in zip(columns, zip(*rows, strict=True), strict=True)
+        ]
+        self.columns = tuple(n for n, same in zip(columns, alike, strict=True) if not same)
+        self.same = tuple(n for n, same in zip(columns, alike, strict=True) if same)
+        self._alike = alike
+        self._rows = rows
+
+    def parameters(self, dialect: str) -> dict[str, Any]:
+        first = (v for v, same in zip(self._rows[0], self._alike, strict=True) if same)
+        once = {_SAME + name: _plain(v) for name, v in zip(self.same, first, strict=True)}
+        return {"rows": self._json(dialect), **once}
+
+    def _json(self, dialect: str) -> str:
+        rows = self._rows
+        if self.same:
+            picked = [n for n, same in enumerate(self._alike) if not same]
+            rows = [[row[n] for n in picked] for row in rows]
+        if dialect == "postgresql":  # json_to_recordset takes objects only
+            return _encoded([dict(zip(self.columns, row, strict=True)) for row in rows])
+        return _encoded(rows)
 
 
-@lru_cache(maxsize=256)
+def _encoded(rows: Sequence[Any]) -> str:
+    return msgspec.json.encode(rows).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Drivers take no enums; JSON does."""
+    return str(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=1_000)
 def _insert_statement(
     dialect: str,
     table: sa.Table,
     columns: tuple[str, ...],
+    same: tuple[str, ...],
     ignore: tuple[str, ...],
     replace: tuple[str, ...],
 ) -> sa.TextClause:
     quote = _quoter(dialect)
-    names = ", ".join(quote(column) for column in columns)
-    picked = ", ".join(f"{_BATCH}.{quote(column)}" for column in columns)
+    names = ", ".join(map(quote, columns + same))
+    picked = ", ".join(
+        [f"{_BATCH}.{quote(c)}" for c in columns] + [_once(dialect, table, c) for c in same]
+    )
     sql = (
         f"INSERT INTO {quote(table.name)} ({names}) SELECT {picked}"  # noqa: S608 - names are ours
         f" FROM {_unpacked(dialect, table, columns)} WHERE 1 = 1"
     )
     key = ignore or replace
     if key:
-        written = [column for column in columns if column not in key] if replace else [key[0]]
+        written = [column for column in columns + same if column not in key]
         if dialect in ("mysql", "mariadb"):
             # Not IGNORE: that would swallow every other error too.
             pairs = (
-                f"{quote(c)} = VALUES({quote(c)})" if replace else f"{_same(quote, table, c)}"
-                for c in written
+                [f"{quote(c)} = VALUES({quote(c)})" for c in written]
+                if replace
+                else [_itself(quote, table, key[0])]
             )
             sql += f" ON DUPLICATE KEY UPDATE {', '.join(pairs)}"
         elif replace:
-            pairs = (f"{quote(c)} = excluded.{quote(c)}" for c in written)
+            pairs = [f"{quote(c)} = excluded.{quote(c)}" for c in written]
             sql += f" ON CONFLICT ({', '.join(map(quote, key))}) DO UPDATE SET {', '.join(pairs)}"
         else:
             sql += f" ON CONFLICT ({', '.join(map(quote, key))}) DO NOTHING"
     return sa.text(sql)
 
 
-def _same(quote: Any, table: sa.Table, column: str) -> str:
+def _itself(quote: Any, table: sa.Table, column: str) -> str:
     qualified = f"{quote(table.name)}.{quote(column)}"
     return f"{qualified} = {qualified}"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1_000)
 def _update_statement(
-    dialect: str, table: sa.Table, match: tuple[str, ...], values: tuple[str, ...], where: str
+    dialect: str,
+    table: sa.Table,
+    match: tuple[str, ...],
+    values: tuple[str, ...],
+    same: tuple[str, ...],
+    where: str,
 ) -> sa.TextClause:
     quote = _quoter(dialect)
     source = _unpacked(dialect, table, match + values)
@@ -127,27 +226,40 @@ def _update_statement(
     elif where:
         condition += f" AND {where}"
     name = quote(table.name)
+    new = [(c, f"{_BATCH}.{quote(c)}") for c in values]
+    new += [(c, _once(dialect, table, c)) for c in same]
     if dialect in ("mysql", "mariadb"):
-        pairs = ", ".join(f"t.{quote(c)} = {_BATCH}.{quote(c)}" for c in values)
+        pairs = ", ".join(f"t.{quote(c)} = {value}" for c, value in new)
         return sa.text(
             # The array drives the join; otherwise a wrong estimate could scan the big table.
             f"UPDATE {source} STRAIGHT_JOIN {name} AS t ON {condition} SET {pairs}"  # noqa: S608
         )
-    pairs = ", ".join(f"{quote(c)} = {_BATCH}.{quote(c)}" for c in values)
+    pairs = ", ".join(f"{quote(c)} = {value}" for c, value in new)
     return sa.text(f"UPDATE {name} AS t SET {pairs} FROM {source} WHERE {condition}")  # noqa: S608
+
+
+def _once(dialect: str, table: sa.Table, column: str) -> str:
+    """The parameter that stands for a column which is the same in every row."""
+    parameter = f":{_SAME}{column}"
+    if dialect != "postgresql":
+        return parameter
+    return f"CAST({parameter} AS {_type(dialect, table.c[column].type)})"
 
 
 def _unpacked(dialect: str, table: sa.Table, columns: tuple[str, ...]) -> str:
     """The FROM item that turns the parameter `:rows` into rows with typed columns."""
     quote = _quoter(dialect)
     types = [(column, _type(dialect, table.c[column].type)) for column in columns]
-    if dialect == "sqlite":
-        picks = ", ".join(f"json_extract(value, '$.{c}') AS {quote(c)}" for c, _ in types)
-        return f"(SELECT {picks} FROM json_each(:rows)) AS {_BATCH}"  # noqa: S608
     if dialect == "postgresql":
         typed = ", ".join(f"{quote(c)} {t}" for c, t in types)
         return f"json_to_recordset(CAST(:rows AS json)) AS {_BATCH}({typed})"
-    typed = ", ".join(f"{quote(c)} {t} PATH '$.{c}'" for c, t in types)
+    # Arrays by position are half as long as objects with their names, and quicker to escape.
+    if dialect == "sqlite":
+        picks = ", ".join(
+            f"json_extract(value, '$[{n}]') AS {quote(c)}" for n, (c, _) in enumerate(types)
+        )
+        return f"(SELECT {picks} FROM json_each(:rows)) AS {_BATCH}"  # noqa: S608
+    typed = ", ".join(f"{quote(c)} {t} PATH '$[{n}]'" for n, (c, t) in enumerate(types))
     return f"JSON_TABLE(:rows, '$[*]' COLUMNS({typed})) AS {_BATCH}"
 
 

@@ -169,6 +169,7 @@ def write_refreshed(conn: sa.Connection, refreshed: Sequence[Refreshed]) -> None
             "reason",
         ),
         where="t.version = b.version - 1",
+        reads=("version",),
     )
     if written != len(rows):
         raise Repeat(f"{len(rows) - written} triggers had changed")
