@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import ipaddress
 import os
 from collections.abc import Callable
@@ -15,7 +16,14 @@ from yarl import URL
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-SUPPORTED_DATABASES = ("sqlite", "mysql+pymysql", "mariadb+pymysql", "postgresql+psycopg")
+SUPPORTED_DATABASES = (
+    "sqlite",
+    "mysql+pymysql",
+    "mariadb+pymysql",
+    "mysql+mysqldb",
+    "mariadb+mysqldb",
+    "postgresql+psycopg",
+)
 
 
 def text(value: Any) -> str:
@@ -58,6 +66,11 @@ def database_url(value: Any) -> str:
         raise ValueError(
             f"starts with {url.drivername}, but must start with one of"
             f" {', '.join(SUPPORTED_DATABASES)}; {hint}".rstrip("; ")
+        )
+    if url.drivername.endswith("+mysqldb") and importlib.util.find_spec("MySQLdb") is None:
+        raise ValueError(
+            f"starts with {url.drivername}, which needs the package mysqlclient:"
+            " pip install 'tickwheel-admin[mysqlclient]'"
         )
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise ValueError("must name a file: sqlite:////path/to/tickwheel.db")

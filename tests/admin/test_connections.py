@@ -1,0 +1,104 @@
+"""Drivers of databases: chosen by URL, with limits, and errors that pass are told from others."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from typing import Any
+
+import psycopg
+import pymysql
+import pytest
+import sqlalchemy as sa
+
+from tickwheel_admin import config_values
+from tickwheel_admin.store.connections import create_engine, is_transient
+
+# mysqlclient is nobody's duty: it needs a compiler. What it raises is known without it.
+MYSQL_DRIVERS = ("pymysql", *(("mysqldb",) if importlib.util.find_spec("MySQLdb") else ()))
+
+
+class _MySQLdbError(Exception):
+    """As mysqlclient's: the server's code and its words are the arguments."""
+
+
+_MySQLdbError.__module__ = "MySQLdb"
+_InterfaceError = type("InterfaceError", (_MySQLdbError,), {"__module__": "MySQLdb"})
+
+
+def failed(error: Exception) -> sa.exc.DBAPIError:
+    return sa.exc.DBAPIError("SELECT 1", {}, error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database is locked"),
+        pymysql.err.OperationalError(1213, "Deadlock found"),
+        pymysql.err.InterfaceError(0, ""),
+        _MySQLdbError(1205, "Lock wait timeout exceeded"),
+        _MySQLdbError(2013, "Lost connection to server during query"),
+        _InterfaceError(0, ""),
+        psycopg.OperationalError("the connection is closed"),
+        psycopg.errors.DeadlockDetected(),
+    ],
+)
+def test_what_may_succeed_when_repeated_is_repeated(error: Exception) -> None:
+    assert is_transient(failed(error))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("no such table: run"),
+        pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax"),
+        _MySQLdbError(1406, "Data too long for column"),
+        _MySQLdbError("it cannot read this"),
+        _MySQLdbError(),
+        psycopg.errors.UndefinedTable(),
+    ],
+)
+def test_what_would_fail_again_is_not(error: Exception) -> None:
+    assert not is_transient(failed(error))
+
+
+@pytest.mark.parametrize("driver", MYSQL_DRIVERS)
+def test_a_driver_of_mysql_by_url_alone(mariadb_url: str, driver: str) -> None:
+    """Without a charset in the URL, with limits, and counting the rows that a condition met."""
+    bare = sa.make_url(mariadb_url).set(drivername=f"mysql+{driver}", query={})
+    engine = create_engine(bare.render_as_string(hide_password=False), connections=1)
+    text = "汉字 😀 % \\ '"
+    with engine.begin() as conn:
+        conn.exec_driver_sql("CREATE TABLE t (id INT PRIMARY KEY, text LONGTEXT)")
+        conn.execute(sa.text("INSERT INTO t VALUES (1, :text)"), {"text": text})
+        same = conn.execute(sa.text("UPDATE t SET text = :text WHERE id = 1"), {"text": text})
+        limits = conn.exec_driver_sql(
+            "SELECT @@innodb_lock_wait_timeout, @@max_statement_time"
+        ).one()
+        # Its name differs from version to version.
+        isolation = conn.exec_driver_sql(
+            "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')"
+        ).all()
+        assert conn.execute(sa.text("SELECT text FROM t")).scalar_one() == text
+    assert same.rowcount == 1  # as a compare-and-set that changes nothing must count
+    assert [int(limit) for limit in limits] == [3, 4]
+    assert {level for _name, level in isolation} == {"READ-COMMITTED"}
+    endless = "SET STATEMENT max_statement_time = 0.05 FOR SELECT SLEEP(3)"
+    with engine.begin() as conn, pytest.raises(sa.exc.DBAPIError) as stopped:
+        conn.exec_driver_sql(endless)
+    assert is_transient(stopped.value)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("scheme", ["mysql+mysqldb", "mariadb+mysqldb"])
+def test_mysqlclient_is_asked_for_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    found: list[Any] = [None, object()]
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: found.pop(0))
+    url = f"{scheme}://user:hunter2@db/tickwheel"
+
+    with pytest.raises(ValueError, match=r"tickwheel-admin\[mysqlclient\]") as refused:
+        config_values.database_url(url)
+    assert "hunter2" not in str(refused.value)
+    assert config_values.database_url(url) == url
