@@ -79,10 +79,12 @@ def test_a_driver_of_mysql_by_url_alone(mariadb_url: str, driver: str) -> None:
         isolation = conn.exec_driver_sql(
             "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')"
         ).all()
+        mode = conn.exec_driver_sql("SELECT @@SESSION.sql_mode").scalar_one()
         assert conn.execute(sa.text("SELECT text FROM t")).scalar_one() == text
     assert same.rowcount == 1  # as a compare-and-set that changes nothing must count
     assert [int(limit) for limit in limits] == [3, 4]
     assert {level for _name, level in isolation} == {"READ-COMMITTED"}
+    assert {"NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES"} <= set(mode.split(","))
     endless = "SET STATEMENT max_statement_time = 0.05 FOR SELECT SLEEP(3)"
     with engine.begin() as conn, pytest.raises(sa.exc.DBAPIError) as stopped:
         conn.exec_driver_sql(endless)
