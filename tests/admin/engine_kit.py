@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import structs
 
 from tickwheel_admin.domain.calendar import CalendarSpec
 from tickwheel_admin.domain.fires import new_run
@@ -324,7 +325,7 @@ async def ask(database: Database, job_id: int, *, after: int = 0, **changes: Any
         due_at=at,
         now=at,
     )
-    await database.run(insert_fires, [replace(made, **changes)])
+    await database.run(insert_fires, [structs.replace(made, **changes)])
     return made.id
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from msgspec import structs
 
 from tests.admin.engine_kit import (
     Admin,
@@ -132,7 +132,7 @@ async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
 
     def end(conn: sa.Connection, run_id: int, ids: list[int]) -> None:
         [run] = lock_runs(conn, [run_id]).values()
-        move = node_gone(replace(run, tries=1), now=run.created_at)
+        move = node_gone(structs.replace(run, tries=1), now=run.created_at)
         move_with_follow_ups(conn, [move], configs=JobConfigs(), now=run.created_at, run_ids=ids)
 
     ids = await Ids(database).take_many("run", 2)

@@ -286,6 +286,7 @@ QUERIES = [
             match=("id",),
             values=("version",),
             where="t.version = b.version - 1",
+            reads=("version",),
         ),
         ("primary",),
     ),

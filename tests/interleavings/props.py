@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import structs
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.calendar import CalendarSpec
@@ -191,7 +192,7 @@ class Props:
 
     def queued(self, job: StagedJob, **changes: Any) -> Run:
         """A run that is due."""
-        made = replace(self.unstored(job), **changes)
+        made = structs.replace(self.unstored(job), **changes)
         insert_fires(self._conn, [made])
         return made
 
@@ -203,9 +204,9 @@ class Props:
         queued = self.unstored(job)
         claimed = run_moves.claimed(queued, node_id=node_id, token=f"old-{queued.id}", now=at)
         live = run_moves.accepted(claimed.after, timeout_ms=job.config.timeout_ms, now=at).after
-        live = replace(live, **changes)
+        live = structs.replace(live, **changes)
         if live.blocking_key is not None:
-            live = replace(live, blocking_key=job.id * 2 + 1)
+            live = structs.replace(live, blocking_key=job.id * 2 + 1)
         insert_fires(self._conn, [live])
         self.live_before.append(live)
         node = tables.node
@@ -240,7 +241,7 @@ class Props:
         )
         # With a key: in a unique key Galera takes (job, NULL) for one value, so that changes of
         # two runs of a job would always run into each other, whatever else should keep them apart.
-        return replace(made, request_key=f"staged-{run_id}")
+        return structs.replace(made, request_key=f"staged-{run_id}")
 
     def change(self, table: sa.Table, row_id: int, **values: Any) -> None:
         """Set columns of a row."""

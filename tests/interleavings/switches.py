@@ -20,7 +20,7 @@ from tickwheel_admin.store import executors as store_executors
 from tickwheel_admin.store import job_states, route_cursors, tables
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store import triggers as store_triggers
-from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.batch import insert_values, update_rows, update_values
 
 Switch = Callable[[Cluster], AbstractContextManager[object]]
 
@@ -32,10 +32,10 @@ def compare_and_set(cluster: Cluster) -> AbstractContextManager[object]:
 
     def write_anyway(conn: Any, table: Any, rows: Any, *, where: str = "", **rest: Any) -> int:
         rest.pop("params", None)
-        return update_rows(conn, table, rows, **rest)
+        return update_values(conn, table, rows, **rest)
 
     both = ExitStack()
-    both.enter_context(patch.object(store_runs, "update_rows", write_anyway))
+    both.enter_context(patch.object(store_runs, "update_values", write_anyway))
     both.enter_context(cluster.rewriting(_unlocked("run")))
     return both
 
@@ -73,7 +73,7 @@ def unique_fire(cluster: Cluster) -> AbstractContextManager[object]:
 
     def insert_all(*args: Any, **rest: Any) -> None:
         rest.pop("ignore_duplicates_of", None)
-        insert_rows(*args, **rest)
+        insert_values(*args, **rest)
 
     off = ExitStack()
     off.enter_context(plan_check(cluster))
@@ -82,7 +82,7 @@ def unique_fire(cluster: Cluster) -> AbstractContextManager[object]:
             "run", "uq_run_fires_once", ("trigger_id", "scheduled_at", "shard_index")
         )
     )
-    off.enter_context(patch.object(store_runs, "insert_rows", insert_all))
+    off.enter_context(patch.object(store_runs, "insert_values", insert_all))
     return off
 
 

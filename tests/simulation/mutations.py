@@ -114,14 +114,14 @@ def fires_are_not_unique() -> None:
     run_table.constraints = {
         each for each in run_table.constraints if each.name != "uq_run_fires_once"
     }
-    original = store_runs.insert_rows
+    original = store_runs.insert_values
 
-    def insert_rows(conn: Any, table: Any, rows: Any, **rest: Any) -> None:
+    def insert_values(conn: Any, table: Any, rows: Any, **rest: Any) -> None:
         if table is run_table:
             rest.pop("ignore_duplicates_of", None)
         original(conn, table, rows, **rest)
 
-    store_runs.insert_rows = insert_rows
+    store_runs.insert_values = insert_values
 
 
 def unconfirmed_runs_are_queued_again() -> None:

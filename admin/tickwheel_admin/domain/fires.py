@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
+from msgspec import structs
 
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.job import JobConfig
@@ -93,7 +94,7 @@ def shards_of(
     """
     wanted = range(len(pinned_to)) if indices is None else indices
     return [
-        replace(
+        structs.replace(
             fire,
             id=next(ids),
             shard_index=index,
@@ -163,7 +164,7 @@ def runs_of_plan(
             trigger_id=trigger.id,
             now=now,
         )
-        return made if parameters is None else replace(made, parameters=parameters)
+        return made if parameters is None else structs.replace(made, parameters=parameters)
 
     runs = []
     if plan.missed is not None:
@@ -195,4 +196,4 @@ def _summary(run: Run, missed: Missed, *, now: int) -> Run:
     told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
     message = msgspec.json.encode(told).decode()
     done = skipped(run, reason="misfire", now=now, message=message).after
-    return replace(done, blocking_key=None)
+    return structs.replace(done, blocking_key=None)

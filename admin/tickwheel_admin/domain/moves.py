@@ -6,9 +6,9 @@ Every function returns a `Move`; none of them writes anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run import (

@@ -14,8 +14,9 @@ compare-and-set on (id, state).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class RunState(StrEnum):
@@ -87,8 +88,9 @@ CUT_OFF = "cut_off"  # reason of a live run that keeps its place although its no
 STILL_RUNNING = "cancel_unconfirmed"  # reason of a live run that its node did not end in time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+# Structs, not dataclasses: hundreds are made in every batch, in a tenth of the time. They hold
+# nothing that could lead back to them, so the collector of cycles need not look at them.
+class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """The ledger row of one fire, or of one request."""
 
     id: int
@@ -152,8 +154,7 @@ class Run:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An ended attempt of a run that goes on without it (table `run_attempt`)."""
 
     run_id: int
@@ -170,8 +171,7 @@ class Attempt:
     choice: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One change of a run, with what must be written in the same transaction."""
 
     before: Run

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tickwheel_admin.domain import reports
 from tickwheel_admin.domain.job import JobConfig

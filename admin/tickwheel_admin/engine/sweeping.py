@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
+from msgspec import structs
 
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
@@ -136,7 +137,7 @@ def request_shards(
     total = shards[0].shard_total
     fire = expanded(queued, shards=total, now=now).after
     if fire.blocking_key is not None:
-        fire = replace(fire, blocking_key=blocking_key_of(fire))
+        fire = structs.replace(fire, blocking_key=blocking_key_of(fire))
     asked = insert_requested_run(conn, fire)
     if asked != fire.id:
         return asked
@@ -213,7 +214,7 @@ def _requested(conn: sa.Connection, job: Job, request: Request, *, run_id: int, 
         scheduled_at=now + request.delay_ms,
         now=now,
     )
-    return replace(
+    return structs.replace(
         run,
         request_key=request.request_key,
         requested_by=request.actor.name[:100],
@@ -242,7 +243,7 @@ def _parameters(job: Job, request: Request) -> str | None:
 def _unless_gone(shard: Run, gone: set[int], *, now: int) -> Run:
     if shard.pinned_node_id not in gone:
         return shard
-    return replace(node_gone(shard, now=now).after, blocking_key=None)
+    return structs.replace(node_gone(shard, now=now).after, blocking_key=None)
 
 
 def _note(conn: sa.Connection, job: Job, request: Request, *, run_id: int, audit_id: int) -> None:

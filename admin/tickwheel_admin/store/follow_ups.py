@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking
