@@ -1,0 +1,59 @@
+"""Virtual environments of the peers, made on demand: none of their packages is one of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.cluster import ROOT
+
+HOME = ROOT / ".peers"  # ignored by git
+_REQUIREMENTS = Path(__file__).parent
+INSTALL_SECONDS = 300
+
+
+class NotInstalledError(Exception):
+    """A peer's packages could not be installed; says why."""
+
+
+def interpreter(peer: str) -> Path:
+    """The Python of the peer's environment, which has what requirements-PEER.txt asks for.
+
+    Raises:
+        NotInstalledError: without a network, for example.
+    """
+    wanted = (_REQUIREMENTS / f"requirements-{peer}.txt").read_text()
+    directory = HOME / peer
+    python, stamp = directory / "bin" / "python", directory / "installed.txt"
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return python
+    print(f"Installing {peer} into {directory.relative_to(ROOT)}", flush=True)
+    _run([sys.executable, "-m", "venv", "--clear", str(directory)])
+    requirements = str(_REQUIREMENTS / f"requirements-{peer}.txt")
+    _run(
+        [
+            str(python),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "-q",
+            "-r",
+            requirements,
+        ]
+    )
+    stamp.write_text(wanted)
+    return python
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise NotInstalledError(f"not installed within {INSTALL_SECONDS} s") from None
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise NotInstalledError(f"could not be installed: {''.join(last)}")
