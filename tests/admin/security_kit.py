@@ -15,7 +15,7 @@ from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Grant, Role, everywhere
 from tickwheel_admin.services.people import COMMAND_LINE, NewSession
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival, admit_node
+from tickwheel_admin.store.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.identity import SESSION_COOKIE
 from tickwheel_admin.web.routes import Route, declared_routes
 
@@ -100,7 +100,9 @@ async def _executor(admin: Served, name: str) -> Ids:
         address="192.0.2.9",
     )
     node_id = 100 + executor.id
-    await services.store.run(admit_node, arrival, new_id=node_id, admin_id=1, session_id=node_id)
+    await services.store.run(
+        admit_nodes, [arrival], new_ids=[node_id], session_ids=[node_id], admin_id=1
+    )
     grants = {executor.id: Grant(Role.VIEWER)}
     person = await services.people.new_person(COMMAND_LINE, f"{name}-person", grants=grants)
     await services.people.create_api_token(COMMAND_LINE, person.name, name=f"{name}-token")

@@ -18,7 +18,7 @@ from tickwheel_admin.domain.run import PARKED_AT
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import enter_admin
-from tickwheel_admin.store.nodes import Arrival, admit_node
+from tickwheel_admin.store.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.routes import declared_routes
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "api.md"
@@ -435,7 +435,9 @@ async def test_nodes_are_cordoned_drained_resumed_and_resized(api: Api) -> None:
         weight=1,
         address="192.0.2.9",
     )
-    await api.admin.services.store.run(admit_node, arrival, new_id=7, admin_id=1, session_id=1)
+    await api.admin.services.store.run(
+        admit_nodes, [arrival], new_ids=[7], session_ids=[1], admin_id=1
+    )
 
     async def node() -> Any:
         (found,) = (await api.call("GET", f"/executors/{executor_id}"))[1]["nodes"]

@@ -10,7 +10,7 @@ from tests.admin.kit import NOW
 from tests.admin.test_api import Api, api, codes
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival, admit_node
+from tickwheel_admin.store.nodes import Arrival, admit_nodes
 
 __all__ = ["api"]  # the fixture
 
@@ -30,8 +30,9 @@ async def add_node(api: Api, *, name: str = "host", handlers: tuple[str, ...] = 
         address="192.0.2.1",
     )
     ids = api.admin.services.ids
-    stored = await api.admin.services.store.run(
-        admit_node, arrival, new_id=await ids.take("node"), admin_id=1, session_id=1
+    new_ids = await ids.take_many("node", 1)
+    (stored,) = await api.admin.services.store.run(
+        admit_nodes, [arrival], new_ids=new_ids, session_ids=[1], admin_id=1
     )
     return stored.node_id
 

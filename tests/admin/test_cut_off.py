@@ -28,14 +28,15 @@ from tests.admin.engine_kit import (
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, NodeWish
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.services.runs import Runs
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.nodes import end_session, expire_nodes, renew_leases, say_goodbye
+from tickwheel_admin.store.node_leases import end_sessions, expire_nodes, renew_leases
+from tickwheel_admin.store.nodes import say_goodbye
 from tickwheel_shared.protocol import (
     Cancel,
     CancelReason,
@@ -175,7 +176,7 @@ async def test_parallel_runs_are_lost_with_the_shortened_lease(
 ) -> None:
     node = await admin.add_node(1)
     request = await start(admin, node, await add_job(database, retry=LATER))
-    await database.run(end_session, node_id=node.node_id, session_id=1)
+    await database.run(end_sessions, {1: node.node_id})
     await vanish(admin, node, clock, after_ms=CLOSED_LEASE_MS)
 
     await sweep(admin)
@@ -193,7 +194,7 @@ async def test_what_its_node_stops_is_lost_when_the_full_lease_is_over(
     other = await admin.add_node(1)
     await change(database, tables.node, other.node_id, lease_expires_at=FAR, full_lease_at=FAR)
     next_one = await ask(database, job_id, after=1)
-    await database.run(end_session, node_id=node.node_id, session_id=1)
+    await database.run(end_sessions, {1: node.node_id})
     await vanish(admin, node, clock, after_ms=CLOSED_LEASE_MS)
 
     await sweep(admin)
@@ -541,7 +542,9 @@ async def test_a_renewed_lease_is_whole_again(
     node = await admin.add_node(1)
     await change(database, tables.node, node.node_id, lease_expires_at=NOW + CLOSED_LEASE_MS)
     clock.advance(3)
-    assert await database.run(renew_leases, [node.node_id], admin_id=1) == {node.node_id}
+    assert await database.run(renew_leases, [node.node_id], admin_id=1) == {
+        node.node_id: NodeWish()
+    }
     row = await node_of(database, node.node_id)
     assert row.lease_expires_at == row.full_lease_at == clock.now + LEASE_MS
 

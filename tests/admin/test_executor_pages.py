@@ -15,8 +15,8 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, No
 from tickwheel_admin.domain.node import LEASE_MS
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
-from tickwheel_admin.store.executor_tokens import executor_of_token, valid_tokens
-from tickwheel_admin.store.nodes import Arrival, admit_node
+from tickwheel_admin.store.executor_tokens import executor_of_token, executors_of_tokens
+from tickwheel_admin.store.nodes import Arrival, admit_nodes
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def opens(world: World, *tokens: str) -> list[bool]:
     """Whether each token lets a node in, and lets it stay."""
     hashes = [hashlib.sha256(token.encode()).hexdigest() for token in tokens]
     lets_in = [world.database.read_sync(executor_of_token, each) is not None for each in hashes]
-    valid = world.database.read_sync(valid_tokens, hashes)
+    valid = world.database.read_sync(executors_of_tokens, hashes)
     assert lets_in == [each in valid for each in hashes]
     return lets_in
 
@@ -199,7 +199,9 @@ async def test_a_weight_holds_until_it_is_handed_back(world: World) -> None:
     )
 
     def come() -> int:
-        stored = world.database.run_sync(admit_node, arrival, new_id=7, admin_id=1, session_id=1)
+        (stored,) = world.database.run_sync(
+            admit_nodes, [arrival], new_ids=[7], session_ids=[1], admin_id=1
+        )
         return stored.node_id
 
     async def weights() -> tuple[int, int | None]:

@@ -31,7 +31,7 @@ from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.nodes import expire_nodes
+from tickwheel_admin.store.node_leases import expire_nodes
 from tickwheel_admin.store.retention import remove_old_runs
 from tickwheel_shared.protocol import Cancel, Checkpoint, Outcome, RunRequest
 

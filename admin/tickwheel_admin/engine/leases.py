@@ -17,9 +17,8 @@ from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.store.admins import renew_admin
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.executor_tokens import valid_tokens
-from tickwheel_admin.store.node_wishes import wishes_for_nodes
-from tickwheel_admin.store.nodes import renew_leases
+from tickwheel_admin.store.executor_tokens import executors_of_tokens
+from tickwheel_admin.store.node_leases import renew_leases
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +77,7 @@ class Leases(Loop):
             self._steady_since = None
             raise
         self._note_renewal(asked_at, renewed.database_at)
-        live = renewed.live_nodes
+        live = set(renewed.wishes)
         if not renewed.known:
             log.warning("admin.evicted")
             live = set()  # our sessions were taken off the books with us: all say hello anew
@@ -147,8 +146,7 @@ class _Renewed:
     """What one renewal found."""
 
     known: bool  # this admin's own row was there
-    live_nodes: set[int]
-    wishes: dict[int, NodeWish]
+    wishes: dict[int, NodeWish]  # of the nodes whose leases were renewed
     valid_tokens: set[str]
     database_at: int
 
@@ -161,11 +159,9 @@ def _renew(
     status: str,
 ) -> _Renewed:
     known = renew_admin(conn, admin_id=admin_id, status=status)
-    live = renew_leases(conn, node_ids, admin_id=admin_id)
     return _Renewed(
         known=known,
-        live_nodes=live,
-        wishes=wishes_for_nodes(conn, live),
-        valid_tokens=valid_tokens(conn, token_hashes),
+        wishes=renew_leases(conn, node_ids, admin_id=admin_id),
+        valid_tokens=set(executors_of_tokens(conn, token_hashes)),
         database_at=now_ms(conn),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,17 +12,20 @@ import structlog
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.said_code import Process, SaidCode
 from tickwheel_admin.engine.door import Door
+from tickwheel_admin.engine.gathering import Gathering
 from tickwheel_admin.engine.notices import notices_at_hello, notices_of
 from tickwheel_admin.services.code_proposals import CodeProposals
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.executor_tokens import executor_of_token
+from tickwheel_admin.store.executor_tokens import executors_of_tokens
 from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.node_leases import end_sessions
 from tickwheel_admin.store.nodes import (
+    NAMESAKES,
     Arrival,
-    admit_node,
-    end_session,
+    StoredArrival,
+    admit_nodes,
     open_namesakes,
     say_goodbye,
     set_draining,
@@ -30,6 +34,9 @@ from tickwheel_admin.store.triggers import ensure_buckets
 from tickwheel_shared.protocol import Notice
 
 log = structlog.get_logger(__name__)
+
+NODES_PER_BATCH = 200  # that come or go in one transaction
+TOKENS_PER_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,11 @@ class Membership:
         self._version = version
         self._proposals = CodeProposals(store, ids, events)
         self.door = Door()
+        # When a thousand nodes come or go at once, a transaction for each would take so long that
+        # those who wait give up, come back, and wait behind the others again.
+        self._tokens = Gathering(self._executors_of, limit=TOKENS_PER_BATCH)
+        self._arrivals = Gathering(self._admit, limit=NODES_PER_BATCH)
+        self._partings = Gathering(self._end_sessions, limit=NODES_PER_BATCH)
 
     @property
     def name(self) -> str:
@@ -92,7 +104,7 @@ class Membership:
         """
         try:
             with self.door.opening():
-                return await self._store.read(executor_of_token, token_hash)
+                return await self._tokens.ask(token_hash)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
 
@@ -100,11 +112,7 @@ class Membership:
         """Store a node that said hello; raises Unavailable like `executor_of`."""
         try:
             with self.door.opening():
-                new_id = await self._ids.take("node")
-                session_id = await self._ids.take("node_session")
-                admitted = await self._store.run(
-                    _admit, arrival, new_id=new_id, admin_id=self._admin_id, session_id=session_id
-                )
+                admitted = await self._arrivals.ask(arrival)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         self._events.publish(NODES)
@@ -129,7 +137,7 @@ class Membership:
     async def part(self, *, node_id: int, session_id: int) -> None:
         """A node's socket closed."""
         try:
-            await self._store.run(end_session, node_id=node_id, session_id=session_id)
+            await self._partings.ask((session_id, node_id))
         except DatabaseUnavailable:
             # The lease runs out by itself; it only takes longer.
             log.warning("node.parting_unrecorded", node_id=node_id)
@@ -154,6 +162,23 @@ class Membership:
             log.warning("node.goodbye_unrecorded", node_id=node_id)  # its lease runs out
         self._events.publish(NODES)
 
+    # --- together with others --------------------------------------------------------------------
+
+    async def _executors_of(self, token_hashes: Sequence[str]) -> list[tuple[int, str] | None]:
+        found = await self._store.read(executors_of_tokens, token_hashes)
+        return [found.get(token_hash) for token_hash in token_hashes]
+
+    async def _admit(self, arrivals: Sequence[Arrival]) -> list[Admitted]:
+        new_ids = await self._ids.take_many("node", len(arrivals))
+        session_ids = await self._ids.take_many("node_session", len(arrivals))
+        return await self._store.run(
+            _admit, arrivals, new_ids=new_ids, session_ids=session_ids, admin_id=self._admin_id
+        )
+
+    async def _end_sessions(self, sessions: Sequence[tuple[int, int]]) -> list[None]:
+        await self._store.run(end_sessions, dict(sessions))
+        return [None] * len(sessions)
+
 
 def _unavailable() -> Unavailable:
     return Unavailable("database.unavailable", "The database does not answer; try again later.")
@@ -165,25 +190,53 @@ def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: 
 
 
 def _admit(
-    conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> Admitted:
-    stored = admit_node(conn, arrival, new_id=new_id, admin_id=admin_id, session_id=session_id)
-    notices: list[Notice] = []
-    if stored.is_new:
-        namesakes = open_namesakes(conn, arrival, node_id=stored.node_id)
-        notices = notices_at_hello(arrival, namesakes=namesakes, now=stored.now)
-    return Admitted(
-        node_id=stored.node_id,
-        session_id=session_id,
-        slots=stored.slots_wanted,
-        admins=live_admin_urls(conn),
-        process=Process(
-            executor_id=arrival.executor_id,
-            node_id=stored.node_id,
-            name=arrival.name,
-            connected_at=stored.connected_at,
-            address=arrival.address,
-        ),
-        is_looked_at=stored.is_looked_at,
-        notices=notices,
+    conn: sa.Connection,
+    arrivals: Sequence[Arrival],
+    *,
+    new_ids: Sequence[int],
+    session_ids: Sequence[int],
+    admin_id: int,
+) -> list[Admitted]:
+    stored = admit_nodes(
+        conn, arrivals, new_ids=new_ids, session_ids=session_ids, admin_id=admin_id
     )
+    notices = _notices(
+        conn, [pair for pair in zip(arrivals, stored, strict=True) if pair[1].is_new]
+    )
+    admins = live_admin_urls(conn)
+    return [
+        Admitted(
+            node_id=each.node_id,
+            session_id=session_id,
+            slots=each.slots_wanted,
+            admins=admins,
+            process=Process(
+                executor_id=arrival.executor_id,
+                node_id=each.node_id,
+                name=arrival.name,
+                connected_at=each.connected_at,
+                address=arrival.address,
+            ),
+            is_looked_at=each.is_looked_at,
+            notices=notices.get(each.node_id, ()),
+        )
+        for arrival, each, session_id in zip(arrivals, stored, session_ids, strict=True)
+    ]
+
+
+def _notices(
+    conn: sa.Connection, added: Sequence[tuple[Arrival, StoredArrival]]
+) -> dict[int, list[Notice]]:
+    """What new processes are told, by node."""
+    names: defaultdict[int, set[str]] = defaultdict(set)
+    for arrival, _ in added:
+        names[arrival.executor_id].add(arrival.name)
+    shared = {each: open_namesakes(conn, each, names[each]) for each in sorted(names)}
+    found = {}
+    for arrival, stored in added:
+        same = shared[arrival.executor_id].get(arrival.name, {})
+        addresses = [address for node_id, address in same.items() if node_id != stored.node_id]
+        found[stored.node_id] = notices_at_hello(
+            arrival, namesakes=addresses[:NAMESAKES], now=stored.now
+        )
+    return found

@@ -29,10 +29,9 @@ from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.follow_ups import Followed
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.node_leases import expire_nodes, lease_ends_in
 from tickwheel_admin.store.nodes import (
     ended_nodes_with_runs,
-    expire_nodes,
-    lease_ends_in,
     miscounted_nodes,
     recount_slots,
 )

@@ -12,21 +12,26 @@ from tickwheel_admin.store.tables import ALIVE, executor
 
 def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:
     """(id, name) of the executor that the token belongs to."""
-    for opens in _opens([token_hash]):
-        row = conn.execute(sa.select(executor.c.id, executor.c.name).where(opens)).first()
-        if row is not None:
-            return (row.id, row.name)
-    return None
+    return executors_of_tokens(conn, [token_hash]).get(token_hash)
 
 
-def valid_tokens(conn: sa.Connection, token_hashes: Iterable[str]) -> set[str]:
-    """Those of the token hashes that still open the door."""
+def executors_of_tokens(
+    conn: sa.Connection, token_hashes: Iterable[str]
+) -> dict[str, tuple[int, str]]:
+    """(id, name) of the executors that tokens belong to, by token; those that open nothing miss."""
     hashes = sorted(set(token_hashes))
+    if not hashes:
+        return {}
     current, old = _opens(hashes)
-    valid = set(conn.execute(sa.select(executor.c.token_hash).where(current)).scalars())
-    if len(valid) < len(hashes):
-        valid |= set(conn.execute(sa.select(executor.c.old_token_hash).where(old)).scalars())
-    return valid
+    columns = (executor.c.id, executor.c.name)
+    found = conn.execute(sa.select(executor.c.token_hash.label("hash"), *columns).where(current))
+    opened = {row.hash: (row.id, row.name) for row in found}
+    if len(opened) < len(hashes):
+        found = conn.execute(
+            sa.select(executor.c.old_token_hash.label("hash"), *columns).where(old)
+        )
+        opened = {row.hash: (row.id, row.name) for row in found} | opened
+    return opened
 
 
 def _opens(token_hashes: list[str]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

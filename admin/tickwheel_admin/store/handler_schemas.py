@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.tables import handler_schema
+from tickwheel_admin.store.tables import executor, handler_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,13 @@ def read_schemas(conn: sa.Connection, executor_id: int) -> dict[str, StoredSchem
     }
 
 
-def has_schemas(conn: sa.Connection, executor_id: int) -> bool:
-    """Whether any handler of the executor says what it takes."""
-    found = sa.select(handler_schema.c.handler).where(handler_schema.c.executor_id == executor_id)
-    return conn.execute(found.limit(1)).first() is not None
+def executors_with_schemas(conn: sa.Connection, executor_ids: Collection[int]) -> set[int]:
+    """Those of the executors of which any handler says what it takes."""
+    if not executor_ids:
+        return set()
+    says = sa.exists().where(handler_schema.c.executor_id == executor.c.id)
+    found = sa.select(executor.c.id).where(executor.c.id.in_(sorted(executor_ids)), says)
+    return set(conn.execute(found).scalars())
 
 
 def set_schemas(

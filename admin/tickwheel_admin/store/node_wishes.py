@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.store.tables import node
-
-
-def wishes_for_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, NodeWish]:
-    """What operators want of these nodes."""
-    rows = conn.execute(
-        sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted).where(
-            node.c.id.in_(sorted(node_ids))
-        )
-    )
-    return {row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted)) for row in rows}
 
 
 def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:

@@ -1,8 +1,9 @@
-"""Nodes, who hears them, and their leases."""
+"""Nodes and their slots; their leases are in `store.node_leases`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,13 +11,16 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.run import LIVE
+from tickwheel_admin.store.batch import insert_rows, insert_values, update_rows
 from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.handler_schemas import has_schemas
-from tickwheel_admin.store.tables import admin, node, node_session, run
+from tickwheel_admin.store.database import Repeat
+from tickwheel_admin.store.handler_schemas import executors_with_schemas
+from tickwheel_admin.store.tables import node, node_session, run
 
 _LIVE_RUNS = sorted(state.value for state in LIVE)
+NAMESAKES = 5  # that a node is told of
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 
 # A node's row but for the names of its declared jobs, which may be long and decide nothing here.
@@ -84,12 +88,133 @@ class StoredArrival:
     now: int
 
 
-def admit_node(
-    conn: sa.Connection, arrival: Arrival, *, new_id: int, admin_id: int, session_id: int
-) -> StoredArrival:
-    """Store the node, or bring it back to life, with a session at this admin."""
+_SAID = (
+    "name", "state", "slots", "weight", "handlers", "unstoppable", "labels", "sdk", "address",
+    "lease_expires_at", "full_lease_at", "ended_at",
+)  # fmt: skip
+_OF_NEW = (
+    "id", "executor_id", "node_key", "draining", "cordoned", "drain_wanted", "in_use",
+    "connected_at", "declared", *_SAID,
+)  # fmt: skip
+
+
+def admit_nodes(
+    conn: sa.Connection,
+    arrivals: Sequence[Arrival],
+    *,
+    new_ids: Sequence[int],
+    session_ids: Sequence[int],
+    admin_id: int,
+) -> list[StoredArrival]:
+    """Store nodes, or bring them back to life, with sessions at this admin; in the order given.
+
+    Args:
+        new_ids: one for each arrival, used for nodes that nobody knows yet.
+        session_ids: one for each arrival. Of a process that comes twice the later one stays.
+
+    Raises:
+        Repeat: another admin has just stored one of them.
+    """
     now = now_ms(conn)
-    said = {
+    known = _lock_known(conn, arrivals)
+    # A process that says nothing may still take back what one before it said.
+    silent = {arrival.executor_id for arrival in arrivals if not arrival.has_code}
+    silent -= executors_with_schemas(conn, silent)
+    added: dict[_Key, dict[str, Any]] = {}
+    changed: dict[int, dict[str, Any]] = {}
+    sessions: dict[int, int] = {}  # by node
+    stored = []
+    for arrival, new_id, session_id in zip(arrivals, new_ids, session_ids, strict=True):
+        key = (arrival.executor_id, arrival.node_key)
+        row = known.get(key)
+        said = _said(arrival, now=now)
+        is_looked_at = not arrival.has_code and arrival.executor_id in silent
+        if row is None:
+            node_id = added[key]["id"] if key in added else new_id
+            added[key] = said | {
+                "id": node_id,
+                "executor_id": arrival.executor_id,
+                "node_key": arrival.node_key,
+                "draining": False,
+                "cordoned": False,
+                "drain_wanted": False,
+                "in_use": 0,
+                "connected_at": now,
+                "declared": "[]" if is_looked_at else None,
+            }
+        else:
+            node_id = row.id
+            said["slots"] = row.slots_wanted or arrival.slots
+            said["weight"] = row.weight_wanted or arrival.weight
+            changed[node_id] = said | {"id": node_id}
+        sessions[node_id] = session_id
+        stored.append(
+            StoredArrival(
+                node_id=node_id,
+                slots_wanted=None if row is None else row.slots_wanted,
+                is_new=row is None,
+                is_looked_at=is_looked_at if row is None else bool(row.is_looked_at),
+                connected_at=now if row is None else row.connected_at,
+                now=now,
+            )
+        )
+    try:
+        insert_rows(conn, node, list(added.values()), columns=_OF_NEW)
+    except sa.exc.IntegrityError as error:
+        # Not left to the caller, who repeats it but once: of hundreds of processes that come to
+        # two admins at the same time, a second one may be in both hands.
+        raise Repeat("a node came to two admins at once") from error
+    update_rows(conn, node, list(changed.values()), match=("id",), values=_SAID)
+    conn.execute(
+        sa.delete(node_session).where(
+            node_session.c.admin_id == admin_id, node_session.c.node_id.in_(sorted(sessions))
+        )
+    )
+    columns = ("node_id", "admin_id", "session_id", "connected_at")
+    insert_values(
+        conn,
+        node_session,
+        [(node_id, admin_id, session_id, now) for node_id, session_id in sessions.items()],
+        columns=columns,
+    )
+    return stored
+
+
+_Key = tuple[int, str]  # executor, node_key
+
+
+def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, sa.Row[Any]]:
+    """Rows of those that said hello before, by executor and key."""
+    keys: defaultdict[int, set[str]] = defaultdict(set)
+    for arrival in arrivals:
+        keys[arrival.executor_id].add(arrival.node_key)
+    # Looked up first: they are to be locked in the order of their ids, as everywhere.
+    ids: list[int] = []
+    for executor_id, node_keys in sorted(keys.items()):
+        of_executor = sa.and_(node.c.executor_id == executor_id, node.c.node_key.in_(node_keys))
+        ids += conn.execute(sa.select(node.c.id).where(of_executor)).scalars()
+    if not ids:
+        return {}
+    rows = conn.execute(
+        sa.select(
+            node.c.id,
+            node.c.executor_id,
+            node.c.node_key,
+            node.c.slots_wanted,
+            node.c.weight_wanted,
+            node.c.connected_at,
+            node.c.declared.is_not(None).label("is_looked_at"),
+        )
+        .where(node.c.id.in_(sorted(ids)))
+        .order_by(node.c.id)
+        .with_for_update()
+    )
+    return {(row.executor_id, row.node_key): row for row in rows}
+
+
+def _said(arrival: Arrival, *, now: int) -> dict[str, Any]:
+    """What each hello writes anew."""
+    return {
         "name": arrival.name,
         "state": NodeState.LIVE.value,
         "slots": arrival.slots,
@@ -103,111 +228,36 @@ def admit_node(
         "full_lease_at": now + LEASE_MS,
         "ended_at": None,
     }
-    row = conn.execute(
-        sa.select(
-            node.c.id,
-            node.c.slots_wanted,
-            node.c.weight_wanted,
-            node.c.connected_at,
-            node.c.declared.is_not(None).label("is_looked_at"),
-        )
-        .where(node.c.executor_id == arrival.executor_id, node.c.node_key == arrival.node_key)
-        .with_for_update()
-    ).one_or_none()
-    # A process that says nothing may still take back what one before it said.
-    is_looked_at = not arrival.has_code and not has_schemas(conn, arrival.executor_id)
-    if row is None:
-        node_id = new_id
-        conn.execute(
-            sa.insert(node).values(
-                id=node_id,
-                executor_id=arrival.executor_id,
-                node_key=arrival.node_key,
-                draining=False,
-                cordoned=False,
-                drain_wanted=False,
-                in_use=0,
-                connected_at=now,
-                declared="[]" if is_looked_at else None,
-                **said,
+
+
+def open_namesakes(
+    conn: sa.Connection, executor_id: int, names: Iterable[str]
+) -> dict[str, dict[int, str]]:
+    """By name, addresses of live nodes that share it and have a socket, by node; some of each."""
+    # A killed process is live for some seconds, but nobody hears it.
+    named = (
+        node.c.executor_id == executor_id,
+        node.c.state == NodeState.LIVE.value,
+        sa.exists().where(node_session.c.node_id == node.c.id),
+    )
+    shared = conn.execute(
+        sa.select(node.c.name)
+        .where(*named, node.c.name.in_(sorted(names)))
+        .group_by(node.c.name)
+        .having(sa.func.count() > 1)
+    ).scalars()
+    return {
+        name: {
+            row.id: row.address
+            for row in conn.execute(
+                sa.select(node.c.id, node.c.address)
+                .where(*named, node.c.name == name)
+                .order_by(node.c.id)
+                .limit(NAMESAKES + 1)
             )
-        )
-    else:
-        node_id = row.id
-        said["slots"] = row.slots_wanted or arrival.slots
-        said["weight"] = row.weight_wanted or arrival.weight
-        conn.execute(sa.update(node).where(node.c.id == node_id).values(**said))
-    conn.execute(
-        sa.delete(node_session).where(
-            node_session.c.node_id == node_id, node_session.c.admin_id == admin_id
-        )
-    )
-    conn.execute(
-        sa.insert(node_session).values(
-            node_id=node_id, admin_id=admin_id, session_id=session_id, connected_at=now
-        )
-    )
-    return StoredArrival(
-        node_id=node_id,
-        slots_wanted=None if row is None else row.slots_wanted,
-        is_new=row is None,
-        is_looked_at=is_looked_at if row is None else bool(row.is_looked_at),
-        connected_at=now if row is None else row.connected_at,
-        now=now,
-    )
-
-
-def open_namesakes(conn: sa.Connection, arrival: Arrival, *, node_id: int) -> list[str]:
-    """Addresses of other live nodes of the executor that have the same name and a socket."""
-    rows = conn.execute(
-        sa.select(node.c.address)
-        .where(
-            node.c.executor_id == arrival.executor_id,
-            node.c.state == NodeState.LIVE.value,
-            node.c.name == arrival.name,
-            node.c.id != node_id,
-            # A killed process is live for some seconds, but nobody hears it.
-            sa.exists().where(node_session.c.node_id == node.c.id),
-        )
-        .order_by(node.c.id)
-        .limit(5)
-    )
-    return list(rows.scalars())
-
-
-def end_session(conn: sa.Connection, *, node_id: int, session_id: int) -> None:
-    """A socket closed: shorten the lease unless another live admin still hears the node."""
-    # All sockets of a killed process close at once, and who comes second must see that the first
-    # has gone: the node's row is locked before. A millisecond less, for a lock must be a write.
-    conn.execute(
-        sa.update(node)
-        .where(node.c.id == node_id)
-        .values(lease_expires_at=node.c.lease_expires_at - 1)
-    )
-    ended = conn.execute(
-        sa.delete(node_session).where(
-            node_session.c.node_id == node_id, node_session.c.session_id == session_id
-        )
-    )
-    if ended.rowcount == 0:
-        return  # a newer socket of the same node took its place
-    now = now_ms(conn)
-    heard = conn.execute(
-        sa.select(node_session.c.admin_id)
-        .join(admin, admin.c.id == node_session.c.admin_id)
-        .where(node_session.c.node_id == node_id, admin.c.lease_expires_at > now)
-        .limit(1)
-    ).one_or_none()
-    if heard is None:
-        conn.execute(
-            sa.update(node)
-            .where(
-                node.c.id == node_id,
-                node.c.state == NodeState.LIVE.value,
-                node.c.lease_expires_at > now + CLOSED_LEASE_MS,
-            )
-            .values(lease_expires_at=now + CLOSED_LEASE_MS)
-        )
+        }
+        for name in shared.all()
+    }
 
 
 def set_draining(conn: sa.Connection, *, node_id: int, draining: bool) -> None:
@@ -222,86 +272,6 @@ def say_goodbye(conn: sa.Connection, *, node_id: int) -> None:
         .where(node.c.id == node_id, node.c.state == NodeState.LIVE.value)
         .values(state=NodeState.GONE.value, ended_at=now_ms(conn))
     )
-
-
-def renew_leases(conn: sa.Connection, node_ids: Iterable[int], *, admin_id: int) -> set[int]:
-    """Extend the leases of live nodes that this admin has sessions with; returns them."""
-    # Locked in the order in which claims and results lock nodes: PostgreSQL updates them in the
-    # order of its pages, and takes a second to notice the deadlock.
-    live = set(
-        conn.execute(
-            sa.select(node.c.id)
-            .where(node.c.id.in_(sorted(node_ids)), node.c.state == NodeState.LIVE.value)
-            .order_by(node.c.id)
-            .with_for_update()
-        ).scalars()
-    )
-    if live:
-        # Read under the locks: a socket may have closed since the admin last looked, and what it
-        # said before must not give back the lease that its end has shortened.
-        live &= set(
-            conn.execute(
-                sa.select(node_session.c.node_id).where(
-                    node_session.c.admin_id == admin_id, node_session.c.node_id.in_(sorted(live))
-                )
-            ).scalars()
-        )
-    if live:
-        conn.execute(
-            sa.update(node)
-            .where(node.c.id.in_(sorted(live)))
-            .values(lease_expires_at=now_ms(conn) + LEASE_MS, full_lease_at=now_ms(conn) + LEASE_MS)
-        )
-    return live
-
-
-def expire_nodes(conn: sa.Connection) -> list[int]:
-    """Declare nodes dead whose lease is over; returns them.
-
-    A lease that ends later than any renewal can reach was given before the database's clock was
-    set back; it is cut, for nobody else would end it in time.
-    """
-    now = now_ms(conn)
-    too_long = sa.and_(
-        node.c.state == NodeState.LIVE.value, node.c.lease_expires_at > now + 2 * LEASE_MS
-    )
-    conn.execute(
-        sa.update(node)
-        .where(too_long)
-        .values(lease_expires_at=now + LEASE_MS, full_lease_at=now + LEASE_MS)
-    )
-    over = sa.and_(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at <= now)
-    ids = list(
-        conn.execute(
-            sa.select(node.c.id)
-            .where(over)
-            .order_by(node.c.id)
-            .limit(500)
-            .with_for_update(skip_locked=True)
-        ).scalars()
-    )
-    if ids:
-        conn.execute(
-            sa.update(node)
-            .where(node.c.id.in_(ids), over)
-            .values(state=NodeState.DEAD.value, ended_at=now)
-        )
-        conn.execute(sa.delete(node_session).where(node_session.c.node_id.in_(ids)))
-    return ids
-
-
-_FIRST_END = (
-    sa.select(node.c.lease_expires_at)
-    .where(node.c.state == NodeState.LIVE.value)
-    .order_by(node.c.lease_expires_at)
-    .limit(1)
-)
-
-
-def lease_ends_in(conn: sa.Connection) -> int | None:
-    """Milliseconds until the first lease of a live node ends; None: there is no live node."""
-    first_end = conn.execute(_FIRST_END).scalar_one_or_none()
-    return None if first_end is None else int(first_end) - now_ms(conn)
 
 
 def ended_nodes(conn: sa.Connection, node_ids: Iterable[int]) -> set[int]:

@@ -1,0 +1,148 @@
+"""Leases of nodes: renewed, shortened when nobody hears them any more, and over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeWish
+from tickwheel_admin.store.batch import update_values
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.tables import admin, node, node_session
+
+# Written into the statement: thousands of parameters take longer than what is done with them.
+_IDS = sa.bindparam("ids", expanding=True, literal_execute=True)
+_LOCK_LIVE = (
+    sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted)
+    .where(node.c.id.in_(_IDS), node.c.state == NodeState.LIVE.value)
+    .order_by(node.c.id)
+    .with_for_update()
+)
+
+
+def renew_leases(
+    conn: sa.Connection, node_ids: Iterable[int], *, admin_id: int
+) -> dict[int, NodeWish]:
+    """Extend the leases of live nodes that this admin has sessions with.
+
+    Returns them, with what operators want of each.
+    """
+    heard = sorted(node_ids)
+    if not heard:
+        return {}
+    # Locked in the order in which claims and results lock nodes: PostgreSQL updates them in the
+    # order of its pages, and takes a second to notice the deadlock.
+    live = {
+        row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted))
+        for row in conn.execute(_LOCK_LIVE, {"ids": heard})
+    }
+    # Read under the locks: a socket may have closed since the admin last looked, and what it said
+    # before must not give back the lease that its end has shortened.
+    mine = set(
+        conn.execute(
+            sa.select(node_session.c.node_id).where(node_session.c.admin_id == admin_id)
+        ).scalars()
+    )
+    renewed = {node_id: wish for node_id, wish in live.items() if node_id in mine}
+    until = now_ms(conn) + LEASE_MS
+    update_values(
+        conn,
+        node,
+        [(node_id, until, until) for node_id in renewed],
+        match=("id",),
+        values=("lease_expires_at", "full_lease_at"),
+    )
+    return renewed
+
+
+def end_sessions(conn: sa.Connection, sessions: Mapping[int, int]) -> None:
+    """Sockets closed: shorten the leases of nodes that no other live admin hears.
+
+    Args:
+        sessions: node by session.
+    """
+    node_ids = sorted(set(sessions.values()))
+    if len(node_ids) > 1:  # in this order, as everywhere
+        ordered = sa.select(node.c.id).where(node.c.id.in_(node_ids)).order_by(node.c.id)
+        conn.execute(ordered.with_for_update()).all()
+    # All sockets of a killed process close at once, and who comes second must see that the first
+    # has gone: the node's row is locked before. A millisecond less, for a lock must be a write.
+    conn.execute(
+        sa.update(node)
+        .where(node.c.id.in_(node_ids))
+        .values(lease_expires_at=node.c.lease_expires_at - 1)
+    )
+    of_these = sa.and_(
+        node_session.c.node_id.in_(node_ids), node_session.c.session_id.in_(sorted(sessions))
+    )
+    ended = set(conn.execute(sa.select(node_session.c.node_id).where(of_these)).scalars())
+    if not ended:
+        return  # newer sockets of the same nodes took their places
+    conn.execute(sa.delete(node_session).where(of_these))
+    now = now_ms(conn)
+    heard = conn.execute(
+        sa.select(node_session.c.node_id)
+        .join(admin, admin.c.id == node_session.c.admin_id)
+        .where(node_session.c.node_id.in_(sorted(ended)), admin.c.lease_expires_at > now)
+    ).scalars()
+    unheard = ended.difference(heard)
+    if unheard:
+        conn.execute(
+            sa.update(node)
+            .where(
+                node.c.id.in_(sorted(unheard)),
+                node.c.state == NodeState.LIVE.value,
+                node.c.lease_expires_at > now + CLOSED_LEASE_MS,
+            )
+            .values(lease_expires_at=now + CLOSED_LEASE_MS)
+        )
+
+
+def expire_nodes(conn: sa.Connection) -> list[int]:
+    """Declare nodes dead whose lease is over; returns them.
+
+    A lease that ends later than any renewal can reach was given before the database's clock was
+    set back; it is cut, for nobody else would end it in time.
+    """
+    now = now_ms(conn)
+    too_long = sa.and_(
+        node.c.state == NodeState.LIVE.value, node.c.lease_expires_at > now + 2 * LEASE_MS
+    )
+    conn.execute(
+        sa.update(node)
+        .where(too_long)
+        .values(lease_expires_at=now + LEASE_MS, full_lease_at=now + LEASE_MS)
+    )
+    over = sa.and_(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at <= now)
+    ids = list(
+        conn.execute(
+            sa.select(node.c.id)
+            .where(over)
+            .order_by(node.c.id)
+            .limit(500)
+            .with_for_update(skip_locked=True)
+        ).scalars()
+    )
+    if ids:
+        conn.execute(
+            sa.update(node)
+            .where(node.c.id.in_(ids), over)
+            .values(state=NodeState.DEAD.value, ended_at=now)
+        )
+        conn.execute(sa.delete(node_session).where(node_session.c.node_id.in_(ids)))
+    return ids
+
+
+_FIRST_END = (
+    sa.select(node.c.lease_expires_at)
+    .where(node.c.state == NodeState.LIVE.value)
+    .order_by(node.c.lease_expires_at)
+    .limit(1)
+)
+
+
+def lease_ends_in(conn: sa.Connection) -> int | None:
+    """Milliseconds until the first lease of a live node ends; None: there is no live node."""
+    first_end = conn.execute(_FIRST_END).scalar_one_or_none()
+    return None if first_end is None else int(first_end) - now_ms(conn)

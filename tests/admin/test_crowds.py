@@ -1,0 +1,183 @@
+"""Many nodes come and go at once: in few transactions, and each as if it were alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import Admin, new_executor_id
+from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS
+from tickwheel_admin.engine.membership import NODES_PER_BATCH
+from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.executor_tokens import executors_of_tokens
+from tickwheel_admin.store.node_leases import end_sessions, renew_leases
+from tickwheel_admin.store.nodes import Arrival
+from tickwheel_admin.store.tables import node, node_session
+
+
+@pytest.fixture
+async def admin(shared_database: Database) -> Admin:
+    admin = Admin(shared_database, admin_id=new_executor_id())
+    await admin.engine.membership.enter()
+    return admin
+
+
+def arrival(executor_id: int, number: int, **changes: Any) -> Arrival:
+    said = Arrival(
+        executor_id=executor_id,
+        node_key=f"{number:032x}",
+        name=f"node-{number}",
+        sdk="test/1",
+        slots=number,
+        handlers=["b", "a"],
+        unstoppable=[],
+        labels={"zone": "eü"},
+        weight=1,
+        address=f"192.0.2.{number}",
+    )
+    return replace(said, **changes)
+
+
+async def rows_of(database: Database, *executor_ids: int) -> dict[int, Any]:
+    wanted = sa.select(node).where(node.c.executor_id.in_(executor_ids)).order_by(node.c.id)
+    return await database.read(lambda conn: {row.id: row for row in conn.execute(wanted)})
+
+
+async def sessions_of(database: Database, admin: Admin) -> dict[int, int]:
+    """Node by session."""
+    wanted = sa.select(node_session.c.session_id, node_session.c.node_id).where(
+        node_session.c.admin_id == admin.admin_id
+    )
+    return await database.read(
+        lambda conn: {row.session_id: row.node_id for row in conn.execute(wanted)}
+    )
+
+
+async def test_a_crowd_is_admitted_in_few_transactions(
+    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = new_executor_id(), new_executor_id()
+    membership = admin.engine.membership
+    before = await membership.admit(arrival(one, 1, slots=99))
+    await shared_database.run(
+        lambda conn: conn.execute(
+            sa.update(node)
+            .where(node.c.id == before.node_id)
+            .values(state="dead", ended_at=5, slots_wanted=7, in_use=3)
+        )
+    )
+    now = await shared_database.read(now_ms)
+    transactions = []
+    run_sync = Database.run_sync
+
+    def counted(self: Database, work: Any, *args: Any, **kwargs: Any) -> Any:
+        transactions.append(work.__name__)
+        return run_sync(self, work, *args, **kwargs)
+
+    monkeypatch.setattr(Database, "run_sync", counted)
+    arrivals = [
+        *(arrival(one, number) for number in range(1, NODES_PER_BATCH + 11)),
+        arrival(other, 1),  # the same key, at another executor
+        arrival(one, 5, slots=55),  # the same process once more, over a newer socket
+    ]
+    admitted = await asyncio.gather(*map(membership.admit, arrivals))
+
+    assert transactions.count("_admit") == 2
+    rows = await rows_of(shared_database, one, other)
+    assert len(rows) == len(arrivals) - 1
+    for said, each in zip(arrivals[:-2], admitted[:-2], strict=True):
+        row = rows[each.node_id]
+        assert (row.name, row.address, row.labels) == (said.name, said.address, '{"zone":"eü"}')
+        assert (row.state, row.ended_at, row.handlers) == ("live", None, '["a","b"]')
+        assert row.lease_expires_at == row.full_lease_at >= now + LEASE_MS
+    assert admitted[0].node_id == before.node_id  # who was known stays who it was
+    assert (admitted[0].slots, rows[before.node_id].slots) == (7, 7)
+    assert rows[before.node_id].in_use == 3
+    assert rows[admitted[-2].node_id].executor_id == other
+    assert admitted[-1].node_id == admitted[4].node_id
+    assert rows[admitted[4].node_id].slots == 55
+    sessions = await sessions_of(shared_database, admin)
+    assert sessions == {
+        each.session_id: each.node_id for each in admitted if each is not admitted[4]
+    }
+
+
+async def test_nodes_of_one_name_are_told_of_each_other(
+    admin: Admin, shared_database: Database
+) -> None:
+    executor_id = new_executor_id()
+    membership = admin.engine.membership
+    first = await membership.admit(arrival(executor_id, 1, name="twin"))
+    assert first.notices == []
+    second, third, alone = await asyncio.gather(
+        membership.admit(arrival(executor_id, 2, name="twin")),
+        membership.admit(arrival(executor_id, 3, name="twin")),
+        membership.admit(arrival(executor_id, 4)),
+    )
+    assert alone.notices == []
+    assert "192.0.2.1, 192.0.2.3;" in second.notices[0].text
+    assert "192.0.2.1, 192.0.2.2;" in third.notices[0].text
+    again = await membership.admit(arrival(executor_id, 2, name="twin"))
+    assert not again.notices  # it was told at its first hello
+
+
+async def test_leases_of_a_crowd_are_shortened_unless_somebody_hears_the_node(
+    admin: Admin, shared_database: Database
+) -> None:
+    executor_id = new_executor_id()
+    other, dead = (Admin(shared_database, admin_id=new_executor_id()) for _ in range(2))
+    await other.engine.membership.enter()
+    here = [await admin.engine.membership.admit(arrival(executor_id, n)) for n in range(1, 6)]
+    unheard, heard, forgotten, replaced, stays = here
+    await other.engine.membership.admit(arrival(executor_id, 2))
+    await dead.engine.membership.admit(arrival(executor_id, 3))  # which never entered
+    newer = await admin.engine.membership.admit(arrival(executor_id, 4))
+    ended = {each.session_id: each.node_id for each in here if each is not stays}
+
+    await shared_database.run(end_sessions, ended)
+
+    now = await shared_database.read(now_ms)
+    rows = await rows_of(shared_database, executor_id)
+    left = {each.node_id: rows[each.node_id].lease_expires_at - now for each in here}
+    for each in (unheard, forgotten):
+        assert left[each.node_id] <= CLOSED_LEASE_MS
+        assert rows[each.node_id].full_lease_at > now + CLOSED_LEASE_MS
+    for each in (heard, replaced, stays):
+        assert left[each.node_id] > CLOSED_LEASE_MS
+    sessions = await sessions_of(shared_database, admin)
+    assert sessions == {each.session_id: each.node_id for each in (newer, stays)}
+
+    ids = [each.node_id for each in here]
+    renewed = await shared_database.run(renew_leases, ids, admin_id=admin.admin_id)
+    assert renewed.keys() == {newer.node_id, stays.node_id}  # nobody else's sockets are ours
+
+
+async def test_a_crowd_parts_in_few_transactions(
+    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor_id = new_executor_id()
+    membership = admin.engine.membership
+    here = await asyncio.gather(*(membership.admit(arrival(executor_id, n)) for n in range(1, 40)))
+    batches = []
+
+    def counted(conn: sa.Connection, sessions: dict[int, int]) -> None:
+        batches.append(len(sessions))
+        end_sessions(conn, sessions)
+
+    monkeypatch.setattr("tickwheel_admin.engine.membership.end_sessions", counted)
+    await asyncio.gather(
+        *(membership.part(node_id=each.node_id, session_id=each.session_id) for each in here)
+    )
+    assert sum(batches) == 39
+    assert len(batches) <= 2
+    assert await sessions_of(shared_database, admin) == {}
+
+
+async def test_tokens_that_open_nothing_are_left_out(shared_database: Database) -> None:
+    assert await shared_database.read(executors_of_tokens, ["no such token", "nor this"]) == {}
+    assert await shared_database.read(executors_of_tokens, []) == {}
