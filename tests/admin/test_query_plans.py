@@ -50,7 +50,8 @@ from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.job_pages import JobFilter, JobSort
 from tickwheel_admin.store.job_states import Loan
-from tickwheel_admin.store.nodes import expire_nodes, lease_ends_in, live_nodes
+from tickwheel_admin.store.node_leases import expire_nodes, lease_ends_in
+from tickwheel_admin.store.nodes import live_nodes
 from tickwheel_admin.store.pauses import paused_since, read_pauses
 from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
 from tickwheel_admin.store.run_pages import Position, RunFilter
@@ -314,7 +315,11 @@ QUERIES = [
     Query(
         "schemas of an executor", lambda c, now: handler_schemas.read_schemas(c, 2), ("primary",)
     ),
-    Query("has schemas", lambda c, now: handler_schemas.has_schemas(c, 2), ("primary",)),
+    Query(
+        "executors with schemas",
+        lambda c, now: handler_schemas.executors_with_schemas(c, [2]),
+        ("primary",),
+    ),
     Query(
         "jobs of a page that code manages",
         lambda c, now: declared_jobs.managed_jobs(c, range(1, 51)),
