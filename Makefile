@@ -24,8 +24,8 @@ test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e browser" cho
 lint: $(VENV)/.dev ## Check style, types and layers
 	@exec $(BIN)/python -m tests.support.tiers lint
 
-bench: $(VENV)/.dev ## Measure lateness, runs per second and the console’s pages (BENCH_FLAGS=…)
-	@exec $(BIN)/python -m tests.bench $(BENCH_FLAGS)
+bench: $(VENV)/.dev ## Measure speed and lateness (FULL=1 everything, PEERS=1 beside others, BENCH_FLAGS=--help)
+	@exec $(BIN)/python -m tests.bench $(if $(FULL),--full) $(if $(PEERS),--only peers) $(BENCH_FLAGS)
 
 simulate: $(VENV)/.dev ## Search the simulated cluster for broken guarantees (SEEDS=100)
 	@exec $(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),100) $(SIMULATE_FLAGS)

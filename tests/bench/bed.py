@@ -1,22 +1,44 @@
-"""What is measured: one admin and two nodes over one database, every part a process of its own."""
+"""What is measured: admins and nodes over one database, every part a process of its own."""
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from tests.bench.measure import cpu_seconds
 from tests.e2e.cluster import Cluster
+from tests.support.polling import wait_until
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
 from tickwheel_admin.store.database import Database
 
 KINDS = ("sqlite", "mariadb", "postgresql")
-SERVERS: dict[str, type[DatabaseServer]] = {"mariadb": MariaDB, "postgresql": PostgreSQL}
+MYSQLCLIENT = "mariadb+mysqldb"  # MariaDB by another driver than the default one
+CHOICES = (*KINDS, MYSQLCLIENT)
+SERVERS: dict[str, type[DatabaseServer]] = {
+    "mariadb": MariaDB,
+    MYSQLCLIENT: MariaDB,
+    "postgresql": PostgreSQL,
+}
 NODES = 2
 SLOTS = 500
+CALM_SHARE = 0.08  # of a core, for admins and database together
+CALM_SECONDS = 2.0
+
+
+def missing(kind: str) -> str | None:
+    """What this machine lacks to measure the kind, or None."""
+    if kind in SERVERS and not SERVERS[kind].is_installed():
+        return f"{SERVERS[kind].name} is not installed"
+    if kind == MYSQLCLIENT and importlib.util.find_spec("MySQLdb") is None:
+        return "mysqlclient is not installed"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +49,7 @@ class Bed:
     cluster: Cluster
     database: Database
     server_pids: list[int] = field(default_factory=list)
+    noop_job: int = 0  # its job of the handler that does nothing
 
     def cpu_seconds(self) -> dict[str, float]:
         """Processor time so far; SQLite's is the admin's."""
@@ -36,10 +59,22 @@ class Bed:
             "database": cpu_seconds(self.server_pids),
         }
 
+    def wait_until_calm(self, *, timeout_seconds: float = 300) -> None:
+        """Return when what came before is worked off: purges, statistics, counting of hours."""
+
+        def calm() -> bool:
+            before = self.cpu_seconds()
+            time.sleep(CALM_SECONDS)
+            after = self.cpu_seconds()
+            spent = sum(after[name] - before[name] for name in ("admin", "database"))
+            return spent < CALM_SHARE * CALM_SECONDS
+
+        wait_until(calm, timeout_seconds=timeout_seconds, what="admin and database to be idle")
+
 
 @contextmanager
-def made(kind: str) -> Iterator[Bed]:
-    """Start everything with the durable settings of production, and end it afterwards."""
+def made(kind: str, *, nodes: int = NODES, slots: int = SLOTS) -> Iterator[Bed]:
+    """Start one admin and everything with the settings of production, and end it afterwards."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tickwheel-bench")))
         server_pids = []
@@ -48,13 +83,28 @@ def made(kind: str) -> Iterator[Bed]:
         else:
             server = stack.enter_context(SERVERS[kind](durable=True))
             server.create_database("tickwheel")
-            url = server.url("tickwheel")
+            url = url_of(kind, server, "tickwheel")
             server_pids = [server.pid]
         cluster = stack.enter_context(Cluster(directory, url))
         cluster.start_admin()
         cluster.add_executor()
-        for number in range(1, NODES + 1):
-            cluster.start_node(f"node-{number}", slots=SLOTS)
+        for number in range(1, nodes + 1):
+            cluster.start_node(f"node-{number}", slots=slots)
         database = Database(url, threads=1)
         stack.callback(database.close_sync)
-        yield Bed(kind=kind, cluster=cluster, database=database, server_pids=server_pids)
+        yield Bed(
+            kind=kind,
+            cluster=cluster,
+            database=database,
+            server_pids=server_pids,
+            noop_job=cluster.add_job("does-nothing", "noop"),
+        )
+
+
+def url_of(kind: str, server: DatabaseServer, database: str) -> str:
+    """The URL of a database of the server, with the driver of the kind."""
+    url = server.url(database)
+    if kind == MYSQLCLIENT:
+        other = sa.make_url(url).set(drivername="mysql+mysqldb")
+        return other.render_as_string(hide_password=False)
+    return url

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -31,6 +33,26 @@ class Flood:
     @property
     def runs_per_second(self) -> float:
         return self.runs / self.seconds
+
+    @property
+    def cpu_us_per_run(self) -> dict[str, int]:
+        """Microseconds of processor time, by part."""
+        return {
+            name: round(seconds / self.runs * 1e6) for name, seconds in self.cpu_seconds.items()
+        }
+
+
+def rate_of(floods: Sequence[Flood]) -> int:
+    """Runs per second, the median."""
+    return round(statistics.median(each.runs_per_second for each in floods))
+
+
+def cpu_of(floods: Sequence[Flood]) -> dict[str, int]:
+    """Microseconds of processor time per run by part, the median of each."""
+    return {
+        name: round(statistics.median(each.cpu_us_per_run[name] for each in floods))
+        for name in floods[0].cpu_seconds
+    }
 
 
 def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:

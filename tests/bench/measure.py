@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -49,6 +49,13 @@ def _kibibytes(pid: int, name: str) -> int:
         if line.startswith(name):
             return int(line.split()[1])
     raise AssertionError(f"no {name} in /proc: not Linux?")
+
+
+def cpu_us_per_run(
+    before: Mapping[str, float], after: Mapping[str, float], runs: int
+) -> dict[str, int]:
+    """Microseconds per run, from seconds before and after, by part."""
+    return {name: round((after[name] - before[name]) / runs * 1e6) for name in before}
 
 
 def percentile(values: Sequence[int], share: float) -> int:

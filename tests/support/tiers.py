@@ -95,7 +95,12 @@ TIERS = (
         name="unit",
         budget_seconds=200,
         run=_pytest(
-            "tests/admin", "tests/shared", "tests/executor_sdk", "tests/test_*.py", processes=2
+            "tests/admin",
+            "tests/shared",
+            "tests/executor_sdk",
+            "tests/bench",
+            "tests/test_*.py",
+            processes=2,
         ),
         needs=system_packages.DATABASES,
     ),
