@@ -94,11 +94,13 @@ class Level(StrEnum):
     ERROR = "error"
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+# All structs here have gc=False: they form no cycles, and thousands that live for moments would
+# make the garbage collector look through the whole process again and again.
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", gc=False):
     """Base of everything that crosses the wire."""
 
 
-class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """One attempt of one run; `token` proves that the node was given it."""
 
     run: RunId
@@ -179,7 +181,7 @@ class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
     data: msgspec.Raw  # any JSON, MAX_CHECKPOINT_BYTES at most
 
 
-class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """One line; as an array [at, level, text] to stay small."""
 
     at: WallClock  # UTC epoch ms by the node's clock, for display only
