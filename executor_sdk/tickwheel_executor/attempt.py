@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from tickwheel_shared.protocol import Result, RunRequest
+import msgspec
 
+from tickwheel_shared.protocol import Outcome, Result, RunRequest
+
+from .as_json import NULL
 from .context import Run, mark_cancelled
 from .handlers import Handler
 from .keys import key_of
@@ -71,8 +74,9 @@ class Attempt:
             self.is_lost = True
             self.handler.hooks.call_lost(self.run)
 
-    def conclude(self, verdict: Verdict) -> Result:
-        """The result of an attempt whose handler has ended."""
+    def conclude(self, verdict: Verdict, *, checkpoint: msgspec.Raw, log_lines: int) -> Result:
+        """The result of an attempt whose handler has ended; a success leaves no checkpoint."""
+        is_good = verdict.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
         return Result(
             run=self.request.run,
             attempt=self.request.attempt,
@@ -84,4 +88,6 @@ class Attempt:
             retry_after_ms=verdict.retry_after_ms,
             final=verdict.final,
             state=verdict.state,
+            log_lines=log_lines,
+            checkpoint=NULL if is_good else checkpoint,
         )

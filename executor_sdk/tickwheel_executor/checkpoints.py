@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
@@ -33,20 +34,23 @@ class _Newest:
     request: RunRequest
     link: Link  # where the run came from
     data: bytes = b"null"  # JSON
-    seq: int = 0  # of the checkpoint; 0: it saved none
+    seq: int = 0  # of the checkpoint, from 1
     sent_on: Link | None = None  # None: it has to be sent
 
 
 class Checkpoints:
     """Keeps the newest checkpoint of every held attempt and brings it to an admin."""
 
-    def __init__(self, links: Links, *, context: Context) -> None:
+    def __init__(
+        self, links: Links, *, context: Context, is_going_on: Callable[[Key], bool]
+    ) -> None:
         self._links = links
+        self._is_going_on = is_going_on  # whether an attempt is held, and not through
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._lock = threading.Lock()
-        self._by_key: dict[Key, _Newest] = {}
+        self._by_key: dict[Key, _Newest] = {}  # attempts that have saved one
         self._armed = False
         self._flushed_at = float("-inf")
         forks.watch(self)
@@ -55,18 +59,17 @@ class Checkpoints:
         """In a child: nothing is held, and whoever held the lock is not here."""
         self._lock = threading.Lock()
         self._by_key = {}
+        self._is_going_on = lambda _: False
 
-    def begin(self, request: RunRequest, link: Link) -> None:
-        """An attempt starts, which may save checkpoints until its end."""
-        with self._lock:
-            self._by_key[key_of(request)] = _Newest(request, link)
-
-    def save(self, key: Key, data: msgspec.Raw) -> None:
+    def save(self, request: RunRequest, link: Link, data: msgspec.Raw) -> None:
         """Take the newest checkpoint of an attempt; from any thread. None count after its end."""
+        key = key_of(request)
         with self._lock:
             newest = self._by_key.get(key)
             if newest is None:
-                return
+                if not self._is_going_on(key):
+                    return
+                newest = self._by_key[key] = _Newest(request, link)
             newest.data, newest.sent_on = bytes(data), None
             newest.seq += 1
             if self._armed:
@@ -79,12 +82,12 @@ class Checkpoints:
             self._loop.call_soon_threadsafe(self._arm, context=self._context)
 
     def end(self, key: Key) -> msgspec.Raw:
-        """The attempt has ended: what it saved last; null when that is nothing."""
+        """The attempt is not going on any more: what it saved last; null when that is nothing."""
         with self._lock:
             newest = self._by_key.pop(key, None)
         if newest is None:
             return NULL
-        if newest.data == b"null" and newest.seq and newest.sent_on is None:
+        if newest.data == b"null" and newest.sent_on is None:
             self._send(newest)  # a result cannot say that an earlier one is taken back
         return msgspec.Raw(newest.data)
 
@@ -102,7 +105,7 @@ class Checkpoints:
 
     def _arm_if_needed(self) -> None:
         with self._lock:
-            waits = any(each.seq and each.sent_on is None for each in self._by_key.values())
+            waits = any(each.sent_on is None for each in self._by_key.values())
             if self._armed or not waits:
                 return
             self._armed = True
@@ -117,7 +120,7 @@ class Checkpoints:
         with self._lock:
             self._armed = False
             for newest in self._by_key.values():
-                if newest.seq and newest.sent_on is None:
+                if newest.sent_on is None:
                     newest.sent_on = self._send(newest)
 
     def _send(self, newest: _Newest) -> Link | None:

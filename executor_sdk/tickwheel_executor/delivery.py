@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -48,7 +47,7 @@ class ResultDelivery:
         self._unwritten: list[_Pending] = []  # since the last write began
         self._writing = False
         self._pending: dict[Claim, _Pending] = {}  # may be sent; least recently sent first
-        self._keys: Counter[Key] = Counter()  # claims in `_pending` of each attempt
+        self._keys: dict[Key, int] = {}  # how many claims in `_pending` each attempt has
         self._wake = asyncio.Event()
         self._retry_at = 0.0
         self._adopt_trouble = ""  # said once
@@ -100,16 +99,17 @@ class ResultDelivery:
     def _add(self, pending: _Pending) -> None:
         claim = claim_of(pending.result)
         if claim not in self._pending:
-            self._keys[key_of(pending.result)] += 1
+            key = key_of(pending.result)
+            self._keys[key] = self._keys.get(key, 0) + 1
         self._pending[claim] = pending
 
     def _take(self, claim: Claim) -> _Pending | None:
         pending = self._pending.pop(claim, None)
         if pending is not None:
             key = key_of(pending.result)
-            self._keys[key] -= 1
-            if not self._keys[key]:
-                del self._keys[key]
+            others = self._keys.pop(key) - 1
+            if others:
+                self._keys[key] = others
         return pending
 
     # --- writing ---------------------------------------------------------------------------------

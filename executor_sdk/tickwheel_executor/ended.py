@@ -63,9 +63,10 @@ class EndedAttempts:
         newest[page] = (newest.get(page, 0) & ~(_MASK << shift)) | bits << shift
 
     def _get(self, run: int, attempt: int) -> int:
-        page, shift = (attempt, run >> _PAGE_BITS), _shift(run)
+        page = attempt, run >> _PAGE_BITS
         for generation in reversed(self._generations):
-            if bits := generation.get(page, 0) >> shift & _MASK:
+            bits = generation.get(page)
+            if bits is not None and (bits := bits >> _shift(run) & _MASK):
                 return bits
         return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -240,6 +241,10 @@ class Executor:
 
         signals = OwnSignals(on_signal)
         signals.take()
+        # What is there now stays for good, modules above all. To look through it for garbage again
+        # and again would cost more than a fifth of what a run of a short handler costs.
+        gc.collect()
+        gc.freeze()
         await self._life.start()
         refused = loop.create_task(self._life.until_refused())
         await asyncio.wait((asked, refused), return_when=asyncio.FIRST_COMPLETED)

@@ -13,8 +13,6 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
 
 from .attempt import Attempt
@@ -26,7 +24,7 @@ from .delivery import ResultDelivery
 from .errors import Fail
 from .given import Given
 from .handlers import Handler, Handlers
-from .keys import Key, key_of
+from .keys import Key
 from .link import Link
 from .links import Links
 from .log_shipper import LogShipper
@@ -68,7 +66,7 @@ class HeldAttempts:
         self._on_change = on_change  # one less is held
         self._listener = on_progress  # of the test kit: hears every one, from any thread
         self._progress = ProgressReporter(links, context=context)
-        self._checkpoints = Checkpoints(links, context=context)
+        self._checkpoints = Checkpoints(links, context=context, is_going_on=self._is_going_on)
         self._async_runner = AsyncRunner(shipper)
         self._thread_runner = ThreadRunner(self._loop)
         self._process_runner: ProcessRunner | None = None
@@ -127,18 +125,17 @@ class HeldAttempts:
             self._shipper, link, run=request.run, attempt=request.attempt, token=request.token
         )
         report = partial(self._on_progress, link, request)
-        given, problem = Given(), None
+        problem = None
         try:
             given = decode(request, handler.signature)
         except (Fail, ValueError) as error:
-            problem = error
+            given, problem = Given(), error
         if request.timeout_ms is not None:
             given.deadline_at = self._clock() + request.timeout_ms
-        save = partial(self._checkpoints.save, key_of(request))
+        save = partial(self._checkpoints.save, request, link)
         run = Run(request, given, log=log, report=report, save=save)
         attempt = Attempt(request, link, run, handler)
         self._by_key[attempt.key] = attempt
-        self._checkpoints.begin(request, link)
         if problem is not None:
             verdict = judge(run, End(error=problem))
             self._loop.call_soon(self._ended, attempt, verdict)  # after "accepted"
@@ -214,16 +211,16 @@ class HeldAttempts:
         if attempt.timer is not None:
             attempt.timer.cancel()
         self._cut_off.forget(attempt)
-        result = attempt.conclude(verdict)
         attempt.finished = True
         checkpoint = self._checkpoints.end(attempt.key)
-        if result.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED):
-            result = msgspec.structs.replace(result, checkpoint=checkpoint)
         self._progress.close(attempt.key)
-        lines = self._shipper.close(attempt.run.log)
-        if lines:
-            result = msgspec.structs.replace(result, log_lines=lines)
+        log_lines = self._shipper.close(attempt.run.log)
+        result = attempt.conclude(verdict, checkpoint=checkpoint, log_lines=log_lines)
         self._delivery.submit(result, attempt.link)
+
+    def _is_going_on(self, key: Key) -> bool:
+        attempt = self._by_key.get(key)
+        return attempt is not None and not attempt.finished
 
     def release(self, key: Key) -> None:
         """The result is safe."""

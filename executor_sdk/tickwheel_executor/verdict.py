@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,15 +20,14 @@ _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps t
 _WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """How a handler ended: a value, or what it raised."""
 
     value: Any = None
     error: BaseException | None = None
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How an attempt ended, as its result will say."""
 
     outcome: Outcome
@@ -93,6 +91,8 @@ def _kept(run: Run, value: object, verdict: Verdict) -> Verdict:
         if problem:  # the next run would go on from the wrong one
             run.log.error("%s", problem)
             return _failed(problem)
+    if result is NULL and state is NULL:
+        return verdict
     return msgspec.structs.replace(verdict, result=result, state=state)
 
 

@@ -83,6 +83,8 @@ class AsyncRunner:
 class AsyncExecution:
     """The task of one async handler."""
 
+    __slots__ = ("_on_end", "_run", "_task", "_timer")
+
     def __init__(self, task: asyncio.Task[Verdict], run: Run, on_end: OnEnd) -> None:
         self._task = task
         self._run = run
@@ -121,6 +123,8 @@ class AsyncExecution:
         if self._timer is not None:
             self._timer.cancel()
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if self._on_end is not None:  # an error: it was cancelled before it began, say
-            verdict = judge(self._run, End(error=error)) if error is not None else task.result()
-            self._on_end(verdict)
+        # Forgotten, for it knows the attempt, which knows us: a ring that only the garbage
+        # collector would find, and thousands of rings a second keep it busy.
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:  # an error: it was cancelled before it began, say
+            on_end(judge(self._run, End(error=error)) if error is not None else task.result())

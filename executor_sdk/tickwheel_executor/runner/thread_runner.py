@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -29,6 +30,8 @@ class ThreadRunner:
         self._lock = threading.Lock()
         self._idle = 0  # threads that wait, less the work that waits for them
         self._started = 0
+        self._ended: deque[tuple[ThreadExecution, Verdict]] = deque()  # not reported yet
+        self._reporting = False  # the loop was woken to report them
 
     def start(self, handler: Handler, run: Run, on_end: OnEnd) -> ThreadExecution:
         """Hand the handler to a thread, a new one when none is idle."""
@@ -66,12 +69,26 @@ class ThreadRunner:
         execution.has_ended = True
         with self._lock:
             self._idle += 1  # before the report: what it sets off may start the next handler
+            self._ended.append((execution, verdict))
+            if self._reporting:
+                return  # to wake the loop costs a system call
+            self._reporting = True
         with suppress(RuntimeError):  # the loop has ended, and with it the node
-            self._loop.call_soon_threadsafe(execution.ended, verdict, context=self._context)
+            self._loop.call_soon_threadsafe(self._report, context=self._context)
+
+    def _report(self) -> None:
+        with self._lock:
+            self._reporting = False
+            ended = list(self._ended)
+            self._ended.clear()
+        for execution, verdict in ended:
+            execution.ended(verdict)
 
 
 class ThreadExecution:
     """One plain handler in its thread."""
+
+    __slots__ = ("_on_end", "has_ended")
 
     def __init__(self, on_end: OnEnd) -> None:
         self._on_end: OnEnd | None = on_end
@@ -90,5 +107,6 @@ class ThreadExecution:
 
     def ended(self, verdict: Verdict) -> None:
         """The handler has returned; called on the loop."""
-        if self._on_end is not None:
-            self._on_end(verdict)
+        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
+        if on_end is not None:
+            on_end(verdict)
