@@ -94,7 +94,7 @@ class Answers:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
             return
         self._held.begin(link, message, handler)  # before the socket's writer is woken
-        link.send(_accepted(message))
+        link.send_patiently(_accepted(message))
 
     def on_query(self, link: Link, message: Query | Cancel) -> None:
         """Say what became of it; what was never seen is never started."""
@@ -131,8 +131,11 @@ class Answers:
 
     def answer_known(self, link: Link, message: Asked) -> bool:
         """Answer for an attempt that this node has met before; False when it has not."""
-        key, claim, now = key_of(message), claim_of(message), self._loop.time()
+        key, now = key_of(message), self._loop.time()
         attempt = self._held.find(key)
+        if attempt is None and not self._delivery.has_any(key) and not self._ended.renew(key, now):
+            return False  # nearly always
+        claim = claim_of(message)
         if attempt is not None and attempt.request.token == message.token:
             link.send(_accepted(message))
         elif self._delivery.has(claim):
@@ -143,12 +146,10 @@ class Answers:
                 if isinstance(ending, Refusal)
                 else _ended_before(message, ending)
             )
-        elif attempt is not None or self._delivery.has_any(key) or self._ended.renew(key, now):
+        else:
             # Two claims with one number: the database went back in time. What became of the other
             # is no answer for this one, which nobody has executed: it is to be claimed again.
             link.send(_refused(message, Refusal.NEVER_SEEN, "known here by another claim"))
-        else:
-            return False
         return True
 
     def _refusal(self, message: RunRequest, handler: Handler | None) -> tuple[Refusal | None, str]:

@@ -15,6 +15,7 @@ from tickwheel_shared.protocol import (
     Cancel,
     CancelReason,
     Drain,
+    Heartbeat,
     Held,
     LogChunk,
     Outcome,
@@ -25,7 +26,7 @@ from tickwheel_shared.protocol import (
     Result,
 )
 
-from .fake_admin import FakeAdmin, make_node, request, value
+from .fake_admin import FakeAdmin, MemorySpool, make_node, request, value
 from .virtual_time import virtual_time
 
 
@@ -391,6 +392,43 @@ async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
     assert session.frames - before <= 6
     assert len(bench.started) == 500
     await node.drain(1)
+
+
+@virtual_time
+async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> None:
+    admin, bench, spool = FakeAdmin(), Bench(), MemorySpool()
+    spool.write_seconds = 0.002
+    node = make_node(admin, handlers=bench.handlers(), spool=spool)
+    await node.start()
+    session = await admin.session()
+    await session.expect(Heartbeat)
+    before = session.frames
+    session.send(request(1), request(2), request(3, handler="wait"))
+    await session.expect(Result)
+    said = [(type(message), message.run) for message in session.received[-5:]]
+    assert said == [(Accepted, 1), (Accepted, 2), (Accepted, 3), (Result, 1), (Result, 2)]
+    assert session.frames - before == 1
+    await node.drain(0)
+
+
+@virtual_time
+async def test_acceptances_of_long_runs_wait_five_milliseconds_and_a_lone_one_not_at_all() -> None:
+    admin, bench = FakeAdmin(), Bench()
+    node = make_node(admin, handlers=bench.handlers())
+    await node.start()
+    session = await admin.session()
+    await session.expect(Heartbeat)
+    session.send(request(1, handler="wait"))
+    await asyncio.sleep(0.001)
+    assert [accepted.run for accepted in session.all(Accepted)] == [1]
+    session.send(request(2, handler="wait"), request(3, handler="wait"))
+    await asyncio.sleep(0.003)
+    assert len(bench.started) == 3
+    assert len(session.all(Accepted)) == 1
+    session.send(request(4, handler="wait"))  # does not make them wait anew
+    await asyncio.sleep(0.003)
+    assert [accepted.run for accepted in session.all(Accepted)] == [1, 2, 3, 4]
+    await node.drain(0)
 
 
 @virtual_time
