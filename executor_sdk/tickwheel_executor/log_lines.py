@@ -9,7 +9,7 @@ from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
 from .run_log import RunLog
 from .text import clean, cut
 
-_PIECE_CHARS = 64 * 1024
+PIECE_CHARS = 64 * 1024
 _MIN_LINE_BYTES = 20  # what an empty line counts: storing it costs more than its text
 _ERROR_RESERVE_BYTES = 256 * 1024  # a full log still takes these errors: why did the run fail?
 
@@ -17,8 +17,8 @@ _ERROR_RESERVE_BYTES = 256 * 1024  # a full log still takes these errors: why di
 def pieces(text: str) -> Iterator[str]:
     """Cut a long text between lines, so that no more than a piece is made into lines at once."""
     start = 0
-    while len(text) - start > _PIECE_CHARS:
-        end = text.find("\n", start + _PIECE_CHARS) + 1
+    while len(text) - start > PIECE_CHARS:
+        end = text.find("\n", start + PIECE_CHARS) + 1
         if not end:
             break
         yield text[start:end]
@@ -29,7 +29,10 @@ def pieces(text: str) -> Iterator[str]:
 
 def lines_of(text: str, level: Level, at: int) -> list[LogLine]:
     """The lines of a text, fit to be stored; a long one is cut."""
-    parts = clean(text).replace("\r\n", "\n").rstrip("\n").split("\n")
+    text = clean(text)
+    if "\n" not in text:  # nearly always
+        return [LogLine(at, level, cut(text, MAX_LINE_CHARS))]
+    parts = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     return [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
 
 
@@ -42,9 +45,12 @@ class LogCap:
 
     def admit(self, log: RunLog, lines: list[LogLine], at: int) -> list[LogLine]:
         """Those that fit, and once a line that says that no more do."""
+        sizes = [max(_MIN_LINE_BYTES, _bytes_of(line.text) + 1) for line in lines]
+        if log.size + sum(sizes) <= self._max_bytes:  # nearly always
+            log.size += sum(sizes)
+            return lines
         kept: list[LogLine] = []
-        for line in lines:
-            size = max(_MIN_LINE_BYTES, _bytes_of(line.text) + 1)
+        for line, size in zip(lines, sizes, strict=True):
             reserve = _ERROR_RESERVE_BYTES if line.level is Level.ERROR else 0
             if log.size + size <= self._max_bytes + reserve:
                 log.size += size

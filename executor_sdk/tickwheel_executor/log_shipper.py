@@ -31,7 +31,7 @@ from tickwheel_shared.protocol import (
 from . import forks
 from .link import Link
 from .links import Links
-from .log_lines import LogCap, lines_of, pieces
+from .log_lines import PIECE_CHARS, LogCap, lines_of, pieces
 from .run_log import RunLog
 
 RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
@@ -110,8 +110,11 @@ class LogShipper:
         """Take lines from a handler; may keep its thread waiting."""
         if self._is_copy:
             return
+        if len(text) <= PIECE_CHARS:
+            self._add(log, level, text, self._clock() if at is None else at)
+            return
         for piece in pieces(text):
-            self._add(log, level, piece, at if at is not None else self._clock())
+            self._add(log, level, piece, self._clock() if at is None else at)
 
     def _add(self, log: RunLog, level: Level, text: str, at: int) -> None:
         lines = lines_of(text, level, at)
@@ -145,20 +148,19 @@ class LogShipper:
     def _keep(self, log: RunLog, lines: list[LogLine], at: int) -> bool:
         if log.closed:
             return False
-        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
+        size = _chars(lines)
         if log.buffered + size > RUN_HARD_CHARS or self._buffered + size > NODE_HARD_CHARS:
             log.dropped += len(lines)
             return False
-        lines = self._cap.admit(log, lines, at)
-        if not lines:
+        admitted = self._cap.admit(log, lines, at)
+        if not admitted:
             return False
         if log.dropped:
-            lines.insert(0, _dropped_line(log, at))
-        self._put(log, lines)
+            admitted = [_dropped_line(log, at), *admitted]
+        self._put(log, admitted, size if admitted is lines else _chars(admitted))
         return True
 
-    def _put(self, log: RunLog, lines: list[LogLine]) -> None:
-        size = sum(len(line.text) + _LINE_OVERHEAD_CHARS for line in lines)
+    def _put(self, log: RunLog, lines: list[LogLine], size: int) -> None:
         log.lines.extend(lines)
         log.buffered += size
         self._buffered += size
@@ -169,12 +171,12 @@ class LogShipper:
         log.finish_prints()
         with self._lock:
             log.closed = True
-            at = self._clock()
-            last = [_dropped_line(log, at)] if log.dropped else []
-            if (line := self._cap.last_line(log, at)) is not None:
-                last.append(line)
-            if last:
-                self._put(log, last)
+            if log.dropped or log.left_out:
+                at = self._clock()
+                last = [_dropped_line(log, at)] if log.dropped else []
+                if (line := self._cap.last_line(log, at)) is not None:
+                    last.append(line)
+                self._put(log, last, _chars(last))
         if log in self._dirty:
             self._send_lines(log, self._links.pick(log.link))
         return log.next_seq - 1
@@ -314,6 +316,11 @@ class LogShipper:
     def _call_on_loop(self, function: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended; so has the node, and nobody reads this
             self._loop.call_soon_threadsafe(function, context=self._context)
+
+
+def _chars(lines: list[LogLine]) -> int:
+    """What they take in the buffer."""
+    return sum([len(line.text) for line in lines]) + _LINE_OVERHEAD_CHARS * len(lines)
 
 
 def _dropped_line(log: RunLog, at: int) -> LogLine:
