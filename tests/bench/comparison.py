@@ -11,7 +11,7 @@ from tests.bench.repeats import flattened
 
 NOISE = 1.1
 """Ratios up to this say nothing: the same bench twice in a row differs so much."""
-CALM_LOAD = 0.5  # load average before a bench above which others were at work too
+CALM_SHARE = 0.05  # of all cores that may be in use before a bench
 _MACHINE = ("processor", "cores", "memory_mebibytes", "python", "system")
 _SETTINGS = ("size", "nodes", "slots_per_node")
 FSYNC_NOISE = 1.5
@@ -72,9 +72,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     if max(old_fsync, new_fsync) > FSYNC_NOISE * min(old_fsync, new_fsync):
         yield f"an fsync took {old_fsync} ms, takes {new_fsync} ms"
     for when, result in (("the earlier one", before), ("this one", now)):
-        load = result.get("machine", {}).get("load_before", 0)
-        if load > CALM_LOAD:
-            yield f"the load average was {load} before {when} began: other work was under way"
+        busy = result.get("machine", {}).get("busy_before", 0)
+        if busy > CALM_SHARE:
+            yield f"other work used {busy:.0%} of the cores just before {when} began"
 
 
 def _figures(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,13 +27,13 @@ class Machine:
     python: str
     system: str
     fsync_ms: float  # median time of writing 4 KiB and fsync, where the databases have their data
-    load_before: float  # load average of the minute before
+    busy_before: float  # share of all cores that other work used just before
     at: str  # UTC
     commit: str  # with "+" when files differ from it
 
 
 def machine() -> Machine:
-    """Look, and write a small file again and again for half a second at most."""
+    """Look, for a second; and write a small file again and again, for half a second at most."""
     return Machine(
         processor=_line_of("/proc/cpuinfo", "model name"),
         cores=os.cpu_count() or 1,
@@ -41,7 +41,7 @@ def machine() -> Machine:
         python=platform.python_version(),
         system=platform.platform(),
         fsync_ms=fsync_ms(Path(tempfile.gettempdir())),
-        load_before=round(os.getloadavg()[0], 2),
+        busy_before=busy_share(1.0),
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         commit=_git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "-s", "-uno") else ""),
     )
@@ -60,6 +60,23 @@ def fsync_ms(directory: Path) -> float:
             if sum(took) > 0.5:
                 break
     return round(statistics.median(took) * 1000, 2)
+
+
+def busy_share(seconds: float) -> float:
+    """How much of all cores was used meanwhile, by whatever it was."""
+    busy, whole = _ticks()
+    time.sleep(seconds)
+    busy_after, whole_after = _ticks()
+    return round((busy_after - busy) / max(1, whole_after - whole), 3)
+
+
+def _ticks() -> tuple[int, int]:
+    """Of all cores since the machine started: busy ones, and all."""
+    user, nice, system, idle, waiting, *others = map(
+        int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    )
+    busy = user + nice + system + sum(others)
+    return busy, busy + idle + waiting
 
 
 def _line_of(path: str, name: str) -> str:

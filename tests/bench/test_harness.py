@@ -14,7 +14,7 @@ from tests.bench.amounts import Amount, Measurement, Where
 from tests.bench.arguments import Asked, Size, read
 from tests.bench.comparison import Direction, changes, differences
 from tests.bench.goals import FIGURES, Figure
-from tests.bench.machine import Machine
+from tests.bench.machine import Machine, busy_share, fsync_ms
 from tests.bench.measure import cpu_us_per_run, percentile
 from tests.bench.measurements import MEASUREMENTS
 from tests.bench.progress import Progress, in_words, time_left
@@ -30,7 +30,7 @@ MACHINE = Machine(
     python="3.11.7",
     system="Linux",
     fsync_ms=0.2,
-    load_before=0.1,
+    busy_before=0.01,
     at="2026-11-22T06:00:00Z",
     commit="abc",
 )
@@ -75,6 +75,11 @@ def test_percentiles_of_few_values() -> None:
     assert percentile([7], 0.5) == percentile([7], 0.99) == 7
     assert percentile([1, 9], 0.5) == 1
     assert percentile([1, 9], 0.51) == 9
+
+
+def test_the_machine_is_looked_at(tmp_path: Path) -> None:
+    assert 0 <= busy_share(0.05) <= 1
+    assert fsync_ms(tmp_path) > 0
 
 
 def test_processor_time_is_told_per_run() -> None:
@@ -159,18 +164,18 @@ def test_what_was_given_or_is_new_or_of_the_machine_is_not_compared() -> None:
 
 def test_another_machine_size_or_disk_and_other_work_are_named() -> None:
     before = {
-        "machine": {"cores": 2, "fsync_ms": 0.2, "load_before": 0.1},
+        "machine": {"cores": 2, "fsync_ms": 0.2, "busy_before": 0.01},
         "settings": {"size": "usual"},
     }
     now = {
-        "machine": {"cores": 4, "fsync_ms": 8.0, "load_before": 3.0},
+        "machine": {"cores": 4, "fsync_ms": 8.0, "busy_before": 0.6},
         "settings": {"size": "quick"},
     }
     assert list(differences(before, now)) == [
         "machine.cores was 2, is 4",
         "settings.size was usual, is quick",
         "an fsync took 0.2 ms, takes 8.0 ms",
-        "the load average was 3.0 before this one began: other work was under way",
+        "other work used 60% of the cores just before this one began",
     ]
     assert list(differences(before, before)) == []
 
