@@ -12,6 +12,7 @@ from tests.bench.many_triggers import DAY_MS, add_triggers
 from tests.bench.old_runs import add_old_runs
 from tests.bench.serving import SERVING_SLOTS, serving
 
+FIRST_WARM_UP_RUNS = 10_000
 WARM_UP_RUNS = 2_000
 
 
@@ -77,7 +78,7 @@ def _steps(bed: Bed, grown: Iterator[int], *, runs: int, repeats: int) -> Growth
     first_cost, first_rate = 0, 0
     for size in grown:
         bed.wait_until_calm()
-        flood(bed, job_id=bed.noop_job, runs=WARM_UP_RUNS)
+        flood(bed, job_id=bed.noop_job, runs=WARM_UP_RUNS if steps else FIRST_WARM_UP_RUNS)
         floods = [flood(bed, job_id=bed.noop_job, runs=runs) for _ in range(repeats)]
         rate, cpu = rate_of(floods), cpu_of(floods)
         cost = cpu["admin"] + cpu["database"]

@@ -18,6 +18,7 @@ from tickwheel_admin.domain.run import LIVE, RunState
 from tickwheel_admin.store.tables import run as run_table
 
 ON_TIME_PER_SECOND = 50
+ON_TIME_MS = 1_000  # they are watched for so long at least
 HEAD_START_MS = 3_000  # between the writing of a herd's instant and that instant
 _UNFINISHED = [state.value for state in (*LIVE, RunState.QUEUED)]
 
@@ -78,6 +79,7 @@ def overdue(bed: Bed, *, triggers: int) -> Overdue:
     job_id = bed.cluster.add_job(f"overdue-{time.time_ns()}", "noop")
     missed_at = round(time.time() * 1000) - 3_600_000
     add_triggers(bed, job_id, count=triggers, next_fire_at=missed_at, armed=False)
+    time.sleep(ON_TIME_MS / 1000)  # those on time have begun
     arm(bed, job_id, missed_at)
     began = time.monotonic()
     began_at = round(time.time() * 1000)
@@ -87,15 +89,16 @@ def overdue(bed: Bed, *, triggers: int) -> Overdue:
         what="every overdue trigger is planned",
     )
     planned = time.monotonic() - began
-    planned_at = round(time.time() * 1000)
+    watched_until = max(round(time.time() * 1000), began_at + ON_TIME_MS)
     _wait_for_runs(bed, job_id, triggers, until=began_at)
     ran = time.monotonic() - began
+    time.sleep(max(0.0, watched_until / 1000 + 1 - time.time()))  # the last of them have started
     for job in on_time:
         bed.cluster.api().post(f"/jobs/{job}/pause")
     late = [
         row.started_at - row.scheduled_at
         for row in bed.database.read_sync(_started, on_time)
-        if began_at <= row.scheduled_at <= planned_at
+        if began_at <= row.scheduled_at <= watched_until
     ]
     return Overdue(
         triggers=triggers,
@@ -108,7 +111,7 @@ def overdue(bed: Bed, *, triggers: int) -> Overdue:
 
 
 def _on_time_jobs(bed: Bed) -> list[int]:
-    begin_at = round(time.time() * 1000) + 2_000
+    begin_at = round(time.time() * 1000)
     return [
         bed.cluster.add_job(
             f"on-time-{begin_at}-{start}",

@@ -16,6 +16,7 @@ from tests.bench.repeats import as_figures, medians
 from tests.bench.report import Report
 from tests.bench.tables import told
 
+MOST_LETTERS = 300  # of what went wrong, in the report; all of it is printed
 WARM_UP_RUNS = 1_000  # caches and connections of a new bed
 
 
@@ -61,7 +62,7 @@ def measure(steps: Sequence[Step], size: Size, report: Report) -> None:
             except Exception as error:  # noqa: BLE001 - whatever it is, the others are measured
                 progress.clear()
                 traceback.print_exc()
-                report.problem(step.name, f"{type(error).__name__}: {error}".splitlines()[0])
+                report.problem(step.name, _in_short(error))
                 bed.close()  # nobody knows what is left in it
             else:
                 figures = medians([as_figures(each) for each in repeats])
@@ -69,6 +70,10 @@ def measure(steps: Sequence[Step], size: Size, report: Report) -> None:
             progress.done()
             if step.name not in report.problems:
                 print(told(step.kind, step.measurement.name, figures), flush=True)
+
+
+def _in_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:MOST_LETTERS]
 
 
 def _possible(steps: Sequence[Step], report: Report) -> Iterator[Step]:

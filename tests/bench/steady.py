@@ -35,12 +35,13 @@ class Steady:
 def steady(bed: Bed, *, fires_per_second: int, seconds: int) -> Steady:
     """Let triggers of one second fire, spread over it, and read the ledger afterwards."""
     base = round(time.time() * 1000)
-    numbers = range(fires_per_second)
+    count = -(-fires_per_second // TRIGGERS_PER_JOB)
+    # By turns: neighbours may fire in the same millisecond, which no job wants twice.
     jobs = [
         _add_job(
-            bed, numbers[n : n + TRIGGERS_PER_JOB], base=base, fires_per_second=fires_per_second
+            bed, range(n, fires_per_second, count), base=base, fires_per_second=fires_per_second
         )
-        for n in numbers[::TRIGGERS_PER_JOB]
+        for n in range(count)
     ]
     adding_seconds = time.time() - base / 1000
     from_at = base + (round(adding_seconds + 0.5) + WARM_UP_SECONDS) * 1000
