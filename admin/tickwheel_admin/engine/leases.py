@@ -69,6 +69,8 @@ class Leases(Loop):
         heard = dict(self._links.heard())
         tokens = dict(self._links.tokens())
         asked_at = asyncio.get_running_loop().time()
+        # However long a pass takes: heartbeats wait for the next one to be acknowledged.
+        self.aim_at(asked_at + self.interval_seconds)
         try:
             renewed = await self._store.run(
                 _renew, self._admin_id, heard, set(tokens.values()), self._status()

@@ -27,9 +27,10 @@ from tickwheel_admin.store.admins import remove_dead_admins
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.follow_ups import Followed
+from tickwheel_admin.store.glance import Glance, glance
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.node_leases import expire_nodes, lease_ends_in
+from tickwheel_admin.store.node_leases import expire_nodes
 from tickwheel_admin.store.nodes import (
     ended_nodes_with_runs,
     miscounted_nodes,
@@ -77,10 +78,11 @@ class Sweeper(Loop):
         self._mended_to = 0  # trigger id up to which stalled ones were looked for
 
     async def run_once(self) -> bool:
-        more = await self._sweep_deadlines()
-        if self._leases.may_expire():
-            await self._expire()
-        more = await self._lose_runs() or more
+        seen = await self._store.read(glance)
+        more = seen.runs_are_late and await self._sweep_deadlines()
+        ended = self._leases.may_expire() and await self._expire(seen)
+        if ended or seen.ended_nodes_have_runs:
+            more = await self._lose_runs() or more
         await self._mend()
         await self._recount()
         return more
@@ -126,18 +128,23 @@ class Sweeper(Loop):
             self._announce(swept.followed)
         return swept.moved
 
-    async def _expire(self) -> None:
+    async def _expire(self, seen: Glance) -> bool:
+        """End what has outlived its lease; whether nodes were among it."""
         expected = self._leases.expected_database_ms()
-        for node_id in await self._store.run(_ended, expire_nodes, expected):
+        nodes: list[int] = []
+        if seen.nodes_are_over:
+            nodes = await self._store.run(_ended, expire_nodes, expected)
+        for node_id in nodes:
             log.warning("node.expired", node_id=node_id)
             self._events.publish(NODES)
-        for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
-            log.warning("admin.expired", admin_id=admin_id)
+        if seen.admins_are_over:
+            for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
+                log.warning("admin.expired", admin_id=admin_id)
         # A lease that ends before the next pass is not to wait for it: so long, nobody takes over.
-        ends_in = await self._store.read(lease_ends_in)
-        if ends_in is not None:
-            seconds = max(ends_in / 1000, SHORTEST_REST_SECONDS)
+        if seen.first_node_ends_at is not None:
+            seconds = max((seen.first_node_ends_at - seen.now) / 1000, SHORTEST_REST_SECONDS)
             self.aim_at(asyncio.get_running_loop().time() + seconds)
+        return bool(nodes)
 
     async def _lose_runs(self) -> bool:
         nodes = await self._store.read(ended_nodes_with_runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from tickwheel_admin.domain.node import NodeWish
@@ -36,24 +37,34 @@ class LinkHub:
 
     def __init__(self) -> None:
         self._sessions: dict[int, Socket] = {}
+        # Executor by node, of those that are open: asked for with every claim, so not gathered
+        # from thousands of sessions each time.
+        self._connected: dict[int, int] = {}
 
     def add(self, session: Socket) -> Socket | None:
         """Make this the node's session; returns the one it replaces."""
         replaced = self._sessions.get(session.node_id)
         self._sessions[session.node_id] = session
+        self.noted(session)
         return replaced
 
     def remove(self, session: Socket) -> None:
         """Forget the session, unless a newer one took its place."""
         if self._sessions.get(session.node_id) is session:
             del self._sessions[session.node_id]
+            self._connected.pop(session.node_id, None)
+
+    def noted(self, session: Socket) -> None:
+        """The session has opened or closed: `is_open` has changed."""
+        if self._sessions.get(session.node_id) is not session:
+            return
+        if session.is_open:
+            self._connected[session.node_id] = session.executor_id
+        else:
+            self._connected.pop(session.node_id, None)
 
     def connected(self) -> Mapping[int, int]:
-        return {
-            node_id: session.executor_id
-            for node_id, session in self._sessions.items()
-            if session.is_open
-        }
+        return MappingProxyType(self._connected)
 
     def heard(self) -> Mapping[int, int]:
         return {

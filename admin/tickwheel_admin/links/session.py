@@ -85,14 +85,19 @@ class NodeSession:
     def opened(self) -> None:
         """The node may be given runs from now on."""
         self.is_open = True
+        self._hub.noted(self)
         self._membership.opened()
 
     def close(self, code: int, reason: str) -> None:
         """Send what is queued, then close."""
-        self.is_open = False
+        self._shut()
         if self._close is None:
             self._close = (code, reason)
         self._outbox_filled.set()
+
+    def _shut(self) -> None:
+        self.is_open = False
+        self._hub.noted(self)
 
     async def serve(self) -> None:
         """Talk to the node until either side closes."""
@@ -105,7 +110,7 @@ class NodeSession:
         except Unavailable:
             self.close(1013, "the database does not answer")
         finally:
-            self.is_open = False
+            self._shut()
             if self._close is None:
                 self._close = (1000, "")
             self._outbox_filled.set()
@@ -122,7 +127,7 @@ class NodeSession:
                 self.heard = True
                 await self._take(messages)
         finally:
-            self.is_open = False
+            self._shut()
             self._hub.remove(self)
             if self._looking is not None:
                 self._looking.cancel()

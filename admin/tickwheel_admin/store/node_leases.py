@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import sqlalchemy as sa
 
@@ -34,26 +35,32 @@ def renew_leases(
     # Locked in the order in which claims and results lock nodes: PostgreSQL updates them in the
     # order of its pages, and takes a second to notice the deadlock.
     live = {
-        row.id: NodeWish(slots=row.slots_wanted, drain=bool(row.drain_wanted))
-        for row in conn.execute(_LOCK_LIVE, {"ids": heard})
+        node_id: _wish(slots, drain)
+        for node_id, slots, drain in conn.execute(_LOCK_LIVE, {"ids": heard})
     }
-    # Read under the locks: a socket may have closed since the admin last looked, and what it said
-    # before must not give back the lease that its end has shortened.
-    mine = set(
-        conn.execute(
-            sa.select(node_session.c.node_id).where(node_session.c.admin_id == admin_id)
-        ).scalars()
-    )
-    renewed = {node_id: wish for node_id, wish in live.items() if node_id in mine}
     until = now_ms(conn) + LEASE_MS
-    update_values(
+    renewed = update_values(
         conn,
         node,
-        [(node_id, until, until) for node_id in renewed],
+        [(node_id, until, until) for node_id in live],
         match=("id",),
         values=("lease_expires_at", "full_lease_at"),
+        # Looked up under the locks: a socket may have closed since the admin last looked, and what
+        # it said before must not give back the lease that its end has shortened.
+        where="EXISTS (SELECT 1 FROM node_session s WHERE s.node_id = t.id AND s.admin_id = :me)",
+        params={"me": admin_id},
     )
-    return renewed
+    if renewed == len(live):
+        return live
+    mine = sa.select(node_session.c.node_id).where(node_session.c.admin_id == admin_id)
+    sessions = set(conn.execute(mine).scalars())
+    return {node_id: wish for node_id, wish in live.items() if node_id in sessions}
+
+
+@lru_cache(maxsize=1_000)
+def _wish(slots: int | None, drain: bool) -> NodeWish:
+    """Of thousands of nodes nothing is wanted."""
+    return NodeWish(slots=slots, drain=bool(drain))
 
 
 def end_sessions(conn: sa.Connection, sessions: Mapping[int, int]) -> None:
@@ -132,17 +139,3 @@ def expire_nodes(conn: sa.Connection) -> list[int]:
         )
         conn.execute(sa.delete(node_session).where(node_session.c.node_id.in_(ids)))
     return ids
-
-
-_FIRST_END = (
-    sa.select(node.c.lease_expires_at)
-    .where(node.c.state == NodeState.LIVE.value)
-    .order_by(node.c.lease_expires_at)
-    .limit(1)
-)
-
-
-def lease_ends_in(conn: sa.Connection) -> int | None:
-    """Milliseconds until the first lease of a live node ends; None: there is no live node."""
-    first_end = conn.execute(_FIRST_END).scalar_one_or_none()
-    return None if first_end is None else int(first_end) - now_ms(conn)
