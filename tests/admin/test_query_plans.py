@@ -50,7 +50,8 @@ from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.job_pages import JobFilter, JobSort
 from tickwheel_admin.store.job_states import Loan
-from tickwheel_admin.store.node_leases import expire_nodes, lease_ends_in
+from tickwheel_admin.store.glance import glance
+from tickwheel_admin.store.node_leases import expire_nodes
 from tickwheel_admin.store.nodes import live_nodes
 from tickwheel_admin.store.pauses import paused_since, read_pauses
 from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
@@ -352,7 +353,11 @@ QUERIES = [
         ("ix_node_of_executor|ix_node_to_expire",),
     ),
     Query("nodes to expire", lambda c, now: expire_nodes(c), ("ix_node_to_expire",)),
-    Query("first lease to end", lambda c, now: lease_ends_in(c), ("ix_node_to_expire",)),
+    Query(
+        "a sweeper's glance",
+        lambda c, now: glance(c),
+        ("ix_run_to_sweep", "ix_node_to_expire"),
+    ),
     # Lists of runs.
     Query("runs", lambda c, now: page(c, RunFilter()), ("ix_run_recent",)),
     Query(
