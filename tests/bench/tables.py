@@ -81,6 +81,8 @@ def summary(
     if rows:
         head = ["", *(["must", "aim"] if judged else []), *kinds]
         lines.append((form or aligned)([head, *rows]))
+    if growth := _growth(databases):
+        lines.append((form or aligned)([["a run costs, beside", *kinds], *growth]))
     slowest = CONSOLE.found(result.get("console", {}))
     if slowest is not None:
         goals = f" (must {CONSOLE.must}, aim {CONSOLE.aim})" if judged else ""
@@ -89,6 +91,19 @@ def summary(
     if lines and judged:
         lines.append(f"{MET_AIM} as aimed for, {MET_MUST} as it must be, {MISSED} not")
     return "\n".join(lines)
+
+
+def _growth(databases: Mapping[str, Figures]) -> list[list[str]]:
+    """By what grew and its size: processor time of a run, and how many times the first size's."""
+    rows: dict[str, list[str]] = {}
+    for number_of_kind, figures in enumerate(databases.values()):
+        for name, steps in figures.items():
+            what = name.removeprefix("growth_").replace("_", " ")
+            for size, step in steps.items() if name.startswith("growth_") else ():
+                row = rows.setdefault(f"{int(size):,} {what}", [""] * len(databases))
+                cost = step["cpu_us_per_run"]["admin"] + step["cpu_us_per_run"]["database"]
+                row[number_of_kind] = f"{cost} µs, {step['cost_ratio']:.2f} ×"
+    return [[label, *cells] for label, cells in rows.items()]
 
 
 def _row(

@@ -61,6 +61,12 @@ def measurement(name: str, found: Any, **fields: Any) -> Measurement:
     )
 
 
+def _step(cost: int, ratio: float) -> dict[str, Any]:
+    """One size of growth."""
+    cpu = {"admin": cost, "nodes": 1_000, "database": 10}
+    return {"cpu_us_per_run": cpu, "cost_ratio": ratio}
+
+
 # --- figures -------------------------------------------------------------------------------------
 
 
@@ -212,7 +218,7 @@ def test_goals_are_met_aimed_for_or_missed() -> None:
     figures: dict[str, dict[str, Any]] = {
         kind: {
             "flood": {"runs_per_second": rate},
-            "growth_old_runs": {"0": {"cost_ratio": 1.0}, "100": {"cost_ratio": 1.1}},
+            "growth_old_runs": {"0": _step(90, 1.0), "100": _step(99, 1.1)},
         }
         for kind, rate in (("sqlite", 4_999), ("mariadb", 5_000), ("postgresql", 12_000))
     }
@@ -250,6 +256,19 @@ def test_sizes_of_growth_have_a_line_each() -> None:
         "mariadb         growth_nodes    1: rate 1, cpu: admin 2\n"
         "                                10: rate 1, cpu: admin 2"
     )
+
+
+def test_growth_is_told_by_what_grew_and_its_size() -> None:
+    databases = {
+        "sqlite": {"growth_old_runs": {"0": _step(90, 1.0), "1000000": _step(100, 1.1)}},
+        "mariadb": {"growth_old_runs": {"0": _step(50, 1.0)}},
+    }
+    table = summary({"databases": databases}, judged=True).splitlines()
+    assert [line.split() for line in table[-4:-1]] == [
+        ["a", "run", "costs,", "beside", "sqlite", "mariadb"],
+        ["0", "old", "runs", "100", "µs,", "1.00", "×", "60", "µs,", "1.00", "×"],
+        ["1,000,000", "old", "runs", "110", "µs,", "1.10", "×"],
+    ]
 
 
 def test_goals_name_figures_that_there_are() -> None:
