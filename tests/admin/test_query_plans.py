@@ -53,10 +53,10 @@ from tickwheel_admin.store.job_states import Loan
 from tickwheel_admin.store.glance import glance
 from tickwheel_admin.store.node_leases import expire_nodes
 from tickwheel_admin.store.nodes import live_nodes
-from tickwheel_admin.store.pauses import paused_since, read_pauses
+from tickwheel_admin.store.pauses import now_and_pause, read_pauses
 from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
 from tickwheel_admin.store.run_pages import Position, RunFilter
-from tickwheel_admin.store.triggers import due_buckets, due_triggers
+from tickwheel_admin.store.triggers import due_buckets, due_triggers, first_fire_at
 
 EXECUTORS = 3
 JOBS = 20_000
@@ -88,8 +88,16 @@ QUERIES = [
     # The way of a run.
     Query(
         "due buckets",
-        lambda c, now: due_buckets(c, ahead_ms=2_000),
+        lambda c, now: due_buckets(c, now=now, ahead_ms=2_000),
         ("ix_trigger_to_plan|ix_trigger_next",),
+    ),
+    Query("first fire of all", lambda c, now: first_fire_at(c), ()),  # MariaDB names none for it
+    Query(
+        "due triggers of all buckets",
+        lambda c, now: due_triggers(
+            c, bucket_id=None, after=now - 5_000, until=now, limit=500, paused=[7], now=now
+        ),
+        ("ix_trigger_next",),
     ),
     Query(
         "due triggers of a bucket",
@@ -310,7 +318,7 @@ QUERIES = [
         ("primary",),
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
-    Query("pause of a claim", lambda c, now: paused_since(c, 1), ()),
+    Query("pause of a claim", lambda c, now: now_and_pause(c, 1), ()),
     # What processes say of their code.
     Query("declared jobs", lambda c, now: declared_jobs.read_declared(c, 2), ("primary",)),
     Query(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine import claim, losing, planner

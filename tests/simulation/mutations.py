@@ -93,7 +93,7 @@ def planner_ignores_edits() -> None:
             for row in conn.execute(sa.select(table.c.id, table.c.version, table.c.next_fire_at))
         }
         planned = [
-            dataclasses.replace(
+            msgspec.structs.replace(
                 plan,
                 version=current[plan.trigger_id].version,
                 planned_from=current[plan.trigger_id].next_fire_at,
@@ -289,9 +289,8 @@ def refusals_cost_a_try() -> None:
 
     def handed_back(run: Any, **rest: Any) -> Any:
         move = original(run, **rest)
-        return dataclasses.replace(
-            move, after=dataclasses.replace(move.after, tries=move.after.tries + 1)
-        )
+        after = msgspec.structs.replace(move.after, tries=move.after.tries + 1)
+        return msgspec.structs.replace(move, after=after)
 
     run_moves.handed_back = handed_back
 
@@ -314,9 +313,9 @@ def planner_starts_from_now() -> None:
             schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire, **rest
         )
 
-    from tickwheel_admin.engine import planner
+    from tickwheel_admin.engine import drafting
 
-    planner.plan = plan
+    drafting.plan = plan
 
 
 def receipts_before_the_commit() -> None:

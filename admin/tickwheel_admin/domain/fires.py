@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
@@ -34,6 +33,8 @@ def new_run(
     due_at: int | None = None,
     trigger_id: int | None = None,
     jitter_ms: int | None = None,
+    priority: int | None = None,
+    parameters: str | None = None,
 ) -> Run:
     """A queued run of a job with this configuration.
 
@@ -41,6 +42,8 @@ def new_run(
         scheduled_at: the nominal instant; for requests, when they shall run.
         due_at: not claimed before this; None: `scheduled_at`.
         jitter_ms: how much of the time between the two is jitter.
+        priority: None: the job's.
+        parameters: None: the job's.
     """
     due_at = scheduled_at if due_at is None else due_at
     return Run(
@@ -53,7 +56,8 @@ def new_run(
         scheduled_at=scheduled_at,
         shard_index=config.shard_index,
         blocking_key=_blocking_key(config, job_id, is_shard=False),
-        priority=config.priority,
+        parameters=parameters,
+        priority=config.priority if priority is None else priority,
         created_at=now,
         state=RunState.QUEUED,
         due_at=due_at,
@@ -144,14 +148,12 @@ def runs_of_plan(
     priority = config.priority if spec.priority is None else spec.priority
     if plan.caught_up:  # those on time too, so that the runs of one trigger keep their order
         priority = min(priority + 1, LAST_PRIORITY)
-    if priority != config.priority:
-        config = replace(config, priority=priority)
     parameters = None
     if spec.parameters is not None:
         parameters = merged_parameters(config.parameters, spec.parameters)
 
     def run(at: int, origin: Origin, *, due_at: int | None = None, jitter: int = 0) -> Run:
-        made = new_run(
+        return new_run(
             config,
             id=next(ids),
             executor_id=trigger.executor_id,
@@ -162,9 +164,10 @@ def runs_of_plan(
             due_at=at + jitter if due_at is None else due_at,
             jitter_ms=jitter or None,
             trigger_id=trigger.id,
+            priority=priority,
+            parameters=parameters,
             now=now,
         )
-        return made if parameters is None else structs.replace(made, parameters=parameters)
 
     runs = []
     if plan.missed is not None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import Run, RunState
 from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_from_json
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.batch import update_values
+from tickwheel_admin.store.clock import database_now
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import insert_fires
 from tickwheel_admin.store.tables import bucket, job, run, trigger
 
-# Admins plan side by side, each one bucket at a time. More buckets would only mean more look-ups.
+# Admins plan side by side, each some buckets at a time. More would only mean more look-ups.
 BUCKETS = 16
 
 
@@ -26,11 +27,11 @@ def bucket_of(trigger_id: int) -> int:
     return trigger_id % BUCKETS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTrigger:
+class PlannedTrigger(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A trigger's fires, and how it stands after them."""
 
     trigger_id: int
+    bucket: int
     version: int  # as it was read; an edit in between makes the plan void
     planned_from: int  # its next_fire_at as it was read
     runs: Sequence[Run]
@@ -73,33 +74,81 @@ def ensure_buckets(conn: sa.Connection) -> None:
         conn.execute(sa.insert(bucket), missing)
 
 
+_FIRST = sa.select(sa.func.min(trigger.c.next_fire_at))
+
+
+def first_fire_at(conn: sa.Connection) -> int | None:
+    """The soonest next fire of all triggers; one index look-up."""
+    return conn.execute(_FIRST).scalar_one_or_none()
+
+
 _FIRST_OF_BUCKETS = sa.select(
     bucket.c.id,
-    sa.select(sa.func.min(trigger.c.next_fire_at))
-    .where(trigger.c.bucket == bucket.c.id)
+    # Not min(): in a subquery MariaDB reads the whole bucket for it, and not its first entry only.
+    reading(
+        sa.select(trigger.c.next_fire_at)
+        .where(trigger.c.bucket == bucket.c.id, trigger.c.next_fire_at.is_not(None))
+        .order_by(trigger.c.next_fire_at)
+        .limit(1),
+        trigger,
+        "ix_trigger_to_plan",
+    )
     .scalar_subquery()
     .label("first_at"),
 ).order_by(bucket.c.id)
 
 
-def due_buckets(conn: sa.Connection, *, ahead_ms: int) -> list[tuple[int, int]]:
+def due_buckets(conn: sa.Connection, *, now: int, ahead_ms: int) -> list[tuple[int, int]]:
     """(bucket, how late its first trigger is in ms) of those that are due within `ahead_ms`.
 
     One index look-up a bucket.
     """
-    now = now_ms(conn)
-    rows = conn.execute(_FIRST_OF_BUCKETS)
     return [
-        (row.id, now - row.first_at)
-        for row in rows
-        if row.first_at is not None and row.first_at <= now + ahead_ms
+        (bucket_id, now - first_at)
+        for bucket_id, first_at in conn.execute(_FIRST_OF_BUCKETS)
+        if first_at is not None and first_at <= now + ahead_ms
     ]
+
+
+@lru_cache(maxsize=4)  # making a statement costs more than SQLAlchemy's cache saves
+def _due_triggers(*, of_bucket: bool, beside_paused: bool) -> sa.Select[Any]:
+    statement = (
+        sa.select(
+            trigger.c.id,
+            trigger.c.job_id,
+            trigger.c.executor_id,
+            trigger.c.bucket,
+            trigger.c.spec,
+            trigger.c.next_fire_at,
+            trigger.c.last_fire_at,
+            trigger.c.version,
+            trigger.c.fires,
+            trigger.c.calendar_version,
+            trigger.c.created_at,
+            job.c.revision,
+        )
+        .join(job, job.c.id == trigger.c.job_id)
+        .where(
+            trigger.c.next_fire_at > sa.bindparam("after"),
+            trigger.c.next_fire_at <= sa.bindparam("until"),
+        )
+        .order_by(trigger.c.next_fire_at)
+        .limit(sa.bindparam("count"))
+    )
+    if beside_paused:
+        is_paused = trigger.c.executor_id.in_(sa.bindparam("paused", expanding=True))
+        is_due = trigger.c.next_fire_at <= sa.bindparam("now")
+        statement = statement.where(sa.or_(sa.not_(is_paused), is_due))
+    if of_bucket:
+        statement = statement.where(trigger.c.bucket == sa.bindparam("bucket"))
+    # The index is named, or MariaDB would start from the jobs and read all triggers of one.
+    return reading(statement, trigger, "ix_trigger_to_plan" if of_bucket else "ix_trigger_next")
 
 
 def due_triggers(
     conn: sa.Connection,
     *,
-    bucket_id: int,
+    bucket_id: int | None,
     after: int,
     until: int,
     limit: int,
@@ -109,31 +158,49 @@ def due_triggers(
     """(trigger, when it was created, its job's revision), soonest first; read without a lock.
 
     Args:
+        bucket_id: None: of all buckets.
         after: fires at or before this instant are left out.
         paused: executors whose fires are not planned ahead.
     """
-    due = [
-        trigger.c.bucket == bucket_id,
-        trigger.c.next_fire_at > after,
-        trigger.c.next_fire_at <= until,
-    ]
+    given: dict[str, object] = {"after": after, "until": until, "count": limit}
+    if bucket_id is not None:
+        given["bucket"] = bucket_id
     if paused:
-        due.append(
-            sa.or_(trigger.c.executor_id.not_in(sorted(paused)), trigger.c.next_fire_at <= now)
-        )
-    # The index is named, or MariaDB would start from the jobs and read all triggers of one.
-    rows = conn.execute(
-        reading(
-            sa.select(trigger, job.c.revision)
-            .join(job, job.c.id == trigger.c.job_id)
-            .where(*due)
-            .order_by(trigger.c.next_fire_at)
-            .limit(limit),
-            trigger,
-            "ix_trigger_to_plan",
-        )
+        given |= {"paused": sorted(paused), "now": now}
+    statement = _due_triggers(of_bucket=bucket_id is not None, beside_paused=bool(paused))
+    return [_due_trigger(*row) for row in conn.execute(statement, given)]
+
+
+def _due_trigger(
+    trigger_id: int,
+    job_id: int,
+    executor_id: int,
+    bucket_id: int,
+    spec: str,
+    next_fire_at: int,
+    last_fire_at: int | None,
+    version: int,
+    fires: int,
+    calendar_version: int | None,
+    created_at: int,
+    revision: int,
+) -> tuple[Trigger, int, int]:
+    due = Trigger(
+        id=trigger_id,
+        job_id=job_id,
+        executor_id=executor_id,
+        bucket=bucket_id,
+        spec=spec_from_json(spec),
+        paused=False,  # or it would have no next fire
+        state=TriggerState.ACTIVE,
+        reason=None,
+        next_fire_at=next_fire_at,
+        last_fire_at=last_fire_at,
+        version=version,
+        fires=fires,
+        calendar_version=calendar_version,
     )
-    return [(trigger_from_row(row), row.created_at, row.revision) for row in rows]
+    return due, created_at, revision
 
 
 def unarmed_fixed_delays(
@@ -187,52 +254,66 @@ def states_of_fires(conn: sa.Connection, fires: Mapping[int, int | None]) -> dic
     return found
 
 
+_LOCK_BUCKETS = (
+    sa.select(bucket.c.id)
+    .where(bucket.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(bucket.c.id)
+    .with_for_update(skip_locked=True)
+)
+_WRITE_BUCKETS = (
+    sa.update(bucket)
+    .where(bucket.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(planned_at=database_now(), planned_by=sa.bindparam("admin"))
+)
+_LOCK_TRIGGERS = (
+    sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
+    .where(trigger.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(trigger.c.id)
+    .with_for_update()
+)
+
+
 def plan_due_triggers(
-    conn: sa.Connection, *, bucket_id: int, admin_id: int, planned: Sequence[PlannedTrigger]
-) -> int | None:
+    conn: sa.Connection, *, admin_id: int, planned: Sequence[PlannedTrigger]
+) -> int:
     """Write the fires and advance the triggers; returns how many triggers were planned.
 
-    None: another admin is planning this bucket. Plans whose trigger changed since it was read are
-    left out. The bucket's lock is also a write, so it holds on clusters whose locks are local.
+    Left out are those of buckets that another admin is planning, and plans whose trigger changed
+    since it was read. The lock of a bucket is also a write, so it holds on clusters whose locks are
+    local.
     """
-    locked = conn.execute(
-        sa.select(bucket.c.id).where(bucket.c.id == bucket_id).with_for_update(skip_locked=True)
-    ).one_or_none()
-    if locked is None:
-        return None
-    conn.execute(
-        sa.update(bucket)
-        .where(bucket.c.id == bucket_id)
-        .values(planned_at=now_ms(conn), planned_by=admin_id)
-    )
-    unchanged = {
-        (row.id, row.version, row.next_fire_at)
-        for row in conn.execute(
-            sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
-            .where(trigger.c.id.in_([plan.trigger_id for plan in planned]))
-            .order_by(trigger.c.id)
-            .with_for_update()
-        )
-    }
+    buckets = sorted({plan.bucket for plan in planned})
+    locked = set(conn.execute(_LOCK_BUCKETS, {"ids": buckets}).scalars())
+    if not locked:
+        return 0
+    conn.execute(_WRITE_BUCKETS, {"ids": sorted(locked), "admin": admin_id})
+    if len(locked) < len(buckets):
+        planned = [plan for plan in planned if plan.bucket in locked]
+    rows = conn.execute(_LOCK_TRIGGERS, {"ids": [plan.trigger_id for plan in planned]})
+    unchanged = set(map(tuple, rows))
     valid = [p for p in planned if (p.trigger_id, p.version, p.planned_from) in unchanged]
     insert_fires(conn, [run for plan in valid for run in plan.runs])
-    update_rows(
+    _advance(conn, valid)
+    return len(valid)
+
+
+def _advance(conn: sa.Connection, planned: Sequence[PlannedTrigger]) -> None:
+    update_values(
         conn,
         trigger,
         [
-            {
-                "id": plan.trigger_id,
-                "version": plan.version,
-                "next_fire_at": plan.next_fire_at,
-                "last_fire_at": plan.last_fire_at,
-                "fires": plan.fires,
-                "calendar_version": plan.calendar_version,
-                "state": plan.state.value,
-                "reason": plan.reason,
-            }
-            for plan in valid
+            (
+                plan.trigger_id,
+                plan.version,
+                plan.next_fire_at,
+                plan.last_fire_at,
+                plan.fires,
+                plan.calendar_version,
+                plan.state.value,
+                plan.reason,
+            )
+            for plan in planned
         ],
         match=("id", "version"),
         values=("next_fire_at", "last_fire_at", "fires", "calendar_version", "state", "reason"),
     )
-    return len(valid)

@@ -1,0 +1,216 @@
+"""From due triggers, as they stand in the database, to what planning them would write.
+
+Computed outside any lock. Whether a trigger still stands as it was read is looked at when its plan
+is written (`store.triggers.plan_due_triggers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.planning import (
+    Plan,
+    missing_calendar,
+    next_since,
+    plan,
+    plan_fixed_delay,
+    runs_left,
+)
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.trigger import (
+    MISFIRE_THRESHOLD_MS,
+    Trigger,
+    TriggerKind,
+    TriggerState,
+)
+from tickwheel_admin.store.calendars import Calendars
+from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.store.triggers import PlannedTrigger, due_triggers
+
+log = structlog.get_logger(__name__)
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A trigger and its plan, before ids are given to its runs."""
+
+    trigger: Trigger
+    next_fire_at: int
+    revision: int
+    config: JobConfig
+    now: int
+    calendar: Calendar | None  # the one that it follows, if that is there
+    plan: Plan | None  # None: its schedule cannot be computed, `reason` says why
+    reason: str | None = None
+
+    @property
+    def ids_needed(self) -> int:
+        return 0 if self.plan is None else runs_needed(self.plan)
+
+
+def draft_due_triggers(
+    conn: sa.Connection,
+    configs: JobConfigs,
+    calendars: Calendars,
+    *,
+    bucket_id: int | None,
+    overdue: bool,
+    now: int,
+    ahead_ms: int,
+    limit: int,
+) -> list[Draft]:
+    """Read due triggers, soonest first, and compute their fires.
+
+    Args:
+        bucket_id: None: of all buckets.
+        overdue: those that are later than the misfire threshold; False: those that are not.
+        ahead_ms: how long before their instants fires are planned.
+    """
+    pauses = read_pauses(conn)
+    late = now - MISFIRE_THRESHOLD_MS
+    # While everything is paused nothing is planned ahead, so that resuming takes effect at once.
+    until = now if pauses.everything is not None else now + ahead_ms
+    due = due_triggers(
+        conn,
+        bucket_id=bucket_id,
+        after=0 if overdue else late,
+        until=late if overdue else until,
+        limit=limit,
+        paused=pauses.executors,
+        now=now,
+    )
+    known = configs.get_many(conn, {(t.job_id, revision) for t, _, revision in due})
+    followed = calendars.get_many(conn, {t.spec.calendar for t, _, _ in due})
+    drafts = []
+    for trigger, saved_at, revision in due:
+        calendar = followed.get(trigger.spec.calendar or "")
+        found, reason = None, None
+        try:
+            found = _plan(
+                trigger,
+                calendar,
+                saved_at=saved_at,
+                paused_at=pauses.of(trigger.executor_id),
+                now=now,
+                until=now + ahead_ms,
+            )
+        except ScheduleError as error:
+            reason = str(error)
+            log.error("trigger.schedule_error", trigger_id=trigger.id, reason=reason)
+        draft = Draft(
+            trigger=trigger,
+            next_fire_at=trigger.next_fire_at or now,
+            revision=revision,
+            config=known[trigger.job_id, revision],
+            now=now,
+            calendar=calendar,
+            plan=found,
+            reason=reason,
+        )
+        drafts.append(draft)
+    return drafts
+
+
+def _plan(
+    trigger: Trigger,
+    calendar: Calendar | None,
+    *,
+    saved_at: int,
+    paused_at: int | None,
+    now: int,
+    until: int,
+) -> Plan:
+    spec = trigger.spec
+    if spec.calendar is not None and calendar is None:
+        raise missing_calendar(spec.calendar)
+    schedule = parse(spec, saved_at=saved_at, calendar=calendar)
+    next_fire_at: int | None = trigger.next_fire_at or now
+    if calendar is not None and trigger.calendar_version != calendar.version:
+        since = calendar.changed_at
+        next_fire_at = next_since(schedule, trigger, since=since, calendar=calendar)
+    left = runs_left(spec, trigger.fires)
+    if next_fire_at is None or left == 0:
+        return Plan(missed=None, caught_up=(), fires=(), next_fire_at=None)
+    if next_fire_at > until:
+        return Plan(missed=None, caught_up=(), fires=(), next_fire_at=next_fire_at)
+    if spec.kind is TriggerKind.FIXED_DELAY:
+        return plan_fixed_delay(
+            spec,
+            next_fire_at=next_fire_at,
+            now=now,
+            paused_at=paused_at,
+            fires=trigger.fires,
+            calendar=calendar,
+        )
+    return plan(
+        schedule,
+        next_fire_at=next_fire_at,
+        now=now,
+        until=until,
+        misfire=spec.misfire,
+        threshold_ms=spec.misfire_threshold_ms,
+        catch_up_limit=spec.catch_up_limit,
+        paused_at=paused_at,
+        left=left,
+    )
+
+
+def planned_of(draft: Draft, ids: Iterator[int]) -> PlannedTrigger:
+    """What is written for a draft; takes as many ids as it needs."""
+    trigger, found = draft.trigger, draft.plan
+    if found is None:
+        return in_error(draft, draft.reason or "")
+    runs = runs_of_plan(
+        found, trigger, draft.config, revision=draft.revision, now=draft.now, ids=ids
+    )
+    complete = found.next_fire_at is None and not found.waits
+    return PlannedTrigger(
+        trigger_id=trigger.id,
+        bucket=trigger.bucket,
+        version=trigger.version,
+        planned_from=draft.next_fire_at,
+        runs=runs,
+        next_fire_at=found.next_fire_at,
+        last_fire_at=runs[-1].scheduled_at if runs else trigger.last_fire_at,
+        fires=trigger.fires + found.runs,
+        calendar_version=_version_met(trigger, draft.calendar),
+        state=TriggerState.COMPLETE if complete else TriggerState.ACTIVE,
+    )
+
+
+def in_error(draft: Draft, reason: str) -> PlannedTrigger:
+    """What is written for a trigger that cannot be planned, so that it holds up no other."""
+    trigger = draft.trigger
+    return PlannedTrigger(
+        trigger_id=trigger.id,
+        bucket=trigger.bucket,
+        version=trigger.version,
+        planned_from=draft.next_fire_at,
+        runs=(),
+        next_fire_at=None,
+        last_fire_at=trigger.last_fire_at,
+        fires=trigger.fires,
+        calendar_version=trigger.calendar_version,
+        state=TriggerState.ERROR,
+        reason=reason[:500],
+    )
+
+
+def _version_met(trigger: Trigger, calendar: Calendar | None) -> int | None:
+    """The version of its calendar that a trigger has met when it is planned.
+
+    Not the new one while fires lie ahead that were planned with an older one: the refresher takes
+    those back, and finds the trigger by its version.
+    """
+    if calendar is None:
+        return None
+    if trigger.last_fire_at is not None and trigger.last_fire_at > calendar.changed_at:
+        return trigger.calendar_version
+    return calendar.version
