@@ -48,9 +48,9 @@ from tickwheel_admin.store import (
 from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.checkpoints import Checkpoint
+from tickwheel_admin.store.glance import glance
 from tickwheel_admin.store.job_pages import JobFilter, JobSort
 from tickwheel_admin.store.job_states import Loan
-from tickwheel_admin.store.glance import glance
 from tickwheel_admin.store.node_leases import expire_nodes
 from tickwheel_admin.store.nodes import live_nodes
 from tickwheel_admin.store.pauses import now_and_pause, read_pauses
