@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.engine_kit import Admin, new_executor_id
+from tickwheel_admin.cli.serve import allow_sockets
 from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS
 from tickwheel_admin.engine.membership import NODES_PER_BATCH
 from tickwheel_admin.store.clock import now_ms
@@ -181,3 +183,13 @@ async def test_a_crowd_parts_in_few_transactions(
 async def test_tokens_that_open_nothing_are_left_out(shared_database: Database) -> None:
     assert await shared_database.read(executors_of_tokens, ["no such token", "nor this"]) == {}
     assert await shared_database.read(executors_of_tokens, []) == {}
+
+
+def test_an_admin_may_hold_as_many_sockets_as_the_system_allows() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard))
+        allow_sockets()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

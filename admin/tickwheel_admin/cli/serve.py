@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -70,6 +71,7 @@ def _serve(args: argparse.Namespace) -> int:
     config = config_of(args)
     make_data_directory(config)
     configure_logging(config.log_format, config.log_level)
+    allow_sockets()
     try:
         kill_points.arm(os.environ)
     except kill_points.KillPointError as error:
@@ -89,6 +91,14 @@ def _serve(args: argparse.Namespace) -> int:
         except DatabaseUnavailable as error:
             raise Failure(f"the database does not answer: {error}") from None
     return 0
+
+
+def allow_sockets() -> None:
+    """Let this process hold as many sockets as the system allows it: every node takes one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # macOS names a limit that it then refuses
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _run(config: Config, database: Database, sockets: list[socket.socket]) -> None:

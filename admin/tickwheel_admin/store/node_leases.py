@@ -13,7 +13,7 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import admin, node, node_session
 
 # Written into the statement: thousands of parameters take longer than what is done with them.
-_IDS = sa.bindparam("ids", expanding=True, literal_execute=True)
+_IDS = sa.bindparam("ids", type_=sa.BigInteger, expanding=True, literal_execute=True)
 _LOCK_LIVE = (
     sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted)
     .where(node.c.id.in_(_IDS), node.c.state == NodeState.LIVE.value)
