@@ -218,7 +218,7 @@ QUERIES = [
     ),
     Query(
         "held runs of a node that is back",
-        lambda c, now: run_deadlines.ask_about_held_runs(c, 3, but=[1_000_001], now=now),
+        lambda c, now: run_deadlines.ask_about_held_runs(c, {3: [1_000_001], 4: []}, now=now),
         ("ix_run_to_sweep|ix_run_by_state",),
     ),
     Query(

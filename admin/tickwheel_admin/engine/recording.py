@@ -124,8 +124,7 @@ class _Book:
             self._conn, moves, configs=self._all_configs, now=self._now, run_ids=run_ids
         )
         self.recorded.queued, self.recorded.armed = followed.queued > 0, followed.armed > 0
-        for node_id, held in sorted(self._back.items()):
-            ask_about_held_runs(self._conn, node_id, but=held, now=self._now)
+        ask_about_held_runs(self._conn, self._back, now=self._now)
         keep_late_results(
             self._conn,
             [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -58,18 +58,25 @@ def live_runs_of_nodes(
     return list(conn.execute(sa.select(run.c.id).where(wanted).limit(limit)).scalars())
 
 
-def ask_about_held_runs(conn: sa.Connection, node_id: int, *, but: Iterable[int], now: int) -> None:
-    """A node is back and does not name these runs, which were held for it: it is asked at once."""
-    conn.execute(
-        sa.update(run)
-        .where(
-            run.c.state.in_(LIVE_VALUES),
-            run.c.node_id == node_id,
-            run.c.reason == CUT_OFF,
-            run.c.id.not_in(sorted(but)),
-        )
-        .values(reason=None, deadline_at=now)
+def ask_about_held_runs(
+    conn: sa.Connection, named: Mapping[int, Collection[int]], *, now: int
+) -> None:
+    """Nodes are back and do not name runs that were held for them: they are asked at once.
+
+    Args:
+        named: by node, the runs that it says it holds.
+    """
+    if not named:
+        return
+    held = sa.and_(
+        run.c.state.in_(LIVE_VALUES), run.c.node_id.in_(sorted(named)), run.c.reason == CUT_OFF
     )
+    rows = conn.execute(sa.select(run.c.id, run.c.node_id).where(held)).all()
+    unnamed = sorted(row.id for row in rows if row.id not in named[row.node_id])
+    if unnamed:
+        conn.execute(
+            sa.update(run).where(held, run.c.id.in_(unnamed)).values(reason=None, deadline_at=now)
+        )
 
 
 def set_deadlines(conn: sa.Connection, deadlines: Sequence[tuple[int, int]]) -> None:
