@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ WARM_UP_MS = 3_000
 STILL_SECONDS = 20.0  # nothing more will start once nothing has started for so long
 STRAGGLER_SECONDS = 5.0  # after the last instant of a steady rate
 POLL_SECONDS = 0.2
+STOP_SECONDS = 10.0  # then it is killed, with all that it started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +215,8 @@ def _started(
             finally:
                 family = processes_of(process.pid)
                 if process.is_running:
-                    process.stop(timeout_seconds=30)
+                    with suppress(TimeoutError):  # it was killed then
+                        process.stop(timeout_seconds=STOP_SECONDS)
                 kill_all(family[1:])
 
 
