@@ -224,6 +224,7 @@ class Executor:
             loop.run_until_complete(cancel_leftovers())
         finally:
             loop.close()
+            gc.unfreeze()
         if code:
             sys.exit(code)
 

@@ -82,8 +82,9 @@ class ProcessExecution:
         """It has ended."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._on_end is not None:
-            self._on_end(verdict)
+        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
+        if on_end is not None:
+            on_end(verdict)
 
     # --- in the thread of the process ------------------------------------------------------------
 

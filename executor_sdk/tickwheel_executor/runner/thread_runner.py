@@ -82,7 +82,7 @@ class ThreadRunner:
             ended = list(self._ended)
             self._ended.clear()
         for execution, verdict in ended:
-            execution.ended(verdict)
+            self._loop.call_soon(execution.ended, verdict)  # trouble with one stops no other
 
 
 class ThreadExecution:
