@@ -73,7 +73,9 @@ def _is_clean(line: LogLine) -> bool:
 
 
 def _clean_result(message: Result) -> Result:
-    message = msgspec.structs.replace(message, message=_text(message.message, MAX_MESSAGE_CHARS))
+    text = _text(message.message, MAX_MESSAGE_CHARS)
+    if text != message.message:
+        message = msgspec.structs.replace(message, message=text)
     if len(bytes(message.result)) > MAX_RESULT_BYTES:
         message = _failed(message, f"The result is larger than {MAX_RESULT_BYTES} bytes.")
     if message.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
