@@ -12,8 +12,10 @@ import sqlalchemy as sa
 from tests.admin.engine_kit import Admin, add_job, all_runs, change, create_schema, now
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.engine import planner
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.triggers import BUCKETS
 
 SECOND = 1_000
 
@@ -178,3 +180,37 @@ async def test_a_fire_that_is_in_the_ledger_counts_as_planned(
 
     assert len(await all_runs(database)) == 1
     assert (await the_trigger(database)).next_fire_at == start + 10 * SECOND
+
+
+async def test_more_than_one_look_shows_is_planned_bucket_by_bucket(
+    database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "TRIGGERS_PER_LOOK", 8)
+    monkeypatch.setattr(planner, "TRIGGERS_PER_BATCH", 3)
+    start = await now(database)
+    await add_job(database, triggers=[(every(10), start)] * 60)
+
+    passes = 1
+    while await admin.engine.planner.run_once():
+        passes += 1
+
+    assert len({run.trigger_id for run in await all_runs(database)}) == 60
+    assert passes == 2  # the first one left some in buckets with four of them
+
+
+async def test_buckets_that_another_admin_plans_are_left_to_it(
+    database: Database, admin: Admin
+) -> None:
+    if database.engine.dialect.name == "sqlite":
+        return  # it has one writer, which others wait for
+    start = await now(database)
+    await add_job(database, triggers=[(every(10), start)] * 16)
+    buckets = sa.select(tables.bucket.c.id).where(tables.bucket.c.id.in_([3, 4])).with_for_update()
+    with database.engine.begin() as another:
+        another.execute(buckets)
+        await admin.engine.planner.run_once()
+        planned = await all_runs(database)
+    assert {(run.trigger_id or 0) % BUCKETS for run in planned} == set(range(BUCKETS)) - {3, 4}
+
+    await admin.engine.planner.run_once()
+    assert len(await all_runs(database)) == 16

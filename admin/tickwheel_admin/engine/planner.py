@@ -82,8 +82,9 @@ class Planner(Loop):
 
     async def run_once(self) -> bool:
         look = await self._store.read(self._look)
-        for batch in _batches(look.soonest, self._random):
-            await self._write(batch)
+        written = [await self._write(batch) for batch in _batches(look.soonest, self._random)]
+        if any(written):
+            self._events.publish(QUEUED)
         more = False
         turned = _turned(look.buckets, self._random)
         if len(look.soonest) == TRIGGERS_PER_LOOK:
@@ -121,23 +122,24 @@ class Planner(Loop):
     async def _plan_bucket(self, bucket_id: int, *, overdue: bool) -> bool:
         """Plan a batch of one bucket; returns whether there may be more."""
         drafts = await self._store.read(self._draft, bucket_id=bucket_id, overdue=overdue)
-        if drafts:
-            await self._write(drafts)
+        if drafts and await self._write(drafts):
+            self._events.publish(QUEUED)
         return len(drafts) == TRIGGERS_PER_BATCH
 
-    async def _write(self, drafts: Sequence[Draft]) -> None:
+    async def _write(self, drafts: Sequence[Draft]) -> bool:
+        """Write them in one transaction; returns whether anything was planned."""
         ids = iter(await self._ids.take_many("run", sum(draft.ids_needed for draft in drafts)))
         planned = [(draft, planned_of(draft, ids)) for draft in drafts]
+        written = 0
 
         async def write(batch: Sequence[tuple[Draft, PlannedTrigger]]) -> None:
-            count = await self._store.run(
+            nonlocal written
+            written += await self._store.run(
                 before_commit("planning", plan_due_triggers),
                 admin_id=self._admin_id,
                 planned=[each for _, each in batch],
             )
             reached("planned")
-            if count:
-                self._events.publish(QUEUED)
 
         async def give_up(culprit: tuple[Draft, PlannedTrigger], reason: str) -> None:
             draft, _ = culprit
@@ -145,6 +147,7 @@ class Planner(Loop):
             await write([(draft, in_error(draft, reason))])
 
         await halved(planned, write, give_up)
+        return written > 0
 
     def _look(self, conn: sa.Connection) -> _Look:
         now = now_ms(conn)
