@@ -1,24 +1,29 @@
-"""Growth: what a run costs with ever more old runs, idle triggers or nodes beside it."""
+"""Growth: what a run costs with ever more old runs, idle triggers or nodes beside it.
+
+Two beds at once: one grows, the other stays at the first size and is measured in turns with it, for
+the machine itself is quicker at one time than at another.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.bench.bed import Bed, made
-from tests.bench.flood import cpu_of, flood, rate_of
+from tests.bench.bed import NODES, Bed, made
+from tests.bench.flood import Flood, cpu_of, flood, rate_of
 from tests.bench.many_triggers import DAY_MS, add_triggers
 from tests.bench.old_runs import add_old_runs
 from tests.bench.serving import SERVING_SLOTS, serving
 
-FIRST_WARM_UP_RUNS = 10_000
-WARM_UP_RUNS = 2_000
+WARM_UP_RUNS = 5_000
+_FAR_MS = 3 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Medians of floods at one size."""
+    """Medians of floods at one size, and of those in turns with them at the first size."""
 
     runs_per_second: int
     cpu_us_per_run: dict[str, int]
@@ -27,66 +32,87 @@ class Step:
 
 
 Growth = dict[str, Step]  # by size, the smallest first
+_Grow = Callable[[Bed, int, int], AbstractContextManager[None]]  # from one size to another
 
 
 def growth_of_old_runs(kind: str, *, sizes: Sequence[int], runs: int, repeats: int) -> Growth:
     """Floods of one job, with so many ended runs of others in the ledger."""
-
-    def grown(bed: Bed) -> Iterator[int]:
-        there = 0
-        for size in sizes:
-            add_old_runs(bed, count=size - there)
-            there = size
-            yield size
-
-    with made(kind) as bed:
-        return _steps(bed, grown(bed), runs=runs, repeats=repeats)
+    return _steps(kind, _more_old_runs, sizes=sizes, runs=runs, repeats=repeats)
 
 
 def growth_of_triggers(kind: str, *, sizes: Sequence[int], runs: int, repeats: int) -> Growth:
     """Floods of one job, with so many triggers that fire in some days."""
-
-    def grown(bed: Bed) -> Iterator[int]:
-        idle = bed.cluster.add_job("idle", "noop")
-        there = 0
-        for size in sizes:
-            far = round(time.time() * 1000) + 3 * DAY_MS
-            add_triggers(bed, idle, count=size - there, next_fire_at=far)
-            there = size
-            yield size
-
-    with made(kind) as bed:
-        return _steps(bed, grown(bed), runs=runs, repeats=repeats)
+    return _steps(kind, _more_triggers, sizes=sizes, runs=runs, repeats=repeats)
 
 
 def growth_of_nodes(kind: str, *, sizes: Sequence[int], runs: int, repeats: int) -> Growth:
     """Floods spread over so many simulated nodes, which have as many slots in all."""
-
-    def grown(bed: Bed) -> Iterator[int]:
-        for size in sizes:
-            with serving(bed.cluster, nodes=size, slots=max(1, SERVING_SLOTS // size)):
-                yield size
-            bed.wait_until_calm()
-
-    with made(kind, nodes=0) as bed:
-        return _steps(bed, grown(bed), runs=runs, repeats=repeats)
+    return _steps(kind, _other_nodes, sizes=sizes, runs=runs, repeats=repeats, nodes=0)
 
 
-def _steps(bed: Bed, grown: Iterator[int], *, runs: int, repeats: int) -> Growth:
-    """Floods at each size that the iterator has brought about."""
+@contextmanager
+def _more_old_runs(bed: Bed, there: int, size: int) -> Iterator[None]:
+    add_old_runs(bed, count=size - there)
+    yield
+
+
+@contextmanager
+def _more_triggers(bed: Bed, there: int, size: int) -> Iterator[None]:
+    far = round(time.time() * 1000) + _FAR_MS
+    job_id = bed.cluster.add_job(f"idle-{size}", "noop")
+    add_triggers(bed, job_id, count=size - there, next_fire_at=far)
+    yield
+
+
+@contextmanager
+def _other_nodes(bed: Bed, _there: int, size: int) -> Iterator[None]:
+    with serving(bed.cluster, nodes=size, slots=max(1, SERVING_SLOTS // size)):
+        yield
+
+
+def _steps(
+    kind: str,
+    grow: _Grow,
+    *,
+    sizes: Sequence[int],
+    runs: int,
+    repeats: int,
+    nodes: int = NODES,
+) -> Growth:
+    first, *larger = sizes
     steps: Growth = {}
-    first_cost, first_rate = 0, 0
-    for size in grown:
-        bed.wait_until_calm()
-        flood(bed, job_id=bed.noop_job, runs=WARM_UP_RUNS if steps else FIRST_WARM_UP_RUNS)
-        floods = [flood(bed, job_id=bed.noop_job, runs=runs) for _ in range(repeats)]
-        rate, cpu = rate_of(floods), cpu_of(floods)
-        cost = cpu["admin"] + cpu["database"]
-        first_cost, first_rate = first_cost or cost, first_rate or rate
-        steps[str(size)] = Step(
-            runs_per_second=rate,
-            cpu_us_per_run=cpu,
-            cost_ratio=round(cost / first_cost, 2),
-            rate_ratio=round(rate / first_rate, 2),
-        )
+    with (
+        made(kind, nodes=nodes) as still,
+        made(kind, nodes=nodes) as growing,
+        grow(still, 0, first),
+    ):
+        with grow(growing, 0, first):
+            steps[str(first)] = _step(still, growing, runs=runs, repeats=repeats)
+        there = first
+        for size in larger:
+            with grow(growing, there, size):
+                steps[str(size)] = _step(still, growing, runs=runs, repeats=repeats)
+            there = size
     return steps
+
+
+def _step(still: Bed, growing: Bed, *, runs: int, repeats: int) -> Step:
+    for bed in (still, growing):
+        bed.wait_until_calm()
+        flood(bed, job_id=bed.noop_job, runs=WARM_UP_RUNS)
+    before: list[Flood] = []
+    now: list[Flood] = []
+    for _ in range(repeats):
+        before.append(flood(still, job_id=still.noop_job, runs=runs))
+        now.append(flood(growing, job_id=growing.noop_job, runs=runs))
+    return Step(
+        runs_per_second=rate_of(now),
+        cpu_us_per_run=cpu_of(now),
+        cost_ratio=round(_cost(now) / _cost(before), 2),
+        rate_ratio=round(rate_of(now) / rate_of(before), 2),
+    )
+
+
+def _cost(floods: Sequence[Flood]) -> int:
+    cpu = cpu_of(floods)
+    return cpu["admin"] + cpu["database"]
