@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from tests.admin.world import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
@@ -146,3 +147,34 @@ async def test_numbers_out_of_range_are_refused(world: World, run_id: int) -> No
         with pytest.raises(InvalidInput) as caught:
             await world.runs.log(ADMIN, run_id, **query)
         assert [p.field for p in caught.value.problems] == list(query)
+
+
+async def test_a_flood_is_stored_by_statements_that_a_server_takes(
+    world: World, run_id: int
+) -> None:
+    flood = [
+        LogChunk(
+            run=run_id,
+            attempt=1,
+            token="t",
+            first_seq=1 + n * 20,
+            lines=[LogLine(at=n, level=Level.INFO, text="x" * 15_000)] * 20,
+        )
+        for n in range(20)
+    ]
+    sizes: list[int] = []
+
+    @event.listens_for(world.database.engine, "before_cursor_execute")
+    def note(*args: Any) -> None:
+        _conn, _cursor, statement, given, *_ = args
+        if statement.startswith("INSERT"):
+            values = given.values() if isinstance(given, dict) else given
+            sizes.append(sum(len(value) for value in values if isinstance(value, str)))
+
+    world.database.run_sync(append_log_chunks, flood)
+    event.remove(world.database.engine, "before_cursor_execute", note)
+    with world.database.engine.connect() as conn:
+        stored = conn.execute(sa.select(sa.func.sum(tables.run_log.c.line_count))).scalar_one()
+    assert stored == 400
+    assert len(sizes) == 3
+    assert max(sizes) < 3_000_000

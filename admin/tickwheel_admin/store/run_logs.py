@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +11,9 @@ import sqlalchemy as sa
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.tables import run_log
 from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, LogChunk, LogLine
+
+# A chunk more may come on top, and characters have up to four bytes: servers take 16 MiB and more.
+_STATEMENT_CHARS = 2 * 1024 * 1024
 
 _decoder = msgspec.json.Decoder(list[LogLine])
 _CHUNK = sa.select(run_log.c.first_seq, run_log.c.line_count, run_log.c.lines)
@@ -35,22 +38,38 @@ class StoredChunk:
 
 def append_log_chunks(conn: sa.Connection, chunks: Sequence[LogChunk]) -> None:
     """Store chunks; one that is already there was resent and is left as it is."""
-    insert_rows(
-        conn,
-        run_log,
-        [
+    for rows in _statements(chunks):
+        insert_rows(
+            conn,
+            run_log,
+            rows,
+            columns=("run_id", "attempt", "first_seq", "line_count", "lines"),
+            ignore_duplicates_of=("run_id", "attempt", "first_seq"),
+        )
+
+
+def _statements(chunks: Sequence[LogChunk]) -> Iterator[list[dict[str, int | str]]]:
+    """Rows of one statement after the other: of a flood that comes all at once only a little is
+    held as text, and no statement is larger than servers take."""
+    rows: list[dict[str, int | str]] = []
+    chars = 0
+    for chunk in chunks:
+        lines = msgspec.json.encode(chunk.lines).decode()
+        rows.append(
             {
                 "run_id": chunk.run,
                 "attempt": chunk.attempt,
                 "first_seq": chunk.first_seq,
                 "line_count": len(chunk.lines),
-                "lines": msgspec.json.encode(chunk.lines).decode(),
+                "lines": lines,
             }
-            for chunk in chunks
-        ],
-        columns=("run_id", "attempt", "first_seq", "line_count", "lines"),
-        ignore_duplicates_of=("run_id", "attempt", "first_seq"),
-    )
+        )
+        chars += len(lines)
+        if chars >= _STATEMENT_CHARS:
+            yield rows
+            rows, chars = [], 0
+    if rows:
+        yield rows
 
 
 def log_chunks_after(
