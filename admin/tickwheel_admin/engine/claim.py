@@ -33,13 +33,12 @@ from tickwheel_admin.engine.route_memory import RouteMemory
 from tickwheel_admin.engine.router import Placed, Router
 from tickwheel_admin.engine.run_requests import request_of
 from tickwheel_admin.engine.turns import Turns, blocks
-from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import lock_parked_runs
 from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
-from tickwheel_admin.store.pauses import paused_since
+from tickwheel_admin.store.pauses import now_and_pause
 from tickwheel_admin.store.runs import (
     DueRun,
     claimable_runs,
@@ -104,15 +103,14 @@ class _Claim:
     def __init__(self, conn: sa.Connection, executor_id: int, context: ClaimContext) -> None:
         self._conn = conn
         self._context = context
-        self._now = now_ms(conn)
+        # Read here: a pause that began or ended since the dispatcher looked counts as it is now.
+        self._now, self._paused_at = now_and_pause(conn, executor_id)
         self._router = Router(
             live_nodes(conn, executor_id, now=self._now),
             avoided=context.avoided,
             random=context.random,
         )
         self._claims = Claims()
-        # Read here: one that began or ended since the dispatcher looked counts as it is now.
-        self._paused_at = paused_since(conn, executor_id)
         self._limit = min(context.limit, self._router.free_slots + LOOK_PAST)
         due = claimable_runs(
             conn,

@@ -18,6 +18,7 @@ STATEMENT_SECONDS = 4
 LOCK_WAIT_SECONDS = 3
 IDLE_TRANSACTION_SECONDS = 5
 SOCKET_SECONDS = 5
+RESTED_SECONDS = 2.0  # a connection that was not used for so long is asked whether it lives
 
 # Codes after which the same transaction can succeed, by the drivers' documentation.
 _MYSQL_TRANSIENT = frozenset(
@@ -127,8 +128,8 @@ def _mysql_engine(url: str, *, connections: int) -> sa.Engine:
         isolation_level="READ COMMITTED",
         pool_size=connections,
         max_overflow=0,
-        pool_pre_ping=True,
         pool_recycle=1800,
+        pool_reset_on_return=None,  # every transaction is ended by who began it (store.database)
         connect_args={
             # mysqlclient would take the C library's, which may know no more than Latin letters.
             "charset": sa.make_url(url).query.get("charset", "utf8mb4"),
@@ -159,18 +160,18 @@ def _mysql_engine(url: str, *, connections: int) -> sa.Engine:
             else:  # MySQL limits only SELECTs and has no idle limit; the socket's limit remains
                 cursor.execute(f"SET SESSION max_execution_time={STATEMENT_SECONDS * 1000}")
 
-    return engine
+    return _asking_after_rest(engine)
 
 
 def _postgresql_engine(url: str, *, connections: int) -> sa.Engine:
-    return sa.create_engine(
+    engine = sa.create_engine(
         url,
         hide_parameters=True,
         isolation_level="READ COMMITTED",
         pool_size=connections,
         max_overflow=0,
-        pool_pre_ping=True,
         pool_recycle=1800,
+        pool_reset_on_return=None,  # every transaction is ended by who began it (store.database)
         connect_args={
             "connect_timeout": SOCKET_SECONDS,
             "tcp_user_timeout": SOCKET_SECONDS * 1000,
@@ -185,3 +186,29 @@ def _postgresql_engine(url: str, *, connections: int) -> sa.Engine:
             ),
         },
     )
+    return _asking_after_rest(engine)
+
+
+def _asking_after_rest(engine: sa.Engine) -> sa.Engine:
+    """Ask a connection whether it lives before it is used, if it has not been for a while.
+
+    A busy one is found broken by the transaction itself, which is repeated anyway; to ask each
+    time (`pool_pre_ping`) is a round trip, two with PostgreSQL, before every transaction.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def note(_connection: Any, record: Any) -> None:
+        record.info["used_at"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def ask(connection: Any, record: Any, _proxy: object) -> None:
+        if time.monotonic() - record.info.get("used_at", 0.0) < RESTED_SECONDS:
+            return
+        try:
+            alive = engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise sa.exc.DisconnectionError(str(error)) from error
+        if not alive:
+            raise sa.exc.DisconnectionError("the server has ended the connection")
+
+    return engine

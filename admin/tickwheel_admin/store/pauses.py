@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tickwheel_admin.store.clock import database_now, now_ms
 from tickwheel_admin.store.tables import executor, setting
 
 ALL_PAUSED = "paused_at"  # name of the setting; its value is the instant as text
@@ -54,18 +55,23 @@ def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) 
 
 
 _PAUSED_SINCE = sa.select(
+    database_now().label("now"),
     executor.c.paused_at,
     sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED).scalar_subquery().label("all"),
 ).where(executor.c.id == sa.bindparam("executor"))
 
 
-def paused_since(conn: sa.Connection, executor_id: int) -> int | None:
-    """Fires of the executor after this instant do not run; None: all run. One look-up."""
+def now_and_pause(conn: sa.Connection, executor_id: int) -> tuple[int, int | None]:
+    """The database's time, and the instant after which no fire of the executor runs (None: all do).
+
+    One look-up, for every claim begins with it.
+    """
     row = conn.execute(_PAUSED_SINCE, {"executor": executor_id}).one_or_none()
-    if row is None:
-        return None
+    if row is None:  # deleted meanwhile
+        return now_ms(conn), None
     everything = None if row.all is None else int(row.all)
-    return Pauses(everything=everything, executors={executor_id: row.paused_at}).of(executor_id)
+    pauses = Pauses(everything=everything, executors={executor_id: row.paused_at})
+    return int(row.now), pauses.of(executor_id)
 
 
 def pause_executor(conn: sa.Connection, executor_id: int, *, at: int | None) -> None:
