@@ -29,7 +29,8 @@ from tickwheel_admin.services.nodes import Nodes
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.nodes import Arrival, take_slots
+from tickwheel_admin.store.node_slots import take_slots
+from tickwheel_admin.store.nodes import Arrival
 from tickwheel_shared.protocol import Held
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -77,7 +78,7 @@ async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None
     assert await admin.dispatch_all(node) == []
     assert await states(database, first, second) == ["dispatched", "dispatched"]
     # Nor does a claim that chose it a moment before.
-    took = await database.run(take_slots, node_id=node.node_id, count=1, now=0)
+    took = await database.run(take_slots, {node.node_id: 1}, now=0)
     assert not took
     await admin.say(node, accepted(request), result(request))  # what it has goes on
     assert await in_use(database, node.node_id) == 0

@@ -5,7 +5,7 @@ Some mechanisms stand in for each other, and only both off can be seen; their sw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
@@ -45,11 +45,12 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
 
     node = tables.node
 
-    def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:
-        conn.execute(
-            sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + count)
-        )
-        return True
+    def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> set[int]:
+        for node_id, count in wanted.items():
+            conn.execute(
+                sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + count)
+            )
+        return set(wanted)
 
     return patch.object(claim, "take_slots", take_slots)
 

@@ -37,7 +37,8 @@ from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.ids import MoreIds
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.lanes import lock_parked_runs
-from tickwheel_admin.store.nodes import ended_nodes, live_nodes, take_slots
+from tickwheel_admin.store.node_slots import take_slots
+from tickwheel_admin.store.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.pauses import now_and_pause
 from tickwheel_admin.store.runs import (
     DueRun,
@@ -339,23 +340,23 @@ class _Claim:
             raise MoreIds(self._used_ids + taken + more.count) from more
 
     def _take_slots(self) -> list[Move]:
-        """Take the slots node by node; what another admin was faster with stays queued."""
+        """Take the slots; what another admin was faster with stays queued."""
         moves: list[Move] = []
         kept: list[tuple[int, Placed]] = []
-        for node_id in sorted(self._placed):
+        wanted = {node_id: len(chosen) for node_id, chosen in self._placed.items()}
+        for node_id in sorted(take_slots(self._conn, wanted, now=self._now) if wanted else ()):
             chosen = self._placed[node_id]
-            if take_slots(self._conn, node_id=node_id, count=len(chosen), now=self._now):
-                moves += (
-                    run_moves.claimed(
-                        run,
-                        node_id=node_id,
-                        token=self._context.new_token(),
-                        now=self._now,
-                        choice=placed.choice,
-                    )
-                    for run, placed in chosen
+            moves += (
+                run_moves.claimed(
+                    run,
+                    node_id=node_id,
+                    token=self._context.new_token(),
+                    now=self._now,
+                    choice=placed.choice,
                 )
-                kept += ((run.job_id, placed) for run, placed in chosen)
+                for run, placed in chosen
+            )
+            kept += ((run.job_id, placed) for run, placed in chosen)
         self._memory.keep(kept)
         return moves
 

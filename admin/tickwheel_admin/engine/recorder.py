@@ -32,7 +32,10 @@ from tickwheel_shared.protocol import (
 log = structlog.get_logger(__name__)
 
 MESSAGES_PER_BATCH = 1_000
-MAX_WAITING = 20_000  # messages in memory; beyond, sockets are not read
+TEXT_PER_BATCH = 4_000_000  # characters of log lines
+# In memory; beyond either, sockets are not read.
+MAX_WAITING = 20_000  # messages
+MAX_WAITING_TEXT = 64_000_000  # characters of log lines
 
 
 class Recorder(Loop):
@@ -56,13 +59,15 @@ class Recorder(Loop):
         self._events = events
         self._configs = configs
         self._waiting: deque[Received] = deque()
+        self._text = 0  # characters of log lines in them
         self._room = asyncio.Event()
         self._room.set()
 
     def receive(self, session: Session, messages: Sequence[FromNode]) -> None:
         """Take messages for the next batch."""
         self._waiting.extend(Received(session, message) for message in messages)
-        if len(self._waiting) >= MAX_WAITING:
+        self._text += sum(map(_text_of, messages))
+        if not self.has_room:
             self._room.clear()
         self.wake()
 
@@ -78,17 +83,32 @@ class Recorder(Loop):
     async def run_once(self) -> bool:
         if not self._waiting:
             return False
-        size = min(len(self._waiting), MESSAGES_PER_BATCH)
-        batch = [self._waiting.popleft() for _ in range(size)]
+        batch, text = self._next_batch()
+        self._text -= text
         try:
             await halved(batch, self._write, self._give_up)
         except DatabaseUnavailable:
             # Nothing was acknowledged. Kept in order, and recorded twice at worst, which is once.
             self._waiting.extendleft(reversed(batch))
+            self._text += text
             raise
-        if len(self._waiting) < MAX_WAITING:
+        if self.has_room:
             self._room.set()
         return bool(self._waiting)
+
+    def _next_batch(self) -> tuple[list[Received], int]:
+        """What the next transaction takes, and the characters of log lines in it."""
+        batch: list[Received] = []
+        text = 0
+        while self._waiting and len(batch) < MESSAGES_PER_BATCH and text < TEXT_PER_BATCH:
+            batch.append(self._waiting.popleft())
+            text += _text_of(batch[-1].message)
+        return batch, text
+
+    @property
+    def has_room(self) -> bool:
+        """Whether sockets may be read."""
+        return len(self._waiting) < MAX_WAITING and self._text < MAX_WAITING_TEXT
 
     async def _write(self, batch: Sequence[Received]) -> None:
         async def write(run_ids: Sequence[int]) -> Recorded:
@@ -141,6 +161,10 @@ class Recorder(Loop):
         reply = _receipt_for_nothing(message)
         if reply is not None:
             culprit.session.send([reply])
+
+
+def _text_of(message: FromNode) -> int:
+    return sum(len(line.text) for line in message.lines) if isinstance(message, LogChunk) else 0
 
 
 _UNSTORABLE = "The result could not be stored; the admin's log says why."

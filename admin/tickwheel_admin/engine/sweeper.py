@@ -31,11 +31,8 @@ from tickwheel_admin.store.glance import Glance, glance
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.node_leases import expire_nodes
-from tickwheel_admin.store.nodes import (
-    ended_nodes_with_runs,
-    miscounted_nodes,
-    recount_slots,
-)
+from tickwheel_admin.store.node_slots import miscounted_nodes, recount_slots
+from tickwheel_admin.store.nodes import ended_nodes_with_runs
 from tickwheel_admin.store.run_deadlines import (
     PastDeadline,
     queued_past_deadline,

@@ -12,14 +12,12 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
-from tickwheel_admin.domain.run import LIVE
 from tickwheel_admin.store.batch import insert_rows, insert_values, update_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.handler_schemas import executors_with_schemas
-from tickwheel_admin.store.tables import node, node_session, run
+from tickwheel_admin.store.tables import node, node_session
 
-_LIVE_RUNS = sorted(state.value for state in LIVE)
 NAMESAKES = 5  # that a node is told of
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 
@@ -319,57 +317,3 @@ def live_nodes_of(
     for row in rows:
         found[row.executor_id].append(node_from_row(row))
     return found
-
-
-_TAKE_SLOTS = (
-    sa.update(node)
-    .where(
-        node.c.id == sa.bindparam("node"),
-        node.c.state == NodeState.LIVE.value,
-        node.c.draining.is_(False),
-        node.c.cordoned.is_(False),
-        node.c.lease_expires_at > sa.bindparam("now"),
-        node.c.in_use + sa.bindparam("count") <= node.c.slots,
-    )
-    .values(in_use=node.c.in_use + sa.bindparam("count"))
-)
-
-
-def take_slots(conn: sa.Connection, *, node_id: int, count: int, now: int) -> bool:
-    """Take `count` slots of a node that is live and has them; the row stays locked."""
-    taken = conn.execute(_TAKE_SLOTS, {"node": node_id, "count": count, "now": now})
-    return taken.rowcount == 1
-
-
-def miscounted_nodes(conn: sa.Connection) -> list[int]:
-    """Nodes whose `in_use` differs from their live runs; a hint, read without locks."""
-    counted = (
-        sa.select(run.c.node_id, sa.func.count().label("runs"))
-        .where(run.c.state.in_(_LIVE_RUNS))
-        .group_by(run.c.node_id)
-        .subquery()
-    )
-    actual = sa.func.coalesce(counted.c.runs, 0)
-    rows = conn.execute(
-        sa.select(node.c.id)
-        .outerjoin(counted, counted.c.node_id == node.c.id)
-        .where(sa.or_(node.c.state == NodeState.LIVE.value, node.c.in_use != 0))
-        .where(node.c.in_use != actual)
-        .order_by(node.c.id)
-    )
-    return list(rows.scalars())
-
-
-def recount_slots(conn: sa.Connection, node_id: int) -> None:
-    """Set `in_use` to the number of live runs.
-
-    The node's row is locked first: a claim or an end that is under way has either committed, and
-    is counted, or waits for this lock and adds its own change afterwards.
-    """
-    conn.execute(sa.select(node.c.id).where(node.c.id == node_id).with_for_update()).one_or_none()
-    count = conn.execute(
-        sa.select(sa.func.count())
-        .select_from(run)
-        .where(run.c.state.in_(_LIVE_RUNS), run.c.node_id == node_id)
-    ).scalar_one()
-    conn.execute(sa.update(node).where(node.c.id == node_id).values(in_use=count))

@@ -25,7 +25,8 @@ from tickwheel_admin.domain.run import (
 from tickwheel_admin.store.batch import insert_values, update_rows, update_values
 from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.tables import executor, node, run, run_attempt
+from tickwheel_admin.store.node_slots import change_slots
+from tickwheel_admin.store.tables import executor, run, run_attempt
 
 RUN_COLUMNS = Run.__struct_fields__
 SELECTED_RUN = [run.c[name] for name in RUN_COLUMNS]
@@ -298,22 +299,13 @@ def _changed(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
     return tuple(changed) or ("state",)  # written in any case: who moved nothing has locked it
 
 
-_CHANGE_SLOTS = (
-    sa.update(node)
-    .where(node.c.id == sa.bindparam("node"))
-    .values(in_use=node.c.in_use + sa.bindparam("change"))
-)
-
-
 def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
-    """Give and take slots on the moves' nodes, in ascending order of node id."""
+    """Give and take slots on the moves' nodes."""
     changes: defaultdict[int, int] = defaultdict(int)
     for move in moves:
         for node_id, change in move.slots:
             changes[node_id] += change
-    for node_id in sorted(changes):
-        if changes[node_id]:
-            conn.execute(_CHANGE_SLOTS, {"node": node_id, "change": changes[node_id]})
+    change_slots(conn, changes)
 
 
 def _archive_attempts(conn: sa.Connection, moves: Sequence[Move]) -> None:
