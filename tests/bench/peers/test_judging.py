@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench.peers.contract import Order, Output
 from tests.bench.peers.judging import judge, read_output
 
@@ -22,10 +24,12 @@ def an_order(directory: Path, *, schedules: int, period_ms: int | None = None) -
     )
 
 
-def test_an_order_passes_through_the_environment(tmp_path: Path, monkeypatch: object) -> None:
+def test_an_order_passes_through_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order = an_order(tmp_path, schedules=3, period_ms=1000)
     for name, value in order.environment().items():
-        monkeypatch.setenv(name, value)  # type: ignore[attr-defined]
+        monkeypatch.setenv(name, value)
     assert Order.from_environment() == order
 
 
