@@ -31,7 +31,7 @@ from tickwheel_shared.protocol import (
 
 log = structlog.get_logger(__name__)
 
-MESSAGES_PER_BATCH = 1_000
+MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
 TEXT_PER_BATCH = 4_000_000  # characters of log lines
 # In memory; beyond either, sockets are not read.
 MAX_WAITING = 20_000  # messages
