@@ -43,7 +43,7 @@ class Links:
         self._random = random
         self._links: dict[str, Link] = {}
         self._runners: dict[str, asyncio.Task[None]] = {}
-        self._named: frozenset[str] = frozenset()  # by the newest welcome
+        self._named: frozenset[str] = frozenset()  # by the admin that named them last
         self._refused: set[str] = set()  # learned URLs that were complained about once
         self._stopped = False
         self._lease_seconds = 15.0
@@ -100,7 +100,11 @@ class Links:
         self._was_welcome = True
         self._lease_seconds = welcome.lease_ms / 1000
         self.acknowledged(sent_at)
-        urls = [url for url in map(self._learnable, welcome.admins) if url is not None]
+        self.learn(welcome.admins)
+
+    def learn(self, admins: Sequence[str]) -> None:
+        """These are all admins that are up, by their URLs: connect to those that are new to us."""
+        urls = [url for url in map(self._learnable, admins) if url is not None]
         self._named = frozenset(urls)
         for url in urls:
             if url not in self._links and len(self._links) < MAX_LINKS:

@@ -37,6 +37,7 @@ from typing import Any
 
 from tickwheel_shared.protocol import (
     PROTOCOL_VERSION,
+    Admins,
     Cancel,
     Drain,
     Draining,
@@ -163,6 +164,7 @@ class Node:
             Drain: self._answers.on_drain,
             SetSlots: self._answers.on_slots,
             Notice: _on_notice,
+            Admins: lambda _, message: self._links.learn(message.urls),
             ResultReceipt: lambda _, message: self._delivery.receipt(message),
             LogReceipt: self._on_log_receipt,
         }

@@ -328,6 +328,12 @@ class Notice(Message, frozen=True, kw_only=True, tag="notice"):
     text: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE_CHARS)]
 
 
+class Admins(Message, frozen=True, kw_only=True, tag="admins"):
+    """Other admins are up than were named before; the node opens a socket to each."""
+
+    urls: list[str]  # base URLs of all live admins, as in welcome
+
+
 class Rejected(Message, frozen=True, kw_only=True, tag="rejected"):
     """The admin closes this socket. `fatal`: connecting again unchanged cannot work."""
 
@@ -360,6 +366,7 @@ FromAdmin = (
     | Drain
     | SetSlots
     | Notice
+    | Admins
     | Rejected
 )
 

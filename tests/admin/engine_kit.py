@@ -80,6 +80,9 @@ class FakeLinks:
     def wish(self, wishes: Mapping[int, NodeWish]) -> None:
         self.wishes = dict(wishes)
 
+    def name_admins(self, urls: Sequence[str]) -> None:
+        pass
+
     def tokens(self) -> Mapping[int, str]:
         return {s.node_id: f"hash-{s.executor_id}" for s in self.sessions.values()}
 

@@ -29,6 +29,7 @@ from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Database, DatabaseUnavailable
 from tickwheel_shared.protocol import (
     MAX_FRAME_BYTES,
+    Admins,
     Cancel,
     FromAdmin,
     HeartbeatAck,
@@ -372,3 +373,41 @@ async def test_a_node_that_does_not_read_is_cut_off(admin: Admin, connect: Conne
     node.session.send([cancel] * 60_000)
 
     assert (await node.ended())[0] == 1013
+
+
+async def test_a_node_hears_of_an_admin_that_starts_later_and_of_one_that_has_gone(
+    admin: Admin, connect: Connect, database: Database
+) -> None:
+    await add_job(database)  # of the executor whose token it shows
+    node = connect()
+    node.pipe.say(HELLO, {"type": "held", "runs": []})
+    welcome = await node.heard(Welcome)
+    assert isinstance(welcome, Welcome)
+    assert welcome.admins == ["http://admin-1"]
+    later = Admin(database, admin_id=2)
+    await later.engine.membership.enter()
+
+    await admin.engine.leases.run_once()
+    await admin.engine.leases.run_once()
+    await node.heard(HeartbeatAck)
+    assert await node.heard(Admins) == Admins(urls=["http://admin-1", "http://admin-2"])
+    assert not [each for each in node.pipe.from_admin if isinstance(each, Admins)]  # told once
+
+    await later.engine.membership.leave()
+    await admin.engine.leases.run_once()
+    assert await node.heard(Admins) == Admins(urls=["http://admin-1"])
+
+
+async def test_a_session_that_is_to_be_closed_is_not_opened_any_more(
+    admin: Admin, connect: Connect, hub: LinkHub
+) -> None:
+    node = connect()
+    node.pipe.say(HELLO, {"type": "held", "runs": []})
+    await node.heard(Welcome)
+    await wait_until_async(lambda: admin.engine.recorder.backlog > 0, what="held to arrive")
+    node.session.close(1001, "the executor token was revoked")
+
+    await admin.engine.recorder.run_once()
+
+    assert not node.session.is_open
+    assert dict(hub.connected()) == {}

@@ -15,6 +15,7 @@ class Socket:
         self.node_id, self.executor_id, self.token_hash = 7, 1, ""
         self.is_open, self.heard, self.heartbeat = True, True, 1
         self.told = told
+        self.admins: Sequence[str] = ()
         self.ended = asyncio.Event()
         self.sent: list[Message] = []
 

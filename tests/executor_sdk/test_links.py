@@ -14,6 +14,7 @@ from tickwheel_executor.links import Links
 from tickwheel_executor.urls import normal_url
 from tickwheel_shared.protocol import (
     Accepted,
+    Admins,
     Draining,
     Heartbeat,
     Held,
@@ -230,6 +231,22 @@ async def test_the_admins_of_a_welcome_are_added_and_gone_ones_given_up() -> Non
     assert tried > 5
     await asyncio.sleep(600)
     assert len(second.attempts) == tried
+    await node.drain(0)
+
+
+@virtual_time
+async def test_an_admin_that_starts_later_is_connected_to_as_well() -> None:
+    first, later = FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")
+    node = make_node(first, later, handlers={"work": work}, configured=[URL])
+    await node.start()
+    session = await first.session()
+    assert later.attempts == []
+    session.send(Admins(urls=[first.url, later.url]))
+    await later.session()
+
+    session.send(Admins(urls=[later.url]))  # taken for dead, perhaps
+    await asyncio.sleep(600)
+    assert (len(first.sessions), len(later.sessions)) == (1, 1)  # and never closed
     await node.drain(0)
 
 

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.engine.door import Door
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.store.admins import renew_admin
+from tickwheel_admin.store.admins import live_admin_urls, renew_admin
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.executor_tokens import executors_of_tokens
@@ -80,7 +80,9 @@ class Leases(Loop):
             raise
         self._note_renewal(asked_at, renewed.database_at)
         live = set(renewed.wishes)
-        if not renewed.known:
+        if renewed.known:
+            self._links.name_admins(renewed.admins)  # nodes know none that starts after them
+        else:
             log.warning("admin.evicted")
             live = set()  # our sessions were taken off the books with us: all say hello anew
             await self._enter()
@@ -148,6 +150,7 @@ class _Renewed:
     """What one renewal found."""
 
     known: bool  # this admin's own row was there
+    admins: list[str]  # base URLs of all live ones
     wishes: dict[int, NodeWish]  # of the nodes whose leases were renewed
     valid_tokens: set[str]
     database_at: int
@@ -163,6 +166,7 @@ def _renew(
     known = renew_admin(conn, admin_id=admin_id, status=status)
     return _Renewed(
         known=known,
+        admins=live_admin_urls(conn),
         wishes=renew_leases(conn, node_ids, admin_id=admin_id),
         valid_tokens=set(executors_of_tokens(conn, token_hashes)),
         database_at=now_ms(conn),

@@ -41,6 +41,10 @@ class Links(Protocol):
         """Tell nodes what operators want of them, if their socket here was not told so yet."""
         ...
 
+    def name_admins(self, urls: Sequence[str]) -> None:
+        """Tell nodes the base URLs of all live admins, if their socket here was told others."""
+        ...
+
     def tokens(self) -> Mapping[int, str]:
         """Node id → SHA-256 of the executor token that its socket was opened with."""
         ...

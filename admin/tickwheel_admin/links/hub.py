@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tickwheel_admin.domain.node import NodeWish
-from tickwheel_shared.protocol import Drain, HeartbeatAck, Message, SetSlots
+from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
 
 
 class Socket(Protocol):
@@ -21,6 +21,7 @@ class Socket(Protocol):
     heard: bool  # something came since the last renewal of its lease
     heartbeat: int  # sequence of its latest heartbeat
     told: NodeWish  # what operators want of the node, as far as it was said here
+    admins: Sequence[str]  # base URLs of live ones, as they were named here last
     ended: asyncio.Event
 
     def send(self, messages: Sequence[Message]) -> None:
@@ -95,6 +96,12 @@ class LinkHub:
                 messages.append(Drain(on=wish.drain))
             session.told = wish
             session.send(messages)
+
+    def name_admins(self, urls: Sequence[str]) -> None:
+        for session in self._sessions.values():
+            if session.admins != urls:
+                session.admins = urls
+                session.send([Admins(urls=list(urls))])
 
     def acknowledge(self, renewed: Mapping[int, int]) -> None:
         for node_id, seq in renewed.items():

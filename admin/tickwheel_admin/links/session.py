@@ -62,6 +62,7 @@ class NodeSession:
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat
         self.told = NodeWish()  # what operators want of it, as far as it was said here
+        self.admins: Sequence[str] = ()  # base URLs of live ones, as they were named here last
         self.ended = asyncio.Event()
         self._executor_name = executor_name
         self._address = address
@@ -84,6 +85,8 @@ class NodeSession:
 
     def opened(self) -> None:
         """The node may be given runs from now on."""
+        if self._close is not None:
+            return  # what it held was recorded when it was about to be closed
         self.is_open = True
         self._hub.noted(self)
         self._membership.opened()
@@ -158,6 +161,7 @@ class NodeSession:
         self.node_id = admitted.node_id
         # It keeps what any admin told it last, perhaps before an operator changed their mind.
         self.told = NodeWish(slots=admitted.slots, drain=None)
+        self.admins = admitted.admins
         self.heard = True
         replaced = self._hub.add(self)
         if replaced is not None:
