@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin import config_values
 from tickwheel_admin.store.connections import create_engine, is_transient
+from tickwheel_admin.store.database import Database, Repeat
 
 # mysqlclient is nobody's duty: it needs a compiler. What it raises is known without it.
 MYSQL_DRIVERS = ("pymysql", *(("mysqldb",) if importlib.util.find_spec("MySQLdb") else ()))
@@ -90,6 +92,50 @@ def test_a_driver_of_mysql_by_url_alone(mariadb_url: str, driver: str) -> None:
         conn.exec_driver_sql(endless)
     assert is_transient(stopped.value)
     engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal"),
+    [
+        ("mariadb", pymysql.err.OperationalError(1047, "WSREP has not yet prepared node")),
+        ("postgresql", psycopg.errors.SerializationFailure()),
+    ],
+)
+def test_a_transaction_that_could_not_end_is_no_part_of_the_next(
+    request: pytest.FixtureRequest, kind: str, refusal: Exception
+) -> None:
+    """A node of a cluster that is cut off refuses COMMIT and ROLLBACK, and keeps what is open."""
+    database = Database(request.getfixturevalue(f"{kind}_url"), threads=1)
+    database.run_sync(lambda conn: conn.execute(sa.text("CREATE TABLE t (id INT)")))
+    dialect: Any = database.engine.dialect
+    refused = []
+
+    def refusing(end: Callable[[Any], None]) -> Callable[[Any], None]:
+        def try_to(connection: Any) -> None:
+            if end not in refused:
+                refused.append(end)
+                raise refusal
+            end(connection)
+
+        return try_to
+
+    dialect.do_commit = refusing(dialect.do_commit)
+    database.run_sync(lambda conn: conn.execute(sa.text("INSERT INTO t VALUES (1)")))
+    dialect.do_rollback = refusing(dialect.do_rollback)
+    tries = []
+
+    def give_up_once(conn: sa.Connection) -> None:
+        conn.execute(sa.text("INSERT INTO t VALUES (2)"))
+        tries.append(conn)
+        if len(tries) == 1:
+            raise Repeat
+
+    database.run_sync(give_up_once)
+    found = database.read_sync(
+        lambda conn: conn.execute(sa.text("SELECT id FROM t ORDER BY id")).scalars().all()
+    )
+    assert (found, len(refused)) == ([1, 2], 2)
+    database.close_sync()
 
 
 @pytest.mark.parametrize("scheme", ["mysql+mysqldb", "mariadb+mysqldb"])

@@ -162,7 +162,7 @@ def _mysql_engine(url: str, *, connections: int) -> sa.Engine:
             else:  # MySQL limits only SELECTs and has no idle limit; the socket's limit remains
                 cursor.execute(f"SET SESSION max_execution_time={STATEMENT_SECONDS * 1000}")
 
-    return _asking_after_rest(engine)
+    return _asking_after_rest(_closing_in_doubt(engine))
 
 
 def _postgresql_engine(url: str, *, connections: int) -> sa.Engine:
@@ -188,7 +188,24 @@ def _postgresql_engine(url: str, *, connections: int) -> sa.Engine:
             ),
         },
     )
-    return _asking_after_rest(engine)
+    return _asking_after_rest(_closing_in_doubt(engine))
+
+
+def _closing_in_doubt(engine: sa.Engine) -> sa.Engine:
+    """Close a connection whose COMMIT or ROLLBACK failed: its transaction may still be open.
+
+    A Galera node that is cut off refuses both. SQLAlchemy rolls nothing back after a failed COMMIT,
+    nor does this pool, so the next transaction would go on in the one that failed.
+    """
+
+    @event.listens_for(engine, "handle_error")
+    def close(context: sa.engine.ExceptionContext) -> None:
+        is_end = context.statement is None and context.connection is not None
+        if is_end and not context.is_disconnect:
+            context.is_disconnect = True
+            context.invalidate_pool_on_disconnect = False  # the other connections may be well
+
+    return engine
 
 
 def _asking_after_rest(engine: sa.Engine) -> sa.Engine:
