@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -43,7 +44,7 @@ def run_row(run_id: int, **changes: object) -> dict[str, object]:
     return row | changes
 
 
-def all_runs(conn: sa.Connection) -> list[sa.Row]:
+def all_runs(conn: sa.Connection) -> list[sa.Row[Any]]:
     return list(conn.execute(sa.select(tables.run).order_by(tables.run.c.id)))
 
 
@@ -69,6 +70,30 @@ def test_text_numbers_and_nulls_survive(database: Database) -> None:
     assert stored[0].trigger_id == 2**53 - 1
     assert stored[-1].trigger_id is None
     assert stored[-1].progress == 0.25
+
+
+def test_more_text_than_a_server_takes_at_once(database: Database) -> None:
+    """MariaDB hangs up on a statement of 16 MiB: three hundred results at their largest."""
+    numbers = range(300)
+    database.run_sync(
+        insert_rows,
+        tables.run,
+        [run_row(number, parameters=f"{number:03}" + "p" * 60_000) for number in numbers],
+        columns=COLUMNS,
+    )
+
+    matched = database.run_sync(
+        update_rows,
+        tables.run,
+        [{"id": number, "result": f"{number:03}" + "r" * 60_000} for number in numbers],
+        match=("id",),
+        values=("result",),
+    )
+
+    stored = database.read_sync(all_runs)
+    assert matched == 300
+    assert [row.parameters[:4] for row in stored] == [f"{number:03}p" for number in numbers]
+    assert [row.result[:4] for row in stored] == [f"{number:03}r" for number in numbers]
 
 
 def test_duplicates_are_left_alone(database: Database) -> None:

@@ -18,6 +18,8 @@ import sqlalchemy as sa
 
 _BATCH = "b"  # alias of the unpacked array in the statements
 _SAME = "same_"  # prefix of the parameters that stand for a whole column
+# Of an array; its characters have up to four bytes. MariaDB hangs up on statements of 16 MiB.
+_STATEMENT_CHARS = 2 * 1024 * 1024
 
 
 def insert_rows(
@@ -67,7 +69,19 @@ def insert_values(
         tuple(ignore_duplicates_of or ()),
         tuple(replace_duplicates_of or ()),
     )
-    conn.execute(statement, batch.parameters(conn.dialect.name))
+    parameters = batch.parameters(conn.dialect.name)
+    if not _is_too_long(parameters, rows):
+        conn.execute(statement, parameters)
+        return
+    for half in _halves(rows):
+        insert_values(
+            conn,
+            table,
+            half,
+            columns=columns,
+            ignore_duplicates_of=ignore_duplicates_of,
+            replace_duplicates_of=replace_duplicates_of,
+        )
 
 
 def update_rows(
@@ -122,8 +136,25 @@ def update_values(
     statement = _update_statement(
         conn.dialect.name, table, tuple(match), written, batch.same, where
     )
-    found = conn.execute(statement, batch.parameters(conn.dialect.name) | dict(params or {}))
-    return found.rowcount
+    parameters = batch.parameters(conn.dialect.name)
+    if not _is_too_long(parameters, rows):
+        return conn.execute(statement, parameters | dict(params or {})).rowcount
+    return sum(
+        update_values(
+            conn, table, half, match=match, values=values, where=where, reads=reads, params=params
+        )
+        for half in _halves(rows)
+    )
+
+
+def _is_too_long(parameters: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> bool:
+    """A few hundred large results, which could never be written at once."""
+    return len(rows) > 1 and len(parameters["rows"]) > _STATEMENT_CHARS
+
+
+def _halves(rows: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], ...]:
+    middle = len(rows) // 2
+    return rows[:middle], rows[middle:]
 
 
 class _Batch:
