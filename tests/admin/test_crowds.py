@@ -14,6 +14,7 @@ from tests.admin.engine_kit import Admin, new_executor_id
 from tickwheel_admin.cli.serve import allow_sockets
 from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS
 from tickwheel_admin.engine.membership import NODES_PER_BATCH
+from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.executor_tokens import executors_of_tokens
@@ -107,6 +108,24 @@ async def test_a_crowd_is_admitted_in_few_transactions(
     assert sessions == {
         each.session_id: each.node_id for each in admitted if each is not admitted[4]
     }
+
+
+async def test_a_crowd_that_comes_to_two_admins_at_once_is_stored_without_a_deadlock(
+    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor_ids = sorted(new_executor_id() for _ in range(2))
+    inserted = []
+
+    def watched(conn: sa.Connection, table: sa.Table, rows: list[Any], **rest: Any) -> None:
+        inserted.extend((row["executor_id"], row["node_key"]) for row in rows)
+        insert_rows(conn, table, rows, **rest)
+
+    monkeypatch.setattr("tickwheel_admin.store.nodes.insert_rows", watched)
+    arrivals = [arrival(each, n) for each in reversed(executor_ids) for n in (3, 1, 2)]
+    await asyncio.gather(*map(admin.engine.membership.admit, arrivals))
+    # A row that two transactions insert makes one wait: all have to come to them in one order.
+    assert len(inserted) == 6
+    assert inserted == sorted(inserted)
 
 
 async def test_nodes_of_one_name_are_told_of_each_other(

@@ -156,8 +156,11 @@ def admit_nodes(
                 now=now,
             )
         )
+    # In one order: processes that start come to all admins at once, and two batches that hold the
+    # same ones would wait for each other crosswise.
+    rows = [added[key] for key in sorted(added)]
     try:
-        insert_rows(conn, node, list(added.values()), columns=_OF_NEW)
+        insert_rows(conn, node, rows, columns=_OF_NEW)
     except sa.exc.IntegrityError as error:
         # Not left to the caller, who repeats it but once: of hundreds of processes that come to
         # two admins at the same time, a second one may be in both hands.
