@@ -124,3 +124,20 @@ def test_an_admin_that_never_answers_is_not_in_the_way(sqlite_cluster: Cluster) 
         cluster.wait_for_run(cluster.run_job(job), "succeeded")
         assert "trying again until it answers" in node.process.output()
         assert node.process.stop() == 0
+
+
+@pytest.mark.parametrize("database_url", ["mariadb"], indirect=True)
+def test_an_admin_that_starts_later_has_nodes_and_can_take_over(cluster: Cluster) -> None:
+    cluster.start_node("node-1")
+    job = cluster.add_job("steady", "work")
+    later = cluster.start_admin("admin-2")
+    api = cluster.api(later)
+    (node,) = api.get(f"/executors/{cluster.executor_id}")["nodes"]
+
+    def heard_by() -> list[str]:
+        return sorted(each["admin_name"] for each in api.get(f"/nodes/{node['id']}")["heard_by"])
+
+    wait_until(lambda: heard_by() == ["admin-1", "admin-2"], what="both admins to hear the node")
+    assert cluster.admins[0].process.stop() == 0
+    run = cluster.wait_for_run(cluster.run_job(job), "succeeded")
+    assert run["node_name"] == "node-1"
