@@ -359,8 +359,13 @@ def cancel_is_told_once() -> None:
 
 def claims_come_early() -> None:
     """A run is claimed half a second before it is due."""
-    original = claim.now_ms
-    claim.now_ms = lambda conn: original(conn) + 500
+    original = claim.now_and_pause
+
+    def early(conn: sa.Connection, executor_id: int) -> tuple[int, int | None]:
+        now, paused_at = original(conn, executor_id)
+        return now + 500, paused_at
+
+    claim.now_and_pause = early
 
 
 def nodes_ignore_their_lease() -> None:
