@@ -47,7 +47,7 @@ async def test_sockets_are_not_read_while_too_much_text_waits(
 
     engine = admin.engine.recorder
     with (
-        patch.object(recorder, "MAX_WAITING_TEXT", 100),
+        patch.object(recorder, "MAX_WAITING_TEXT", 300),
         patch.object(recorder, "TEXT_PER_BATCH", 50),
     ):
         engine.receive(node, [chunk(1)])

@@ -122,8 +122,9 @@ class Planner(Loop):
     async def _plan_bucket(self, bucket_id: int, *, overdue: bool) -> bool:
         """Plan a batch of one bucket; returns whether there may be more."""
         drafts = await self._store.read(self._draft, bucket_id=bucket_id, overdue=overdue)
-        if drafts and await self._write(drafts):
-            self._events.publish(QUEUED)
+        if not drafts or not await self._write(drafts):  # or another admin plans it right now
+            return False
+        self._events.publish(QUEUED)
         return len(drafts) == TRIGGERS_PER_BATCH
 
     async def _write(self, drafts: Sequence[Draft]) -> bool:

@@ -19,6 +19,7 @@ from tickwheel_admin.store.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_shared.protocol import (
+    Checkpoint,
     FromNode,
     LogChunk,
     LogReceipt,
@@ -32,10 +33,11 @@ from tickwheel_shared.protocol import (
 log = structlog.get_logger(__name__)
 
 MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
-TEXT_PER_BATCH = 4_000_000  # characters of log lines
+TEXT_PER_BATCH = 4_000_000  # characters of log lines, results and checkpoints
+LINE_OVERHEAD = 100  # of a log line in memory, in characters
 # In memory; beyond either, sockets are not read.
 MAX_WAITING = 20_000  # messages
-MAX_WAITING_TEXT = 64_000_000  # characters of log lines
+MAX_WAITING_TEXT = 64_000_000  # characters
 
 
 class Recorder(Loop):
@@ -59,7 +61,7 @@ class Recorder(Loop):
         self._events = events
         self._configs = configs
         self._waiting: deque[Received] = deque()
-        self._text = 0  # characters of log lines in them
+        self._text = 0  # characters in them
         self._room = asyncio.Event()
         self._room.set()
 
@@ -97,7 +99,7 @@ class Recorder(Loop):
         return bool(self._waiting)
 
     def _next_batch(self) -> tuple[list[Received], int]:
-        """What the next transaction takes, and the characters of log lines in it."""
+        """What the next transaction takes, and the characters in it."""
         batch: list[Received] = []
         text = 0
         while self._waiting and len(batch) < MESSAGES_PER_BATCH and text < TEXT_PER_BATCH:
@@ -164,7 +166,16 @@ class Recorder(Loop):
 
 
 def _text_of(message: FromNode) -> int:
-    return sum(len(line.text) for line in message.lines) if isinstance(message, LogChunk) else 0
+    """Characters of what may be long; the rest of a message is counted by `MAX_WAITING`."""
+    match message:
+        case LogChunk():
+            return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
+        case Result():
+            parts = (message.result, message.state, message.checkpoint)
+            return len(message.message) + sum(len(bytes(part)) for part in parts)
+        case Checkpoint():
+            return len(message.data)
+    return 0
 
 
 _UNSTORABLE = "The result could not be stored; the admin's log says why."
