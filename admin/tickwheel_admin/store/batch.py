@@ -19,7 +19,7 @@ import sqlalchemy as sa
 _BATCH = "b"  # alias of the unpacked array in the statements
 _SAME = "same_"  # prefix of the parameters that stand for a whole column
 # Of an array; its characters have up to four bytes. MariaDB hangs up on statements of 16 MiB.
-_STATEMENT_CHARS = 2 * 1024 * 1024
+_STATEMENT_CHARS = 3 * 1024 * 1024
 
 
 def insert_rows(
