@@ -43,7 +43,7 @@ class Gathering(Generic[Q, A]):
             while self._waiting:
                 size = min(len(self._waiting), self._limit)
                 batch = [self._waiting.popleft() for _ in range(size)]
-                # Not those who stopped waiting: their socket has closed.
+                # Not those who stopped waiting, whose task was cancelled.
                 await self._settle([each for each in batch if not each[1].done()])
         finally:
             self._answering = None
