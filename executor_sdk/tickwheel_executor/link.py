@@ -38,6 +38,7 @@ _TWIN_POLL_SECONDS = 5.0
 # Acceptances of several runs wait so long for something that leaves with them: results of those
 # that end at once, above all. The admin then has one change of each run to write instead of two.
 LINGER_SECONDS = 0.005
+FEW = 16  # messages that leave at once, though they could wait for others
 
 
 class LinkOwner(Protocol):
@@ -121,7 +122,7 @@ class Link:
         self._wake.set()
 
     def send_patiently(self, message: Message) -> None:
-        """Queue a message that may wait for others, for 5 ms; alone it leaves at once."""
+        """Queue a message that may wait for others, for 5 ms, if there are many like it."""
         self._outbox.append(message)
         self._patient += 1
         if not self._lingers:
@@ -302,7 +303,7 @@ class Link:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                if len(self._outbox) == self._patient > 1 and not self._closing:
+                if len(self._outbox) == self._patient > FEW and not self._closing:
                     await self._linger()
                 messages, self._outbox, self._patient = self._outbox, [], 0
                 for frame in encode_frames(messages):

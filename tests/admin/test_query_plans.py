@@ -115,7 +115,7 @@ QUERIES = [
     ),
     Query(
         "executors with due runs",
-        lambda c, now: store_runs.due_executors(c, [1, 2, 3], now=now),
+        lambda c, now: store_runs.due_executors(c, [1, 2, 3]),
         ("ix_run_due",),
     ),
     Query(

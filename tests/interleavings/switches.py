@@ -45,12 +45,12 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
 
     node = tables.node
 
-    def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> set[int]:
+    def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
         for node_id, count in wanted.items():
             conn.execute(
                 sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + count)
             )
-        return set(wanted)
+        return dict(wanted)
 
     return patch.object(claim, "take_slots", take_slots)
 

@@ -190,14 +190,14 @@ def claims_ignore_slots() -> None:
 
     router.Router.__init__ = init  # type: ignore[method-assign]
 
-    def take_slots(conn: Any, wanted: Any, *, now: int) -> set[int]:
+    def take_slots(conn: Any, wanted: Any, *, now: int) -> dict[int, int]:
         for node_id, count in wanted.items():
             conn.execute(
                 sa.update(node_table)
                 .where(node_table.c.id == node_id)
                 .values(in_use=node_table.c.in_use + count)
             )
-        return set(wanted)
+        return dict(wanted)
 
     claim.take_slots = take_slots
 

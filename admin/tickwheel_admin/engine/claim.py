@@ -70,6 +70,7 @@ class Claims:
     crowded: bool = False  # so many that some were put off
     more: bool = False  # this batch was full, and there are slots for others
     made_up: bool = False  # missed fires are among what was claimed
+    looks: int = 1  # batches to look through next time: more while other admins claim the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class ClaimContext:
     connected: Collection[int]  # nodes with a socket to this admin
     avoided: Collection[tuple[int, str]]  # (node, handler) that refused a moment ago
     limit: int
+    looks: int  # so many batches are looked through for runs that no other admin is claiming
     oldest_first: bool  # instead of by priority, so that none starves
     random: RandomSource
     new_token: Callable[[], str]
@@ -117,10 +119,10 @@ class _Claim:
             conn,
             executor_id=executor_id,
             now=self._now,
-            limit=self._limit,
+            limit=self._limit * context.looks,
             oldest_first=context.oldest_first,
         )
-        self._window_is_full = len(due) == self._limit
+        self._window_is_full = len(due) == self._limit * context.looks
         self._configs = context.configs.get_many(conn, {(r.job_id, r.job_revision) for r in due})
         if not self._router.free_slots:
             # Nothing can start; what may be skipped, parked or cut into shards is decided still.
@@ -137,10 +139,7 @@ class _Claim:
         )
         self._window_is_full = self._window_is_full or self._memory.is_full
         due = [run for run in due if run.job_id not in self._memory.left]
-        ids = [run.id for run in due]
-        rows = lock_queued_runs(conn, ids, now=self._now) if ids else []
-        locked = {run.id: run for run in rows}
-        self._due = [locked[run.id] for run in due if run.id in locked]
+        self._due = self._lock([run.id for run in due])
         self._turns = Turns(
             conn,
             {r.job_id: self._config(r).blocking for r in self._due if r.job_id in in_line},
@@ -162,6 +161,21 @@ class _Claim:
         self._ids = iter(self._run_ids)
 
     # --- reading ---------------------------------------------------------------------------------
+
+    def _lock(self, ids: Sequence[int]) -> list[Run]:
+        """The first of these runs that no other admin holds, in their order."""
+        free: list[Run] = []
+        held = 0
+        for start in range(0, len(ids), self._limit):
+            wanted = ids[start : start + self._limit - len(free)]
+            if not wanted:
+                break
+            locked = {run.id: run for run in lock_queued_runs(self._conn, wanted, now=self._now)}
+            free += (locked[run_id] for run_id in wanted if run_id in locked)
+            held += len(wanted) - len(locked)
+        if held:
+            self._claims.looks = self._context.looks + (held > len(free))
+        return free
 
     def _add_parked_to_cover(self) -> None:
         """A newer run of a `cover_early` job covers those that are parked, so they come along."""
@@ -340,12 +354,13 @@ class _Claim:
             raise MoreIds(self._used_ids + taken + more.count) from more
 
     def _take_slots(self) -> list[Move]:
-        """Take the slots; what another admin was faster with stays queued."""
+        """Take the slots; runs for whose slots another admin was faster stay queued."""
         moves: list[Move] = []
         kept: list[tuple[int, Placed]] = []
         wanted = {node_id: len(chosen) for node_id, chosen in self._placed.items()}
-        for node_id in sorted(take_slots(self._conn, wanted, now=self._now) if wanted else ()):
-            chosen = self._placed[node_id]
+        taken = take_slots(self._conn, wanted, now=self._now) if wanted else {}
+        for node_id, count in sorted(taken.items()):
+            chosen = self._placed[node_id][:count]
             moves += (
                 run_moves.claimed(
                     run,

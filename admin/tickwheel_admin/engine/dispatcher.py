@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.routing.strategies import RandomSource
@@ -21,7 +20,6 @@ from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
 from tickwheel_admin.services.events import CANCEL, RUNS, Events
-from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -35,6 +33,10 @@ OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
 # steps: what runs now must not hold up what is not even in the ledger.
 PACED_RUNS = 50
 PACE_SECONDS = 0.1
+# While other admins claim what comes first, this one looks through so many batches at most; and if
+# all of that is theirs, it looks again when they will have committed.
+MAX_LOOKS = 4
+CONTENDED_SECONDS = 0.02
 AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
 
 
@@ -59,6 +61,7 @@ class Dispatcher(Loop):
         self._planning_is_behind = planning_is_behind
         self._paced: dict[int, float] = {}  # executor -> when it is looked at again
         self._crowded: dict[int, _Crowd] = {}  # by executor
+        self._looks: dict[int, int] = {}  # executor -> batches to look through
         self._store = store
         self._ids = ids
         self._links = links
@@ -76,14 +79,14 @@ class Dispatcher(Loop):
         if self.stopped or not connected:
             return False
         asked_at = asyncio.get_running_loop().time()
-        found = await self._store.read(_due, set(connected.values()))
+        due = await self._store.read(due_executors, set(connected.values()))
         self._blocked = False
         more = False
         self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
-        for executor_id in self._turn([each for each, is_due, _ in found.due if is_due]):
+        for executor_id in self._turn([each for each, is_due, _ in due if is_due]):
             if executor_id not in self._paced:
                 more = await self._claim(executor_id) or more
-        later = [asked_at + (at - found.now) / 1000 for _, _, at in found.due if at is not None]
+        later = [asked_at + wait_ms / 1000 for _, _, wait_ms in due if wait_ms is not None]
         self.aim_at(min([*later, *self._paced.values()], default=None))
         return more
 
@@ -105,6 +108,7 @@ class Dispatcher(Loop):
             connected=frozenset(connected),
             avoided=self._still_avoided(),
             limit=PACED_RUNS if is_behind else RUNS_PER_BATCH,
+            looks=self._looks.get(executor_id, 1),
             oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
             random=self._random,
             new_token=self._new_token,
@@ -124,6 +128,7 @@ class Dispatcher(Loop):
         self._send(claims)
         if claims.crowded:
             self._note_crowd(executor_id)
+        self._note_contention(executor_id, claims)
         if claims.stopping:
             self._events.publish(CANCEL)  # the sweeper tells their nodes
         if is_behind and claims.made_up:
@@ -167,6 +172,12 @@ class Dispatcher(Loop):
             ends_at=asyncio.get_running_loop().time() + 2 * PUT_OFF_MS / 1000,
         )
 
+    def _note_contention(self, executor_id: int, claims: Claims) -> None:
+        """Look further next time, if other admins are claiming what comes first."""
+        self._looks[executor_id] = min(claims.looks, MAX_LOOKS)
+        if claims.looks > 1 and not claims.claimed:
+            self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
+
     def _still_avoided(self) -> frozenset[tuple[int, str]]:
         now = asyncio.get_running_loop().time()
         self._avoided = {key: until for key, until in self._avoided.items() if until > now}
@@ -179,16 +190,3 @@ class _Crowd:
 
     claims: int  # that put some of them off
     ends_at: float  # unless there are more of these by then
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Due:
-    """What waits at the executors that this admin can reach."""
-
-    now: int
-    due: list[tuple[int, bool, int | None]]  # as `due_executors` says it
-
-
-def _due(conn: sa.Connection, executor_ids: Collection[int]) -> _Due:
-    now = now_ms(conn)
-    return _Due(now=now, due=due_executors(conn, executor_ids, now=now))

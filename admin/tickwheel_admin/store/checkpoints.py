@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.store.batch import insert_rows
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.tables import run_checkpoint
 
 LAST = 2**31 - 1  # `seq` of one that came with a result: none of its attempt is newer
@@ -31,10 +32,10 @@ class Checkpoint:
 
 _ALL_COLUMNS = ("run_id", "attempt", "seq", "data", "saved_at")
 _READ = sa.select(run_checkpoint.c.run_id, run_checkpoint.c.data).where(
-    run_checkpoint.c.run_id.in_(sa.bindparam("runs", expanding=True))
+    among(run_checkpoint.c.run_id, "runs")
 )
 _AGES = sa.select(run_checkpoint.c.run_id, run_checkpoint.c.attempt, run_checkpoint.c.seq).where(
-    run_checkpoint.c.run_id.in_(sa.bindparam("runs", expanding=True))
+    among(run_checkpoint.c.run_id, "runs")
 )
 
 

@@ -35,6 +35,29 @@ def _postgresql(element: Any, compiler: SQLCompiler, **kwargs: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
+class statement_began(GenericFunction[int]):  # noqa: N801
+    """UTC epoch milliseconds at the start of the statement: one value, so an index can be read by
+    it. For statements that wait for no lock.
+    """
+
+    type = sa.BigInteger()
+    inherit_cache = True
+
+
+compiles(statement_began, "sqlite")(_sqlite)
+
+
+@compiles(statement_began, "mysql")
+@compiles(statement_began, "mariadb")
+def _mysql_once(element: Any, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
+
+
+@compiles(statement_began, "postgresql")
+def _postgresql_once(element: Any, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return "CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)"
+
+
 _NOW = sa.select(database_now())  # made once: every transaction asks for it
 
 

@@ -79,6 +79,11 @@ class Database:
             clock: UTC epoch milliseconds, for SQLite only; servers have their own.
         """
         self.engine = create_engine(url, connections=threads, clock=clock)
+        self._reading = self.engine
+        if self.engine.dialect.name == "postgresql":
+            # Each statement sees what is committed in any case, so a transaction would be nothing
+            # but two more round trips.
+            self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="database")
         # SQLite has one writer: queueing here is fair, waiting in its busy handler is not.
         self._writer = threading.Lock() if self.engine.dialect.name == "sqlite" else nullcontext()
@@ -114,7 +119,7 @@ class Database:
         """`read` for the command line and for threads."""
 
         def transact() -> T:
-            with self.engine.connect().execution_options(tickwheel_read_only=True) as conn:
+            with self._reading.connect().execution_options(tickwheel_read_only=True) as conn:
                 return work(conn, *args, **kwargs)
 
         return _repeated(transact, name=getattr(work, "__name__", "transaction"))

@@ -13,14 +13,13 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.routing.uses import Use
 from tickwheel_admin.store.batch import insert_rows
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import LIVE_VALUES
 from tickwheel_admin.store.tables import job_node, node, run
 
 _COLUMNS = ("job_id", "node_id", "uses", "last_turn")
-_USES = sa.select(*(job_node.c[name] for name in _COLUMNS)).where(
-    job_node.c.job_id.in_(sa.bindparam("jobs", expanding=True))
-)
+_USES = sa.select(*(job_node.c[name] for name in _COLUMNS)).where(among(job_node.c.job_id, "jobs"))
 # By `ix_run_to_claim`: no more than the executor has slots.
 _LIVE_RUNS = reading(
     sa.select(run.c.job_id, run.c.node_id)
@@ -28,7 +27,7 @@ _LIVE_RUNS = reading(
         run.c.executor_id == sa.bindparam("executor"),
         run.c.state.in_(LIVE_VALUES),
         # Not by the index of the job, which holds every run that it ever had.
-        unindexed(run.c.job_id).in_(sa.bindparam("jobs", expanding=True)),
+        among(unindexed(run.c.job_id), "jobs"),
     )
     .distinct(),
     run,

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.store.batch import insert_rows, update_rows
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.tables import job_state
 
 EMPTY = "{}"  # what a job's first run is given
@@ -35,11 +36,9 @@ class StoredState:
     updated_at: int | None = None  # None: nobody has written it yet
 
 
-_READ = sa.select(job_state.c.job_id, job_state.c.state).where(
-    job_state.c.job_id.in_(sa.bindparam("jobs", expanding=True))
-)
+_READ = sa.select(job_state.c.job_id, job_state.c.state).where(among(job_state.c.job_id, "jobs"))
 _WRITERS = sa.select(job_state.c.job_id, job_state.c.run_id).where(
-    job_state.c.job_id.in_(sa.bindparam("jobs", expanding=True))
+    among(job_state.c.job_id, "jobs")
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import PARKED_AT, Run
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import run
@@ -42,12 +43,12 @@ def live_keys(job_ids: Iterable[int]) -> list[int]:
 
 _COUNT_LIVE = (
     sa.select(run.c.blocking_key, sa.func.count())
-    .where(run.c.blocking_key.in_(sa.bindparam("keys", expanding=True)))
+    .where(among(run.c.blocking_key, "keys"))
     .group_by(run.c.blocking_key)
 )
 _LIVE = (
     sa.select(*SELECTED_RUN)
-    .where(run.c.blocking_key.in_(sa.bindparam("keys", expanding=True)))
+    .where(among(run.c.blocking_key, "keys"))
     .order_by(run.c.scheduled_at, run.c.id)
 )
 _LOCK_LIVE = _LIVE.with_for_update(skip_locked=True)

@@ -10,13 +10,12 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeWish
 from tickwheel_admin.store.batch import update_values
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.tables import admin, node, node_session
 
-# Written into the statement: thousands of parameters take longer than what is done with them.
-_IDS = sa.bindparam("ids", type_=sa.BigInteger, expanding=True, literal_execute=True)
 _LOCK_LIVE = (
     sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted)
-    .where(node.c.id.in_(_IDS), node.c.state == NodeState.LIVE.value)
+    .where(among(node.c.id, "ids"), node.c.state == NodeState.LIVE.value)
     .order_by(node.c.id)
     .with_for_update()
 )

@@ -13,12 +13,13 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import LIVE
 from tickwheel_admin.store.batch import update_values
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.tables import node, run
 
 _LIVE_RUNS = sorted(state.value for state in LIVE)
 _LOCKED = (
     sa.select(node.c.id, node.c.in_use, node.c.slots)
-    .where(node.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(node.c.id, "ids"))
     .order_by(node.c.id)
     .with_for_update()
 )
@@ -30,18 +31,19 @@ _LOCKED_OPEN = _LOCKED.where(
 )
 
 
-def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> set[int]:
-    """Take so many slots of each node, all of them or none; returns the nodes that had them.
+def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
+    """Take so many slots of each node, or those that are left; returns how many, by node.
 
-    Those are live and take runs; their rows stay locked.
+    Only of nodes that are live and take runs; their rows stay locked.
 
     Args:
         wanted: by node, at least 1.
     """
     rows = conn.execute(_LOCKED_OPEN, {"ids": sorted(wanted), "now": now}).all()
-    taken = [(row.id, row.in_use) for row in rows if row.in_use + wanted[row.id] <= row.slots]
-    _write(conn, {node_id: in_use + wanted[node_id] for node_id, in_use in taken})
-    return {node_id for node_id, _ in taken}
+    free = {row.id: min(wanted[row.id], row.slots - row.in_use) for row in rows}
+    taken = {node_id: count for node_id, count in free.items() if count > 0}
+    _write(conn, {row.id: row.in_use + taken[row.id] for row in rows if row.id in taken})
+    return taken
 
 
 def change_slots(conn: sa.Connection, changes: Mapping[int, int]) -> None:

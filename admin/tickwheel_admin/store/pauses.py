@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.store.clock import database_now, now_ms
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.tables import executor, setting
 
 ALL_PAUSED = "paused_at"  # name of the setting; its value is the instant as text
@@ -38,7 +39,7 @@ _EVERYTHING = sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED)
 _ALL_EXECUTORS = sa.select(executor.c.id, executor.c.paused_at).where(
     executor.c.paused_at.is_not(None)
 )
-_SOME_EXECUTORS = _ALL_EXECUTORS.where(executor.c.id.in_(sa.bindparam("ids", expanding=True)))
+_SOME_EXECUTORS = _ALL_EXECUTORS.where(among(executor.c.id, "ids"))
 
 
 def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) -> Pauses:

@@ -23,7 +23,9 @@ from tickwheel_admin.domain.run import (
     RunState,
 )
 from tickwheel_admin.store.batch import insert_values, update_rows, update_values
+from tickwheel_admin.store.clock import statement_began
 from tickwheel_admin.store.database import Repeat
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.node_slots import change_slots
 from tickwheel_admin.store.tables import executor, run, run_attempt
@@ -93,7 +95,7 @@ def _as_arrays(statement: sa.Select[Any]) -> sa.Select[Any]:
     return statement.with_only_columns(sa.func.json_array(*SELECTED_RUN))
 
 
-_STANDING = sa.select(run.c.id).where(run.c.id.in_(sa.bindparam("ids", expanding=True)))
+_STANDING = sa.select(run.c.id).where(among(run.c.id, "ids"))
 
 
 def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
@@ -162,17 +164,22 @@ _FIRST_DUE = reading(
 )
 _DUE_EXECUTORS = sa.select(
     executor.c.id,
+    statement_began().label("now"),
     _FIRST_DUE.scalar_subquery().label("first_at"),
-    _FIRST_DUE.where(run.c.due_at > sa.bindparam("now")).scalar_subquery().label("later_at"),
-).where(executor.c.id.in_(sa.bindparam("ids", expanding=True)))
+    _FIRST_DUE.where(run.c.due_at > statement_began()).scalar_subquery().label("later_at"),
+).where(among(executor.c.id, "ids"))
 
 
 def due_executors(
-    conn: sa.Connection, executor_ids: Iterable[int], *, now: int
+    conn: sa.Connection, executor_ids: Iterable[int]
 ) -> list[tuple[int, bool, int | None]]:
-    """(executor, has runs due now, next due instant after now) for executors with queued runs."""
-    rows = conn.execute(_DUE_EXECUTORS, {"ids": sorted(executor_ids), "now": now})
-    return [(row.id, row.first_at <= now, row.later_at) for row in rows if row.first_at is not None]
+    """(executor, has runs due now, ms to the next one after now), where runs are queued."""
+    rows = conn.execute(_DUE_EXECUTORS, {"ids": sorted(executor_ids)})
+    return [
+        (row.id, row.first_at <= row.now, None if row.later_at is None else row.later_at - row.now)
+        for row in rows
+        if row.first_at is not None
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,19 +224,14 @@ def claimable_runs(
 _LOCK_QUEUED = (
     sa.select(*SELECTED_RUN)
     .where(
-        run.c.id.in_(sa.bindparam("ids", expanding=True)),
+        among(run.c.id, "ids"),
         unindexed(run.c.state) == RunState.QUEUED.value,
         run.c.due_at <= sa.bindparam("now"),
     )
     .order_by(run.c.id)
     .with_for_update(skip_locked=True)
 )
-_LOCK = (
-    sa.select(*SELECTED_RUN)
-    .where(run.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .order_by(run.c.id)
-    .with_for_update()
-)
+_LOCK = sa.select(*SELECTED_RUN).where(among(run.c.id, "ids")).order_by(run.c.id).with_for_update()
 
 
 def lock_queued_runs(conn: sa.Connection, ids: Iterable[int], *, now: int) -> list[Run]:
@@ -390,7 +392,7 @@ def lost_before(conn: sa.Connection, run_ids: Collection[int]) -> set[int]:
 
 
 _LOST_BEFORE = sa.select(run_attempt.c.run_id).where(
-    run_attempt.c.run_id.in_(sa.bindparam("runs", expanding=True)),
+    among(run_attempt.c.run_id, "runs"),
     run_attempt.c.state == RunState.LOST.value,
 )
 

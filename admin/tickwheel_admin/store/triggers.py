@@ -14,6 +14,7 @@ from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_from_json
 from tickwheel_admin.store.batch import update_values
 from tickwheel_admin.store.clock import database_now
+from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import insert_fires
 from tickwheel_admin.store.tables import bucket, job, run, trigger
@@ -256,18 +257,18 @@ def states_of_fires(conn: sa.Connection, fires: Mapping[int, int | None]) -> dic
 
 _LOCK_BUCKETS = (
     sa.select(bucket.c.id)
-    .where(bucket.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(bucket.c.id, "ids"))
     .order_by(bucket.c.id)
     .with_for_update(skip_locked=True)
 )
 _WRITE_BUCKETS = (
     sa.update(bucket)
-    .where(bucket.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(bucket.c.id, "ids"))
     .values(planned_at=database_now(), planned_by=sa.bindparam("admin"))
 )
 _LOCK_TRIGGERS = (
     sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
-    .where(trigger.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(trigger.c.id, "ids"))
     .order_by(trigger.c.id)
     .with_for_update()
 )
