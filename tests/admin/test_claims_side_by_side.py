@@ -1,0 +1,80 @@
+"""Several admins claim runs of one executor at once: none waits for another, none is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.engine_kit import (
+    Admin,
+    add_job,
+    ask,
+    create_schema,
+    in_use,
+    new_executor_id,
+    now,
+    states,
+)
+from tests.support.databases import chosen_kinds
+from tests.support.polling import wait_until_async
+from tickwheel_admin.engine import dispatcher
+from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.node_slots import take_slots
+from tickwheel_admin.store.runs import lock_queued_runs
+from tickwheel_shared.protocol import RunRequest
+
+
+@pytest.fixture(params=[kind for kind in chosen_kinds() if kind != "sqlite"])
+async def database(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    """Not SQLite: there one transaction writes at a time."""
+    database = Database(str(request.getfixturevalue(f"{request.param}_url")))
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+async def test_an_admin_claims_what_comes_after_the_batch_of_another(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "RUNS_PER_BATCH", 5)
+    executor_id = new_executor_id()
+    admin = Admin(database)
+    node = await admin.add_node(executor_id, slots=100)
+    job_id = await add_job(database, executor_id=executor_id)
+    ids = [await ask(database, job_id, after=n) for n in range(12)]
+    with database.engine.begin() as conn:
+        at = await now(database)
+        held = await asyncio.to_thread(lock_queued_runs, conn, ids[:5], now=at)
+        assert len(held) == 5
+        claiming = asyncio.create_task(admin.engine.dispatcher.run())
+        await wait_until_async(lambda: len(node.sent) == 7)
+        assert [request.run for request in node.take(RunRequest)] == ids[5:]
+    # Nobody woke the loop: it looks for what the other one leaves.
+    await wait_until_async(lambda: len(node.sent) == 5)
+    assert [request.run for request in node.take(RunRequest)] == ids[:5]
+    assert await states(database, *ids) == ["dispatched"] * 12
+    claiming.cancel()
+    with suppress(asyncio.CancelledError):
+        await claiming
+
+
+async def test_a_claim_takes_the_slots_that_another_left(database: Database) -> None:
+    executor_id = new_executor_id()
+    admin = Admin(database)
+    node = await admin.add_node(executor_id, slots=3)
+    full = await admin.add_node(executor_id, slots=1)
+
+    def take(conn: sa.Connection, wanted: dict[int, int]) -> dict[int, int]:
+        return take_slots(conn, wanted, now=0)
+
+    assert await database.run(take, {node.node_id: 1, full.node_id: 1}) == {
+        node.node_id: 1,
+        full.node_id: 1,
+    }
+    assert await database.run(take, {node.node_id: 5, full.node_id: 1}) == {node.node_id: 2}
+    assert await in_use(database, node.node_id) == 3
+    assert await in_use(database, full.node_id) == 1
