@@ -50,7 +50,7 @@ def _words(figures: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, dict):
             parts = (f"{part.replace('_', ' ')} {number(of)}" for part, of in value.items())
             yield f"{called}: {' / '.join(parts)}"
-        elif name != "all" and not isinstance(value, list):
+        elif name != "all" and value is not None and not isinstance(value, list):
             yield f"{called} {number(value)}"
 
 
@@ -81,6 +81,7 @@ def summary(
     if rows:
         head = ["", *(["must", "aim"] if judged else []), *kinds]
         lines.append((form or aligned)([head, *rows]))
+    lines += _reasons(databases)
     if growth := _growth(databases):
         lines.append((form or aligned)([["a run costs, beside", *kinds], *growth]))
     slowest = CONSOLE.found(result.get("console", {}))
@@ -91,6 +92,19 @@ def summary(
     if lines and judged:
         lines.append(f"{MET_AIM} as aimed for, {MET_MUST} as it must be, {MISSED} not")
     return "\n".join(lines)
+
+
+def _reasons(databases: Mapping[str, Figures]) -> Iterator[str]:
+    """Why a row does not show what it does elsewhere, a line for each reason."""
+    for figure in FIGURES:
+        kinds: dict[str, list[str]] = {}
+        for kind, figures in databases.items():
+            if reason := figure.reason(figures):
+                kinds.setdefault(reason, []).append(kind)
+        yield from (
+            f"{figure.label.strip()}, on {', '.join(concerned)}: {reason}"
+            for reason, concerned in kinds.items()
+        )
 
 
 def _growth(databases: Mapping[str, Figures]) -> list[list[str]]:
