@@ -270,7 +270,7 @@ CREATE INDEX ix_run_blocking ON run (blocking_key, scheduled_at, id) WHERE block
 
 CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id);
 
-CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
+CREATE INDEX ix_run_due ON run (executor_id, state, due_at) WHERE state = 'queued';
 
 CREATE INDEX ix_run_of_fire ON run (fire_id, shard_index) WHERE fire_id IS NOT NULL;
 
@@ -278,9 +278,9 @@ CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
 
 CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 
-CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at);
+CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at) WHERE state IN ('dispatched', 'queued', 'running');
 
-CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id) WHERE state IN ('dispatched', 'queued', 'running');
 
 CREATE TABLE run_attempt (
     run_id BIGINT NOT NULL,

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import FAILURES, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerState
 from tickwheel_admin.store.index_hints import reading, unindexed
+from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigger
 from tickwheel_admin.store.waiting import COUNT_LIMIT, first_try_put_off
@@ -255,7 +256,7 @@ def waiting_longest(
         sa.select(*SELECTED_RUN)
         .where(
             run.c.executor_id == executor_id,
-            run.c.state == RunState.QUEUED.value,
+            IS_QUEUED,
             run.c.due_at <= before,
         )
         .order_by(run.c.due_at, run.c.id)

@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import ADMIN_LEASE_MS, LEASE_MS, NodeState
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.run import LIVE, RunState
 from tickwheel_admin.store.clock import database_now
-from tickwheel_admin.store.runs import LIVE_VALUES
+from tickwheel_admin.store.run_states import has_state
 from tickwheel_admin.store.tables import admin, node, run
 
 
@@ -50,11 +50,11 @@ class Glance:
         return first_at <= self.now or last_at > self.now + 2 * lease_ms
 
 
-def _first_deadline(states: Iterable[str]) -> sa.ColumnElement[int]:
+def _first_deadline(states: Iterable[RunState]) -> sa.ColumnElement[int]:
     """Of runs in these states; one look-up each."""
     firsts = [
         sa.select(run.c.deadline_at)
-        .where(run.c.state == state, run.c.deadline_at.is_not(None))
+        .where(has_state(state), run.c.deadline_at.is_not(None))
         .order_by(run.c.deadline_at)
         .limit(1)
         .subquery()
@@ -73,8 +73,8 @@ _IS_LIVE = node.c.state == NodeState.LIVE.value
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 _GLANCE = sa.select(
     database_now().label("now"),
-    _first_deadline(LIVE_VALUES).label("live_runs_deadline_at"),
-    _first_deadline([RunState.QUEUED.value]).label("queued_runs_deadline_at"),
+    _first_deadline(sorted(LIVE)).label("live_runs_deadline_at"),
+    _first_deadline([RunState.QUEUED]).label("queued_runs_deadline_at"),
     _one(_ENDS, _ENDS, _IS_LIVE).label("first_node_ends_at"),
     _one(_ENDS, _ENDS.desc(), _IS_LIVE).label("last_node_ends_at"),
     sa.select(sa.func.min(admin.c.lease_expires_at)).scalar_subquery().label("first_admin_ends_at"),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import TIMEOUT, RunState
+from tickwheel_admin.domain.run import TIMEOUT
 from tickwheel_admin.store.jobs import ROUND
-from tickwheel_admin.store.runs import LIVE_VALUES
+from tickwheel_admin.store.run_states import IS_LIVE, IS_QUEUED
 from tickwheel_admin.store.tables import ALIVE, executor, job, run, trigger
 
 
@@ -53,7 +53,7 @@ def unclaimed_runs(
         sa.select(run.c.id)
         .where(
             run.c.executor_id == executor_id,
-            run.c.state == RunState.QUEUED.value,
+            IS_QUEUED,
             run.c.job_id.in_(job_ids),
             run.c.attempt == 0,
         )
@@ -74,7 +74,7 @@ def delete_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> Non
 
 def waiting_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
     """Ids of queued runs of the executor, also of those that wait for another try."""
-    waits = sa.and_(run.c.executor_id == executor_id, run.c.state == RunState.QUEUED.value)
+    waits = sa.and_(run.c.executor_id == executor_id, IS_QUEUED)
     return list(conn.execute(sa.select(run.c.id).where(waits).limit(limit)).scalars())
 
 
@@ -82,7 +82,7 @@ def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
     """Ids of queued runs for which no node can come; one look-up for each deleted executor."""
     # Not EXISTS, which may be turned round: then all queued runs there are would be read.
     first_at = sa.select(sa.func.min(run.c.due_at)).where(
-        run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value
+        run.c.executor_id == executor.c.id, IS_QUEUED
     )
     deleted = sa.select(executor.c.id).where(
         executor.c.deleted_at != ALIVE, first_at.scalar_subquery().is_not(None)
@@ -98,7 +98,5 @@ def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
 def unstopped_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
     """Ids of live runs of the executor that nobody asked to stop."""
     unstopped = sa.or_(run.c.cancel_reason.is_(None), run.c.cancel_reason == TIMEOUT)
-    statement = sa.select(run.c.id).where(
-        run.c.executor_id == executor_id, run.c.state.in_(LIVE_VALUES), unstopped
-    )
+    statement = sa.select(run.c.id).where(run.c.executor_id == executor_id, IS_LIVE, unstopped)
     return list(conn.execute(statement.limit(limit)).scalars())

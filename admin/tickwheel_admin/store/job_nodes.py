@@ -15,7 +15,7 @@ from tickwheel_admin.domain.routing.uses import Use
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.runs import LIVE_VALUES
+from tickwheel_admin.store.run_states import IS_LIVE
 from tickwheel_admin.store.tables import job_node, node, run
 
 _COLUMNS = ("job_id", "node_id", "uses", "last_turn")
@@ -25,7 +25,7 @@ _LIVE_RUNS = reading(
     sa.select(run.c.job_id, run.c.node_id)
     .where(
         run.c.executor_id == sa.bindparam("executor"),
-        run.c.state.in_(LIVE_VALUES),
+        IS_LIVE,
         # Not by the index of the job, which holds every run that it ever had.
         among(unindexed(run.c.job_id), "jobs"),
     )

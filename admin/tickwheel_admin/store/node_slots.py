@@ -11,12 +11,11 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import LIVE
 from tickwheel_admin.store.batch import update_values
 from tickwheel_admin.store.id_lists import among
+from tickwheel_admin.store.run_states import IS_LIVE
 from tickwheel_admin.store.tables import node, run
 
-_LIVE_RUNS = sorted(state.value for state in LIVE)
 _LOCKED = (
     sa.select(node.c.id, node.c.in_use, node.c.slots)
     .where(among(node.c.id, "ids"))
@@ -62,7 +61,7 @@ def miscounted_nodes(conn: sa.Connection) -> list[int]:
     """Nodes whose `in_use` differs from their live runs; a hint, read without locks."""
     counted = (
         sa.select(run.c.node_id, sa.func.count().label("runs"))
-        .where(run.c.state.in_(_LIVE_RUNS))
+        .where(IS_LIVE)
         .group_by(run.c.node_id)
         .subquery()
     )
@@ -85,8 +84,6 @@ def recount_slots(conn: sa.Connection, node_id: int) -> None:
     """
     conn.execute(sa.select(node.c.id).where(node.c.id == node_id).with_for_update()).one_or_none()
     count = conn.execute(
-        sa.select(sa.func.count())
-        .select_from(run)
-        .where(run.c.state.in_(_LIVE_RUNS), run.c.node_id == node_id)
+        sa.select(sa.func.count()).select_from(run).where(IS_LIVE, run.c.node_id == node_id)
     ).scalar_one()
     conn.execute(sa.update(node).where(node.c.id == node_id).values(in_use=count))

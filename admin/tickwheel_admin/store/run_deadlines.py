@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import CUT_OFF, RunState
+from tickwheel_admin.domain.run import CUT_OFF
 from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.runs import LIVE_VALUES
+from tickwheel_admin.store.run_states import IS_LIVE, IS_QUEUED
 from tickwheel_admin.store.tables import run
 
 
@@ -25,7 +25,7 @@ def runs_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[Pas
     """Live runs whose deadline has passed, longest ago first; read from the index alone."""
     rows = conn.execute(
         sa.select(run.c.id, run.c.node_id)
-        .where(run.c.state.in_(LIVE_VALUES), run.c.deadline_at <= now)
+        .where(IS_LIVE, run.c.deadline_at <= now)
         .order_by(run.c.deadline_at)
         .limit(limit)
     )
@@ -36,7 +36,7 @@ def queued_past_deadline(conn: sa.Connection, *, now: int, limit: int) -> list[i
     """Queued runs that were to start by now, longest ago first; read from the index alone."""
     rows = conn.execute(
         sa.select(run.c.id)
-        .where(run.c.state == RunState.QUEUED.value, run.c.deadline_at <= now)
+        .where(IS_QUEUED, run.c.deadline_at <= now)
         .order_by(run.c.deadline_at)
         .limit(limit)
     )
@@ -51,7 +51,7 @@ def live_runs_of_nodes(
     Args:
         now: leave those out that keep their place beyond it.
     """
-    wanted = sa.and_(run.c.state.in_(LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
+    wanted = sa.and_(IS_LIVE, run.c.node_id.in_(sorted(node_ids)))
     if now is not None:
         held = sa.and_(run.c.reason.is_not(None), run.c.reason == CUT_OFF, run.c.deadline_at > now)
         wanted = sa.and_(wanted, sa.or_(run.c.reason.is_(None), sa.not_(held)))
@@ -68,9 +68,7 @@ def ask_about_held_runs(
     """
     if not named:
         return
-    held = sa.and_(
-        run.c.state.in_(LIVE_VALUES), run.c.node_id.in_(sorted(named)), run.c.reason == CUT_OFF
-    )
+    held = sa.and_(IS_LIVE, run.c.node_id.in_(sorted(named)), run.c.reason == CUT_OFF)
     rows = conn.execute(sa.select(run.c.id, run.c.node_id).where(held)).all()
     unnamed = sorted(row.id for row in rows if row.id not in named[row.node_id])
     if unnamed:

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import Attempt, Run, RunState
 from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.runs import LIVE_VALUES, RUN_COLUMNS, run_from_row
+from tickwheel_admin.store.run_states import IS_LIVE
+from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
 from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
 
 MAX_SHARDS_SHOWN = 1_000
@@ -91,7 +92,7 @@ def live_items_of_node(conn: sa.Connection, node_id: int, *, limit: int) -> list
     """What a node runs now, oldest first; reads the live part of an index."""
     rows = conn.execute(
         _select_items(without=("claim_token", "parameters", "result"))
-        .where(run.c.state.in_(LIVE_VALUES), run.c.node_id == node_id)
+        .where(IS_LIVE, run.c.node_id == node_id)
         .order_by(run.c.dispatched_at, run.c.id)
         .limit(limit)
     )

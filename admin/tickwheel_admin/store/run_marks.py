@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.store.run_states import IS_LIVE
 from tickwheel_admin.store.tables import run
 
 MAX_LIVE_READ = 10_000
@@ -92,7 +93,7 @@ def live_marks_of_nodes(
     marks: defaultdict[int, list[RunMark]] = defaultdict(list)
     rows = conn.execute(
         sa.select(run.c.node_id, *_MARK_COLUMNS)
-        .where(run.c.state.in_(_LIVE_VALUES), run.c.node_id.in_(sorted(node_ids)))
+        .where(IS_LIVE, run.c.node_id.in_(sorted(node_ids)))
         .limit(MAX_LIVE_READ)
     )
     for row in rows:

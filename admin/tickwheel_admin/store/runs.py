@@ -28,6 +28,7 @@ from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.node_slots import change_slots
+from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import executor, run, run_attempt
 
 RUN_COLUMNS = Run.__struct_fields__
@@ -157,7 +158,7 @@ def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None
 
 
 # Statements of the hot path are made once: making one costs more than SQLAlchemy's cache saves.
-_QUEUED = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
+_QUEUED = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED)
 # Not min(): for several executors MariaDB reads all that is queued for it, and not the first only.
 _FIRST_DUE = reading(
     sa.select(run.c.due_at).where(_QUEUED).order_by(run.c.due_at).limit(1), run, "ix_run_due"
@@ -196,7 +197,7 @@ def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Sele
         sa.select(run.c.id, run.c.job_id, run.c.job_revision)
         .where(
             run.c.executor_id == sa.bindparam("executor"),
-            run.c.state == RunState.QUEUED.value,
+            IS_QUEUED,
             due_at <= sa.bindparam("now"),
         )
         .order_by(*order, run.c.id)  # those of one plan rise by instant

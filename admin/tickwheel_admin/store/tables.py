@@ -294,9 +294,30 @@ run = _table(
     sa.Column("choice", LongText),
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
-    sa.Index("ix_run_to_claim", "executor_id", "state", "priority", "due_at"),
-    sa.Index("ix_run_due", "executor_id", "state", "due_at"),
-    sa.Index("ix_run_to_sweep", "state", "deadline_at", "node_id"),
+    # PostgreSQL writes a row's entries in all indexes anew with each of its moves, so these hold
+    # only what has not ended (conditions that find them: store.run_states).
+    sa.Index(
+        "ix_run_to_claim",
+        "executor_id",
+        "state",
+        "priority",
+        "due_at",
+        postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
+    ),
+    sa.Index(
+        "ix_run_due",
+        "executor_id",
+        "state",
+        "due_at",
+        postgresql_where=sa.text("state = 'queued'"),
+    ),
+    sa.Index(
+        "ix_run_to_sweep",
+        "state",
+        "deadline_at",
+        "node_id",
+        postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
+    ),
     sa.Index("ix_run_recent", "scheduled_at", "id", "executor_id"),
     sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id"),
     sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),

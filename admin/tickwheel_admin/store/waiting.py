@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import PUT_OFF, PUT_OFF_MS, RunState
+from tickwheel_admin.domain.run import PUT_OFF, PUT_OFF_MS
 from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import executor, run
 
 COUNT_LIMIT = 1_000  # a longer queue is told as this many
@@ -22,7 +23,7 @@ class Queue:
     since: int  # when the oldest of them could have started
 
 
-_OF_EXECUTOR = sa.and_(run.c.executor_id == executor.c.id, run.c.state == RunState.QUEUED.value)
+_OF_EXECUTOR = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED)
 _IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
 _AT = sa.bindparam("now", type_=sa.BigInteger())
 _NEXT = sa.select(
@@ -62,7 +63,7 @@ def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[int
         sa.select(run.c.id, run.c.reason, run.c.tries)
         .where(
             run.c.executor_id == executor_id,
-            run.c.state == RunState.QUEUED.value,
+            IS_QUEUED,
             run.c.due_at > now,
             run.c.due_at <= now + PUT_OFF_MS,
         )

@@ -25,10 +25,12 @@ def create_table(
     *parts: sa.Column[object] | sa.Constraint,
     indexes: Mapping[str, Sequence[str]] | None = None,
     sparse_indexes: Mapping[str, Sequence[str]] | None = None,
+    short_indexes: Mapping[str, tuple[Sequence[str], str]] | None = None,
 ) -> None:
     """Create what is missing of a table and its indexes (name to columns).
 
-    Sparse ones leave rows out whose first column is NULL, where the database can do that.
+    Sparse ones leave rows out whose first column is NULL, where the database can do that; short
+    ones hold only rows for which a condition is true, on PostgreSQL.
     """
     if not sa.inspect(op.get_bind()).has_table(name):
         op.create_table(name, *parts, **_OPTIONS)
@@ -42,3 +44,6 @@ def create_table(
             op.create_index(
                 index, name, list(columns), postgresql_where=filled, sqlite_where=filled
             )
+    for index, (columns, condition) in (short_indexes or {}).items():
+        if index not in present:
+            op.create_index(index, name, list(columns), postgresql_where=sa.text(condition))

@@ -12,6 +12,7 @@ down_revision = None
 
 # SQLite makes only an INTEGER primary key the row id itself.
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+UNFINISHED = "state IN ('dispatched', 'queued', 'running')"
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
@@ -266,11 +267,13 @@ def upgrade() -> None:
         sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
             "ix_run_by_state": ["state", "scheduled_at", "id", "executor_id"],
-            "ix_run_due": ["executor_id", "state", "due_at"],
             "ix_run_of_job": ["job_id", "scheduled_at", "id"],
             "ix_run_recent": ["scheduled_at", "id", "executor_id"],
-            "ix_run_to_claim": ["executor_id", "state", "priority", "due_at"],
-            "ix_run_to_sweep": ["state", "deadline_at", "node_id"],
+        },
+        short_indexes={
+            "ix_run_due": (["executor_id", "state", "due_at"], "state = 'queued'"),
+            "ix_run_to_claim": (["executor_id", "state", "priority", "due_at"], UNFINISHED),
+            "ix_run_to_sweep": (["state", "deadline_at", "node_id"], UNFINISHED),
         },
         sparse_indexes={
             "ix_run_blocking": ["blocking_key", "scheduled_at", "id"],
