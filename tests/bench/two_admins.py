@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tests.bench.bed import NODES, SLOTS, Bed, made
+from tests.bench.bed import NODES, Bed, made
 from tests.bench.flood import Flood, cpu_of, flood, rate_of
 from tests.bench.processor_share import CannotHoldError, held_to
 from tests.support.polling import wait_until
 
 WARM_UP_RUNS = 2_000
+SLOTS = 1_000  # of a node: twice the usual, so that both admins find some
 SHARE = 0.3  # of a core; two such admins leave two cores enough for the database and the nodes
 
 
