@@ -137,8 +137,10 @@ class PausesAtGates:
 
 def _at_another_time(statement: str, ahead_ms: int) -> str:
     """The statement as a server with another clock would understand it (MariaDB)."""
-    now = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
-    return statement.replace(now, f"({now} + {ahead_ms})")
+    for clock in ("SYSDATE(3)", "NOW(3)"):
+        now = f"CAST(UNIX_TIMESTAMP({clock}) * 1000 AS SIGNED)"
+        statement = statement.replace(now, f"({now} + {ahead_ms})")
+    return statement
 
 
 def _number_of(driver_connection: Any) -> int:
