@@ -108,6 +108,11 @@ class Leases(Loop):
         steady_from = self._steady_since + STEADY_SECONDS
         return now >= steady_from and not self._door.holds_back(since=steady_from)
 
+    def doubt(self, event: str, **why: float) -> None:
+        """Declare nothing dead for the next 15 s: the database's clock, or ours, was set."""
+        log.warning(event, **why)
+        self._steady_since = None
+
     def expected_database_ms(self) -> int | None:
         """What the database's clock should say now; None: this admin does not know.
 
@@ -125,8 +130,7 @@ class Leases(Loop):
         offset = database_at / 1000 - asked_at
         step = max((abs(offset - earlier) for earlier in self._offsets), default=0.0)
         if self._steady_since is not None and (gap > MAX_GAP_SECONDS or step > MAX_STEP_SECONDS):
-            log.warning("leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3))
-            self._steady_since = None
+            self.doubt("leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3))
         if self._steady_since is None:
             self._steady_since = asked_at
             self._offsets.clear()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.node import Node
-from tickwheel_admin.engine.leases import Leases, clock_is_steady
+from tickwheel_admin.engine.leases import MAX_STEP_SECONDS, Leases, clock_is_steady
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.losing import Lost, lose_runs
 from tickwheel_admin.engine.ports import Links
@@ -73,10 +73,16 @@ class Sweeper(Loop):
         self._recounted_at = 0.0
         self._mended_at = 0.0
         self._mended_to = 0  # trigger id up to which stalled ones were looked for
+        # By how many seconds the database's clock was ahead of ours at the last look.
+        self._clock_ahead: tuple[float, float] | None = None
+        self._none_over_at: int | None = None  # its time then, if no lease was over
 
     async def run_once(self) -> bool:
+        asked_at = asyncio.get_running_loop().time()
         seen = await self._store.read(glance)
         more = seen.runs_are_late and await self._sweep_deadlines()
+        if self._clock_was_set(seen, asked_at):
+            self._leases.doubt("leases.of_another_clock")
         ended = self._leases.may_expire() and await self._expire(seen)
         if ended or seen.ended_nodes_have_runs:
             more = await self._lose_runs() or more
@@ -124,6 +130,23 @@ class Sweeper(Loop):
         if swept.moved:
             self._announce(swept.followed)
         return swept.moved
+
+    def _clock_was_set(self, seen: Glance, asked_at: float) -> bool:
+        """Whether leases may have been given by another clock than the database has now.
+
+        Its clock made a step from look to look; or one of them ended before the last look, which
+        found none over: then a step forth and back lay between. Who has it may live.
+        """
+        now = asyncio.get_running_loop().time()
+        ahead = (seen.now / 1000 - now, seen.now / 1000 - asked_at)  # at least, at most
+        before, self._clock_ahead = self._clock_ahead or ahead, ahead
+        step = max(ahead[0] - before[1], before[0] - ahead[1])
+        ends = [at for at in (seen.first_node_ends_at, seen.first_admin_ends_at) if at is not None]
+        first = min(ends, default=seen.now + 1)
+        last_look, self._none_over_at = self._none_over_at, seen.now if first > seen.now else None
+        return step > MAX_STEP_SECONDS or (
+            last_look is not None and first < last_look - MAX_STEP_SECONDS * 1000
+        )
 
     async def _expire(self, seen: Glance) -> bool:
         """End what has outlived its lease; whether nodes were among it."""
