@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from itertools import count
 
 import pytest
 import sqlalchemy as sa
@@ -21,8 +23,10 @@ from tests.admin.engine_kit import (
 )
 from tests.support.databases import chosen_kinds
 from tests.support.polling import wait_until_async
-from tickwheel_admin.engine import dispatcher
+from tickwheel_admin.engine import claim, dispatcher
+from tickwheel_admin.engine.claim import ClaimContext, claim_queued_runs
 from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.node_slots import take_slots
 from tickwheel_admin.store.runs import lock_queued_runs
 from tickwheel_shared.protocol import RunRequest
@@ -78,3 +82,68 @@ async def test_a_claim_takes_the_slots_that_another_left(database: Database) -> 
     assert await database.run(take, {node.node_id: 5, full.node_id: 1}) == {node.node_id: 2}
     assert await in_use(database, node.node_id) == 3
     assert await in_use(database, full.node_id) == 1
+
+
+def _looking_through(looks: int, *, limit: int, node_id: int) -> ClaimContext:
+    tokens = count()
+    return ClaimContext(
+        connected={node_id},
+        avoided=(),
+        limit=limit,
+        looks=looks,
+        oldest_first=False,
+        random=random.Random(1),
+        new_token=lambda: f"token-{next(tokens)}",
+        configs=JobConfigs(),
+    )
+
+
+async def test_runs_that_nobody_holds_are_claimed_in_their_order(database: Database) -> None:
+    executor_id = new_executor_id()
+    node = await Admin(database).add_node(executor_id, slots=100)
+    job_id = await add_job(database, executor_id=executor_id)
+    ids = [await ask(database, job_id, after=n) for n in range(12)]
+    context = _looking_through(3, limit=4, node_id=node.node_id)
+    with database.engine.begin() as conn:
+        held = [*ids[:2], *ids[4:6]]
+        at = await now(database)
+        assert len(await asyncio.to_thread(lock_queued_runs, conn, held, now=at)) == 4
+        claims = await database.run(claim_queued_runs, executor_id, context)
+    requests = claims.requests[node.node_id]
+    assert [request.run for request in requests] == [ids[2], ids[3], ids[6], ids[7]]
+
+
+async def test_what_a_full_batch_left_is_claimed_next(database: Database) -> None:
+    executor_id = new_executor_id()
+    node = await Admin(database).add_node(executor_id, slots=100)
+    job_id = await add_job(database, executor_id=executor_id)
+    for n in range(6):
+        await ask(database, job_id, after=n)
+    context = _looking_through(2, limit=4, node_id=node.node_id)
+    claims = await database.run(claim_queued_runs, executor_id, context)
+    assert (claims.claimed, claims.more) == (4, True)
+    claims = await database.run(claim_queued_runs, executor_id, context)
+    assert (claims.claimed, claims.more) == (2, False)
+
+
+async def test_a_run_whose_slot_another_admin_took_goes_elsewhere_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor_id = new_executor_id()
+    admin = Admin(database)
+    nodes = [await admin.add_node(executor_id, name=name, slots=1) for name in "ab"]
+    job_id = await add_job(database, executor_id=executor_id)
+    await ask(database, job_id)
+    lost: list[int] = []
+
+    def too_late(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
+        if not lost:
+            lost.extend(wanted)
+            with database.engine.begin() as other:
+                take_slots(other, wanted, now=now)
+        return take_slots(conn, wanted, now=now)
+
+    monkeypatch.setattr(claim, "take_slots", too_late)
+    while await admin.engine.dispatcher.run_once():
+        pass
+    assert [len(node.sent) for node in nodes if node.node_id not in lost] == [1]

@@ -70,6 +70,7 @@ class Claims:
     crowded: bool = False  # so many that some were put off
     more: bool = False  # this batch was full, and there are slots for others
     made_up: bool = False  # missed fires are among what was claimed
+    outrun: bool = False  # other admins took slots that were chosen here: there may be others
     looks: int = 1  # batches to look through next time: more while other admins claim the first
 
 
@@ -165,16 +166,18 @@ class _Claim:
     def _lock(self, ids: Sequence[int]) -> list[Run]:
         """The first of these runs that no other admin holds, in their order."""
         free: list[Run] = []
-        held = 0
-        for start in range(0, len(ids), self._limit):
-            wanted = ids[start : start + self._limit - len(free)]
+        held = looked_at = 0
+        for _ in range(self._context.looks):
+            wanted = ids[looked_at : looked_at + self._limit - len(free)]
             if not wanted:
                 break
+            looked_at += len(wanted)
             locked = {run.id: run for run in lock_queued_runs(self._conn, wanted, now=self._now)}
             free += (locked[run_id] for run_id in wanted if run_id in locked)
             held += len(wanted) - len(locked)
         if held:
             self._claims.looks = self._context.looks + (held > len(free))
+        self._window_is_full = self._window_is_full or looked_at < len(ids)
         return free
 
     def _add_parked_to_cover(self) -> None:
@@ -359,6 +362,7 @@ class _Claim:
         kept: list[tuple[int, Placed]] = []
         wanted = {node_id: len(chosen) for node_id, chosen in self._placed.items()}
         taken = take_slots(self._conn, wanted, now=self._now) if wanted else {}
+        self._claims.outrun = taken != wanted
         for node_id, count in sorted(taken.items()):
             chosen = self._placed[node_id][:count]
             moves += (

@@ -134,6 +134,8 @@ class Dispatcher(Loop):
         if is_behind and claims.made_up:
             self._paced[executor_id] = asyncio.get_running_loop().time() + PACE_SECONDS
             return False
+        if claims.outrun:
+            return True
         return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
     def _send(self, claims: Claims) -> None:
