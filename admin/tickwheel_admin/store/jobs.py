@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import config_from_json, config_to_json
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import ALIVE, job, job_revision, run
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
@@ -25,7 +25,7 @@ JOB_COLUMNS = (
     job_revision.c.config,
 )
 WITH_CONFIG = sa.and_(job_revision.c.job_id == job.c.id, job_revision.c.revision == job.c.revision)
-_NEVER_CLAIMED = sa.and_(run.c.state == RunState.QUEUED.value, run.c.attempt == 0)
+_NEVER_CLAIMED = sa.and_(IS_QUEUED, run.c.attempt == 0)
 
 
 # --- reading ---------------------------------------------------------------------------------

@@ -10,13 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.store.run_states import IS_LIVE
 from tickwheel_admin.store.tables import run
 
 MAX_LIVE_READ = 10_000
 
-_LIVE_VALUES = sorted(state.value for state in LIVE)
 _MARK_COLUMNS = (
     run.c.id,
     run.c.state,
