@@ -175,12 +175,15 @@ def due_executors(
     conn: sa.Connection, executor_ids: Iterable[int]
 ) -> list[tuple[int, bool, int | None]]:
     """(executor, has runs due now, ms to the next one after now), where runs are queued."""
-    rows = conn.execute(_DUE_EXECUTORS, {"ids": sorted(executor_ids)})
-    return [
-        (row.id, row.first_at <= row.now, None if row.later_at is None else row.later_at - row.now)
-        for row in rows
-        if row.first_at is not None
-    ]
+    found: list[tuple[int, bool, int | None]] = []
+    for row in conn.execute(_DUE_EXECUTORS, {"ids": sorted(executor_ids)}):
+        if row.first_at is None:
+            continue
+        is_due = row.first_at <= row.now
+        # SQLite's clock goes on within a statement: the first may be past for `later_at` by then.
+        next_at = row.later_at if is_due else row.first_at
+        found.append((row.id, is_due, None if next_at is None else next_at - row.now))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
