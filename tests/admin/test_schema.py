@@ -48,7 +48,13 @@ def describe(engine: sa.Engine) -> dict[str, object]:
                 for key in inspector.get_unique_constraints(table)
             ),
             "indexes": sorted(
-                (str(index["name"]), index["column_names"], bool(index["unique"]))
+                (
+                    str(index["name"]),
+                    index["column_names"],
+                    bool(index["unique"]),
+                    # which of them hold some rows only
+                    str(index.get("dialect_options", {}).get(f"{engine.dialect.name}_where")),
+                )
                 for index in inspector.get_indexes(table)
             ),
             "options": inspector.get_table_options(table),
