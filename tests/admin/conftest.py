@@ -1,11 +1,14 @@
-"""A database of each kind that all tests of a module share: a fresh one costs half a second."""
+"""Databases for tests: SQLite where no statement is in question, else one of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.admin.engine_kit import Admin, create_schema
+from tests.admin.kit import Clock
 from tests.support.databases import chosen_kinds, fresh_database
 from tickwheel_admin.store.database import Database
 from tickwheel_admin.store.tables import metadata
@@ -15,7 +18,10 @@ from tickwheel_admin.store.tables import metadata
 def shared_database(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Database]:
-    """A database with every table; each test takes an executor of its own there."""
+    """One of each kind that all tests of a module share: a fresh one costs half a second.
+
+    It has every table; each test takes an executor of its own there.
+    """
     if request.param == "sqlite":
         path = tmp_path_factory.mktemp("shared") / "tickwheel.db"
         yield from _opened(f"sqlite:///{path}")
@@ -29,3 +35,32 @@ def _opened(url: str) -> Iterator[Database]:
     database.run_sync(metadata.create_all)
     yield database
     database.close_sync()
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """SQLite."""
+    database = Database(f"sqlite:///{tmp_path / 'tickwheel.db'}")
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def turned_database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
+    """SQLite with a clock to turn."""
+    database = Database(f"sqlite:///{tmp_path / 'turned.db'}", clock=clock)
+    await create_schema(database)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def admin(database: Database) -> Admin:
+    """An admin that has not entered the cluster's books."""
+    return Admin(database)

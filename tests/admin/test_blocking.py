@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +15,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     in_use,
     new_executor_id,
@@ -47,20 +45,6 @@ COVER = BlockingPolicy(strategy=Blocking.COVER_EARLY)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
     monkeypatch.setattr("tickwheel_admin.engine.sweeper.MEND_SECONDS", float("inf"))
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    """SQLite, where no statement is in question."""
-    database = Database(f"sqlite:///{tmp_path / 'line.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 @pytest.fixture

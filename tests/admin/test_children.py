@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -17,7 +15,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     new_executor_id,
     now,
@@ -40,19 +37,6 @@ from tickwheel_admin.store.runs import lock_runs, run_from_row
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'children.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 @pytest.fixture

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from tests.admin.engine_kit import Admin, FakeSession, change, create_schema
+from tests.admin.engine_kit import Admin, FakeSession, change
 from tests.admin.kit import Clock
 from tickwheel_admin.domain.node import LEASE_MS
 from tickwheel_admin.store import tables
@@ -19,23 +16,15 @@ HOUR_SECONDS = 3_600
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def admin(tmp_path: Path, clock: Clock) -> AsyncIterator[Admin]:
-    """One whose sweeper has just seen that all is well."""
-    database = Database(f"sqlite:///{tmp_path / 'clock.db'}", clock=clock)
-    await create_schema(database)
-    admin = Admin(database)
+async def admin(turned_database: Database) -> Admin:
+    admin = Admin(turned_database)
     await admin.engine.membership.enter()
-    yield admin
-    await database.close()
+    return admin
 
 
 @pytest.fixture
 async def node(admin: Admin) -> FakeSession:
+    """Of an admin whose sweeper has just seen that all is well."""
     node = await admin.add_node(1)
     await admin.engine.sweeper.run_once()
     return node

@@ -19,6 +19,11 @@ from tickwheel_admin.store.database import Database, Repeat
 # mysqlclient is nobody's duty: it needs a compiler. What it raises is known without it.
 MYSQL_DRIVERS = ("pymysql", *(("mysqldb",) if importlib.util.find_spec("MySQLdb") else ()))
 
+READ_ONLY = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY",
+    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+}
+
 
 class _MySQLdbError(Exception):
     """As mysqlclient's: the server's code and its words are the arguments."""
@@ -135,6 +140,24 @@ def test_a_transaction_that_could_not_end_is_no_part_of_the_next(
         lambda conn: conn.execute(sa.text("SELECT id FROM t ORDER BY id")).scalars().all()
     )
     assert (found, len(refused)) == ([1, 2], 2)
+    database.close_sync()
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
+def test_a_connection_to_what_was_the_primary_is_given_up(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    """A failover: the old server takes no writes any more, and its connections live on."""
+    database = Database(request.getfixturevalue(f"{kind}_url"), threads=1)
+    database.run_sync(lambda conn: conn.exec_driver_sql("CREATE TABLE t (id INT PRIMARY KEY)"))
+
+    def demote(conn: sa.Connection) -> None:
+        conn.exec_driver_sql(READ_ONLY[conn.dialect.name])
+
+    database.run_sync(demote)
+    database.run_sync(lambda conn: conn.exec_driver_sql("INSERT INTO t VALUES (1)"))
+    ids = database.read_sync(lambda conn: conn.exec_driver_sql("SELECT id FROM t").scalars().all())
+    assert ids == [1]
     database.close_sync()
 
 

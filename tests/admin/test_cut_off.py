@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     in_use,
     new_executor_id,
@@ -64,17 +61,8 @@ LATER = RetryPolicy(retries=1, delay_ms=3_600_000)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    """SQLite with a clock to turn."""
-    database = Database(f"sqlite:///{tmp_path / 'cut.db'}", clock=clock)
-    await create_schema(database)
-    yield database
-    await database.close()
+def database(turned_database: Database) -> Database:
+    return turned_database
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from tests.admin.engine_kit import (
     accepted,
     add_job,
     change,
-    create_schema,
     new_executor_id,
     result,
     states,
@@ -51,17 +49,8 @@ def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    """SQLite with a clock to turn."""
-    database = Database(f"sqlite:///{tmp_path / 'delay.db'}", clock=clock)
-    await create_schema(database)
-    yield database
-    await database.close()
+def database(turned_database: Database) -> Database:
+    return turned_database
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +16,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     new_executor_id,
     now,
@@ -39,20 +36,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 SERIAL = BlockingPolicy(strategy=Blocking.SERIAL)
 AGAIN = RetryPolicy(retries=5, delay_ms=0)
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    """SQLite, where no statement is in question."""
-    database = Database(f"sqlite:///{tmp_path / 'handed.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 @pytest.fixture

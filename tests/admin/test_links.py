@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -17,7 +16,6 @@ from tests.admin.engine_kit import (
     add_job,
     add_run,
     change,
-    create_schema,
     get_run,
     result,
 )
@@ -113,14 +111,6 @@ class Node:
 
 
 Connect = Callable[[], Node]
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'links.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 
@@ -14,13 +11,12 @@ from tests.admin.engine_kit import (
     accepted,
     add_job,
     ask,
-    create_schema,
     in_use,
     new_executor_id,
     result,
     states,
 )
-from tests.admin.kit import NOW, Clock
+from tests.admin.kit import NOW
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.node import NodeWish
@@ -39,11 +35,8 @@ WALL_CLOCK = NOW - 7_000  # of the machine the admin runs on
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'nodes.db'}", clock=Clock())
-    await create_schema(database)
-    yield database
-    await database.close()
+def database(turned_database: Database) -> Database:
+    return turned_database
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     new_executor_id,
     now,
     result,
@@ -40,17 +37,8 @@ MINUTE = 60_000
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    """SQLite with a clock to turn."""
-    database = Database(f"sqlite:///{tmp_path / 'pauses.db'}", clock=clock)
-    await create_schema(database)
-    yield database
-    await database.close()
+def database(turned_database: Database) -> Database:
+    return turned_database
 
 
 @pytest.fixture

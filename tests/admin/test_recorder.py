@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from unittest.mock import patch
 
-import pytest
-
-from tests.admin.engine_kit import Admin, add_job, ask, create_schema
+from tests.admin.engine_kit import Admin, add_job, ask
 from tickwheel_admin.engine import recorder
 from tickwheel_admin.store.database import Database
 from tickwheel_shared.protocol import Level, LogChunk, LogLine, LogReceipt
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    """SQLite, where no statement is in question."""
-    database = Database(f"sqlite:///{tmp_path / 'recorder.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 async def test_sockets_are_not_read_while_too_much_text_waits(

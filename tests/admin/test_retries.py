@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     new_executor_id,
     now,
@@ -36,22 +33,8 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    """SQLite with a clock to turn."""
-    database = Database(f"sqlite:///{tmp_path / 'retries.db'}", clock=clock)
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def admin(database: Database) -> Admin:
-    return Admin(database)
+def database(turned_database: Database) -> Database:
+    return turned_database
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     new_executor_id,
     now,
@@ -47,19 +45,6 @@ from tickwheel_admin.store.retention import remove_ended_nodes
 from tickwheel_shared.protocol import Outcome, Refusal, Refused, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'routing.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 def by(strategy: Routing, **policy: Any) -> RoutingPolicy:

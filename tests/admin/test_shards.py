@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from tests.admin.engine_kit import (
     add_job,
     ask,
     change,
-    create_schema,
     get_run,
     in_use,
     new_executor_id,
@@ -41,19 +38,6 @@ from tickwheel_admin.store.runs import run_from_row
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite:///{tmp_path / 'shards.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
 
 
 async def shards_of(database: Database, fire_id: int) -> list[Run]:

@@ -41,6 +41,8 @@ _MYSQL_TRANSIENT = frozenset(
         4031,  # disconnected for inactivity
     }
 )  # fmt: skip
+_MYSQL_READ_ONLY = frozenset({1290, 1792, 1836})
+_POSTGRESQL_READ_ONLY = "25006"
 _POSTGRESQL_TRANSIENT = frozenset(
     {
         "25006",  # read-only transaction: a standby being promoted
@@ -195,7 +197,8 @@ def _closing_in_doubt(engine: sa.Engine) -> sa.Engine:
     """Close a connection whose COMMIT or ROLLBACK failed: its transaction may still be open.
 
     A Galera node that is cut off refuses both. SQLAlchemy rolls nothing back after a failed COMMIT,
-    nor does this pool, so the next transaction would go on in the one that failed.
+    nor does this pool, so the next transaction would go on in the one that failed. And close all
+    that lead to a server which takes no writes after a failover: new ones find the one that does.
     """
 
     @event.listens_for(engine, "handle_error")
@@ -204,8 +207,17 @@ def _closing_in_doubt(engine: sa.Engine) -> sa.Engine:
         if is_end and not context.is_disconnect:
             context.is_disconnect = True
             context.invalidate_pool_on_disconnect = False  # the other connections may be well
+        if _is_read_only(context.original_exception):
+            context.is_disconnect = True  # all of them: it is time to look for the new primary
 
     return engine
+
+
+def _is_read_only(error: Any) -> bool:
+    """Whether the server takes no writes: it was the primary, and is none any more."""
+    code = error.args[0] if error.args else None
+    sqlstate = getattr(error, "sqlstate", None)
+    return code in _MYSQL_READ_ONLY or sqlstate == _POSTGRESQL_READ_ONLY
 
 
 def _asking_after_rest(engine: sa.Engine) -> sa.Engine:
