@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tickwheel_executor import Run, current_run
+from tickwheel_executor.link import FEW
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -398,36 +399,37 @@ async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
 async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> None:
     admin, bench, spool = FakeAdmin(), Bench(), MemorySpool()
     spool.write_seconds = 0.002
-    node = make_node(admin, handlers=bench.handlers(), spool=spool)
+    node = make_node(admin, handlers=bench.handlers(), slots=100, spool=spool)
     await node.start()
     session = await admin.session()
     await session.expect(Heartbeat)
     before = session.frames
-    session.send(request(1), request(2), request(3, handler="wait"))
+    session.send(request(1), request(2), *(request(n, handler="wait") for n in range(3, FEW + 2)))
     await session.expect(Result)
-    said = [(type(message), message.run) for message in session.received[-5:]]
-    assert said == [(Accepted, 1), (Accepted, 2), (Accepted, 3), (Result, 1), (Result, 2)]
+    said = [(type(message), message.run) for message in session.received[-FEW - 3 :]]
+    assert said == [*((Accepted, n) for n in range(1, FEW + 2)), (Result, 1), (Result, 2)]
     assert session.frames - before == 1
     await node.drain(0)
 
 
 @virtual_time
-async def test_acceptances_of_long_runs_wait_five_milliseconds_and_a_lone_one_not_at_all() -> None:
+async def test_many_acceptances_of_long_runs_wait_five_milliseconds_and_a_few_not_at_all() -> None:
     admin, bench = FakeAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
+    node = make_node(admin, handlers=bench.handlers(), slots=100)
     await node.start()
     session = await admin.session()
     await session.expect(Heartbeat)
-    session.send(request(1, handler="wait"))
+    few, many = range(1, FEW + 1), range(100, 100 + FEW + 1)
+    session.send(*(request(n, handler="wait") for n in few))
     await asyncio.sleep(0.001)
-    assert [accepted.run for accepted in session.all(Accepted)] == [1]
-    session.send(request(2, handler="wait"), request(3, handler="wait"))
+    assert [accepted.run for accepted in session.all(Accepted)] == [*few]
+    session.send(*(request(n, handler="wait") for n in many))
     await asyncio.sleep(0.003)
-    assert len(bench.started) == 3
-    assert len(session.all(Accepted)) == 1
-    session.send(request(4, handler="wait"))  # does not make them wait anew
+    assert len(bench.started) == 2 * FEW + 1
+    assert len(session.all(Accepted)) == FEW
+    session.send(request(199, handler="wait"))  # does not make them wait anew
     await asyncio.sleep(0.003)
-    assert [accepted.run for accepted in session.all(Accepted)] == [1, 2, 3, 4]
+    assert [accepted.run for accepted in session.all(Accepted)] == [*few, *many, 199]
     await node.drain(0)
 
 
