@@ -208,3 +208,34 @@ def test_what_all_rows_have_alike_is_written_and_compared_like_the_rest(
         (5, None, "running"),
         (4, "汉字 \\ '", "queued"),
     ]
+
+
+def test_postgresql_does_not_look_for_all_rows_in_a_state_before_it_knows_how_many_there_are(
+    postgresql_url: str,
+) -> None:
+    """Without statistics a state looks rare: reading all runs in it would seem cheap."""
+    database = Database(postgresql_url)
+    tables.metadata.create_all(database.engine)
+    plans: list[str] = []
+
+    def explain(conn: sa.Connection, *said: Any) -> None:
+        _cursor, statement, parameters, _context, _many = said
+        if statement.startswith("UPDATE") and not plans:
+            plans.append("")
+            rows = conn.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars()
+            plans[0] = "\n".join(rows)
+
+    runs = [run_row(n, state="dispatched") for n in range(1, 20_001)]
+    database.run_sync(insert_rows, tables.run, runs, columns=COLUMNS)
+    sa.event.listen(database.engine, "before_cursor_execute", explain)
+    ended = {"match": ["id"], "values": ["state"], "where": "t.state = :from_state"}
+    rows = [{"id": n, "state": "running"} for n in range(1, 6)]
+    matched = database.run_sync(
+        update_rows, tables.run, rows, **ended, params={"from_state": "dispatched"}
+    )
+    assert matched == 5
+    [plan] = plans
+    assert "run_pkey" in plan
+    assert "Index Cond: ((state)" not in plan
+    assert "Seq Scan" not in plan
+    database.close_sync()

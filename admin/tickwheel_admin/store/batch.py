@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 _BATCH = "b"  # alias of the unpacked array in the statements
 _SAME = "same_"  # prefix of the parameters that stand for a whole column
+_MATCHED = "matched"  # the parameter with the values of the first column that is compared
 # Of an array; its characters have up to four bytes. MariaDB hangs up on statements of 16 MiB.
 _STATEMENT_CHARS = 3 * 1024 * 1024
 
@@ -137,6 +138,8 @@ def update_values(
         conn.dialect.name, table, tuple(match), written, batch.same, where
     )
     parameters = batch.parameters(conn.dialect.name)
+    if conn.dialect.name == "postgresql":
+        parameters[_MATCHED] = [row[0] for row in rows]
     if not _is_too_long(parameters, rows):
         return conn.execute(statement, parameters | dict(params or {})).rowcount
     return sum(
@@ -251,11 +254,15 @@ def _update_statement(
     quote = _quoter(dialect)
     source = _unpacked(dialect, table, match + values)
     condition = " AND ".join(f"t.{quote(c)} = {_BATCH}.{quote(c)}" for c in match)
-    if where and dialect == "sqlite":
-        # Out of an index's reach: SQLite would find the rows by it and read the array for each.
-        condition += f" AND ({where}) IS TRUE"
+    if where and dialect in ("mysql", "mariadb"):
+        condition += f" AND {where}"  # the order of the join is said below
     elif where:
-        condition += f" AND {where}"
+        # Out of an index's reach: rows are found by the array. SQLite would read the array for each
+        # row that the index finds; PostgreSQL, every run that was ever in the state, until vacuum.
+        condition += f" AND ({where}) IS TRUE"
+    if dialect == "postgresql":
+        # It takes every JSON array for 100 rows, and for so many would read a whole small table.
+        condition += f" AND t.{quote(match[0])} = ANY(CAST(:{_MATCHED} AS bigint[]))"
     name = quote(table.name)
     new = [(c, f"{_BATCH}.{quote(c)}") for c in values]
     new += [(c, _once(dialect, table, c)) for c in same]

@@ -229,8 +229,10 @@ _LOCK_QUEUED = (
     sa.select(*SELECTED_RUN)
     .where(
         among(run.c.id, "ids"),
-        unindexed(run.c.state) == RunState.QUEUED.value,
-        run.c.due_at <= sa.bindparam("now"),
+        # Under a function: PostgreSQL would read all that was ever queued, until vacuum.
+        sa.and_(
+            unindexed(run.c.state) == RunState.QUEUED.value, run.c.due_at <= sa.bindparam("now")
+        ).is_(True),
     )
     .order_by(run.c.id)
     .with_for_update(skip_locked=True)
