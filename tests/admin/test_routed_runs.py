@@ -194,7 +194,9 @@ async def test_busy_nodes_are_passed_over_by_all_admins(shared_database: Databas
 
     (request,) = [each for each in b.take(RunRequest) if each.job_id == job_id]
     await one.say(b, accepted(request), result(request))
-    await two.engine.dispatcher.run_once()
+    three = Admin(database, admin_id=3)  # one that did not just meet another at these runs
+    also_heard_by(three, nodes)
+    await three.engine.dispatcher.run_once()
     (after,) = [await get_run(database, each) for each in waiting[:1]]
     assert after.node_id == b.node_id
     assert told(after.choice) == [
