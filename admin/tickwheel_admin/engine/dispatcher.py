@@ -177,7 +177,7 @@ class Dispatcher(Loop):
     def _note_contention(self, executor_id: int, claims: Claims) -> None:
         """Look further next time, if other admins are claiming what comes first."""
         self._looks[executor_id] = min(claims.looks, MAX_LOOKS)
-        if claims.looks > 1 and not claims.claimed:
+        if claims.looks > 1 and not claims.claimed and not claims.settled:
             self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
 
     def _still_avoided(self) -> frozenset[tuple[int, str]]:
