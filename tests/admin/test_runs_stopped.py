@@ -188,10 +188,11 @@ async def test_a_shard_waits_for_the_same_shard_only(world: World, executor_id: 
 async def test_pauses_and_nodes_that_take_nothing_are_named(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, routing="broadcast")
     node_id = world.node(executor_id)
+    began = world.now
     queued = {"state": "queued", "attempt": 0, "tries": 0}
     mine = {"executor_id": executor_id, "job_id": job_id} | queued
-    fired = world.run(**mine, trigger_id=7, shard_index=-1, scheduled_at=world.now + 1)
-    by_hand = world.run(**mine, shard_index=-1, scheduled_at=world.now)
+    fired = world.run(**mine, trigger_id=7, shard_index=-1, scheduled_at=began + 1)
+    by_hand = world.run(**mine, shard_index=-1, scheduled_at=began)
     shard = world.run(**mine, trigger_id=7, fire_id=5, pinned_node_id=node_id)
 
     async def codes() -> list[str | None]:
@@ -212,6 +213,6 @@ async def test_pauses_and_nodes_that_take_nothing_are_named(world: World, execut
     assert (await world.runs.get(ADMIN, shard)).item.node_name == f"host-{node_id}"
     world.change(
         node.values(state="dead"),
-        sa.update(tables.executor).values(paused_at=world.now - 1_000),
+        sa.update(tables.executor).values(paused_at=began - 1_000),
     )
     assert await codes() == ["paused", "no_live_node", "pinned_node"]
