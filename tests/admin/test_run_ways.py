@@ -56,11 +56,6 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def admin(database: Database) -> Admin:
-    return Admin(database)
-
-
-@pytest.fixture
 async def node(admin: Admin) -> FakeSession:
     return await admin.add_node(1)
 

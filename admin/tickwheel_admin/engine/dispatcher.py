@@ -61,7 +61,7 @@ class Dispatcher(Loop):
         self._planning_is_behind = planning_is_behind
         self._paced: dict[int, float] = {}  # executor -> when it is looked at again
         self._crowded: dict[int, _Crowd] = {}  # by executor
-        self._looks: dict[int, int] = {}  # executor -> batches to look through
+        self._looks: dict[int, int] = {}  # executor -> batches to look through, if several
         self._store = store
         self._ids = ids
         self._links = links
@@ -176,8 +176,11 @@ class Dispatcher(Loop):
 
     def _note_contention(self, executor_id: int, claims: Claims) -> None:
         """Look further next time, if other admins are claiming what comes first."""
+        self._looks.pop(executor_id, None)
+        if claims.looks == 1:
+            return
         self._looks[executor_id] = min(claims.looks, MAX_LOOKS)
-        if claims.looks > 1 and not claims.claimed and not claims.settled:
+        if not claims.claimed and not claims.settled:
             self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
 
     def _still_avoided(self) -> frozenset[tuple[int, str]]:

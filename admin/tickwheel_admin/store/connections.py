@@ -41,7 +41,7 @@ _MYSQL_TRANSIENT = frozenset(
         4031,  # disconnected for inactivity
     }
 )  # fmt: skip
-_MYSQL_READ_ONLY = frozenset({1290, 1792, 1836})
+_MYSQL_READ_ONLY = (1290, 1792, 1836)
 _POSTGRESQL_READ_ONLY = "25006"
 _POSTGRESQL_TRANSIENT = frozenset(
     {
