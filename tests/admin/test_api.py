@@ -20,6 +20,7 @@ from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import enter_admin
 from tickwheel_admin.store.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.routes import declared_routes
+from tickwheel_executor import Client
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "api.md"
 
@@ -376,6 +377,28 @@ async def test_a_parked_run_is_due_when_its_turn_comes(api: Api) -> None:
         assert status == 200
         assert (answer.get("items") or [answer])[0]["due_at"] is None
     assert (await api.call("GET", f"/runs/{started['run_id']}"))[1]["waiting_for"] == "blocked"
+
+
+async def test_a_run_that_ended_in_line_was_due_when_it_was_asked_for(api: Api) -> None:
+    job_id = await api.job(blocking="serial")
+    token = api.headers["Authorization"].removeprefix("Bearer ")
+    client = Client([str(api.admin.client.make_url("/"))], token)
+    _, started = await api.call("POST", f"/jobs/{job_id}/run")
+    run_id = started["run_id"]
+
+    def park(conn: sa.Connection) -> None:
+        conn.execute(sa.update(tables.run).values(due_at=PARKED_AT))
+
+    await api.admin.services.store.run(park)
+    assert (await api.call("POST", f"/runs/{run_id}/cancel"))[0] == 202
+    waited = await client.wait(run_id, timeout=5, check=False)
+    assert (waited.state, waited.data["due_at"]) == ("cancelled", waited.data["scheduled_at"])
+
+    await api.admin.services.store.run(park)  # as earlier versions left it
+    waited = await client.wait(run_id, timeout=5, check=False)
+    assert (waited.state, waited.data["due_at"]) == ("cancelled", None)
+    status, listed = await api.call("GET", "/runs")
+    assert (status, listed["items"][0]["due_at"]) == (200, None)
 
 
 async def test_a_run_that_stops_is_released(api: Api) -> None:

@@ -14,7 +14,7 @@ from tests.interleavings.stage import Stage
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
-from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, Run, RunState
+from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, PARKED_AT, Run, RunState
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.lanes import Lane, lane_of
 from tickwheel_shared.protocol import RunRequest
@@ -45,6 +45,8 @@ def _rows_are_coherent(runs: list[Run]) -> Iterator[str]:
             yield f"{told} without a deadline"
         if run.state in FINAL and run.ended_at is None:
             yield f"{told} without its end"
+        if run.state is not RunState.QUEUED and run.due_at == PARKED_AT:
+            yield f"{told} and is due when its turn comes"
         if run.state in FINAL and run.blocking_key is not None:
             yield f"{told} and stands in line"
         if run.blocking_key is not None and run.blocking_key % 2 != (run.state in LIVE):

@@ -117,6 +117,8 @@ def _check_moves(database: SimDatabase, history: History) -> None:
             history.violation(f"G4: run {row.id} changed after it had ended as {row.state}")
         elif row.state not in LEGAL.get(row.old_state, ()):
             history.violation(f"G4: {what}")
+        if row.state != "queued" and row.new_due_at == PARKED:
+            history.violation(f"{what} and is due when its turn comes")
         is_claim = row.old_state == "queued" and row.state in ("dispatched", "running")
         if row.attempt != row.old_attempt + is_claim:
             history.violation(f"G6: {what} and from attempt {row.old_attempt} to {row.attempt}")

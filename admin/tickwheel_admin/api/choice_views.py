@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
 from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.web.i18n import translate
@@ -51,4 +51,4 @@ def _facts(choice: Choice) -> dict[str, Any]:
 
 
 def _instant(at: int | None) -> str | None:
-    return None if at is None else instant_to_iso(at)
+    return instant_to_iso(at) if at is not None and is_instant(at) else None

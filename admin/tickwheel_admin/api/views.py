@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from tickwheel_admin.api.choice_views import choice_view, waiting_view
-from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
 from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
 from tickwheel_admin.domain.trigger import Trigger
@@ -40,12 +40,12 @@ def page_view(page: Page[T], view: Callable[[T], dict[str, Any]]) -> dict[str, A
 
 
 def instant(at: int | None) -> str | None:
-    """ISO 8601 in UTC."""
-    return None if at is None else instant_to_iso(at)
+    """ISO 8601 in UTC; None also for a stored number that lies in no year from 1 to 9999."""
+    return instant_to_iso(at) if at is not None and is_instant(at) else None
 
 
 def instants(ats: Iterable[int]) -> list[str]:
-    return [instant_to_iso(at) for at in ats]
+    return [instant_to_iso(at) for at in ats if is_instant(at)]
 
 
 def mark_view(mark: RunMark) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from babel.dates import format_datetime
 from babel.numbers import format_compact_decimal, format_decimal, format_percent
 
 from tickwheel_admin.console.i18n import HTML_LANG, LANGUAGE, gettext
+from tickwheel_admin.domain.fields import MAX_INSTANT, MIN_INSTANT, is_instant
 from tickwheel_admin.web.i18n import ENGLISH, language_of
 from tickwheel_admin.web.keys import SETTINGS
 
@@ -58,6 +59,8 @@ class Reader:
         """As the `lang` attribute wants it."""
         return HTML_LANG[self.language]
 
+
+_DAY_MS = 86_400_000
 
 READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - frozen
 
@@ -149,13 +152,17 @@ def length_in_words(ms: int) -> str:
 
 
 def iso(at: int) -> str:
-    """For the `datetime` attribute."""
+    """For the `datetime` attribute; "" for a stored number that lies in no year from 1 to 9999."""
+    if not is_instant(at):
+        return ""
     moment = datetime.fromtimestamp(at / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def instant(at: int, pattern: str = "full") -> str:
-    """An instant in the reader's zone."""
+    """An instant in the reader's zone; "–" for a stored number that lies in no year of ours."""
+    if not MIN_INSTANT + _DAY_MS <= at <= MAX_INSTANT - _DAY_MS:  # zones shift it by hours
+        return "–"
     reader = READER.get()
     return str(
         format_datetime(

@@ -16,6 +16,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 E = TypeVar("E", bound=StrEnum)
 
 MAX_UNKNOWN = 20  # fields of one object that are refused by name
+MIN_INSTANT = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first one
 MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
 CONTROL_CHARACTERS = "Line ends and control characters are not allowed here."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -246,8 +247,13 @@ def instant_from_iso(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+def is_instant(at: int) -> bool:
+    """Whether UTC epoch milliseconds lie in a year that dates can name, 1 to 9999."""
+    return MIN_INSTANT <= at <= MAX_INSTANT
+
+
 def instant_to_iso(at: int) -> str:
-    """ISO 8601 in UTC; the exact inverse of `instant_from_iso`."""
+    """ISO 8601 in UTC; the exact inverse of `instant_from_iso`. Takes what `is_instant`."""
     moment = _EPOCH + timedelta(milliseconds=at)
     return moment.isoformat(timespec="milliseconds" if at % 1000 else "seconds")[:-6] + "Z"
 

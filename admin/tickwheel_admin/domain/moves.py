@@ -117,6 +117,7 @@ def ended(
     done = replace(
         run,
         state=RunState(outcome.value),
+        due_at=_was_due_at(run, now=now),  # its next try may have been parked
         # When the result overtook "accepted" the try is counted here.
         tries=run.tries + (1 if run.state is RunState.DISPATCHED else 0),
         started_at=started_at,
@@ -189,6 +190,7 @@ def skipped(run: Run, *, reason: str, now: int, message: str | None = None) -> M
     after = replace(
         run,
         state=RunState.SKIPPED,
+        due_at=_was_due_at(run, now=now),
         ended_at=now,
         deadline_at=None,
         claim_token=None,
@@ -212,6 +214,7 @@ def expanded(run: Run, *, shards: int, now: int) -> Move:
     after = replace(
         run,
         state=RunState.RUNNING,
+        due_at=min(run.due_at, now),  # it may have been parked
         attempt=run.attempt + 1,
         tries=1,
         shard_total=shards,
@@ -284,6 +287,7 @@ def cancelled_while_queued(run: Run, *, now: int, reason: str = "cancelled") -> 
     after = replace(
         run,
         state=RunState.CANCELLED,
+        due_at=_was_due_at(run, now=now),
         ended_at=now,
         deadline_at=None,
         claim_token=None,
@@ -291,6 +295,17 @@ def cancelled_while_queued(run: Run, *, now: int, reason: str = "cancelled") -> 
         cancel_requested_at=run.cancel_requested_at or now,
     )
     return Move(before=run, after=after)
+
+
+def _was_due_at(run: Run, *, now: int) -> int:
+    """The instant at which an ended run was due: nothing that has ended waits for its turn.
+
+    A parked run has no instant of its own any more. It was due first when it was scheduled, or
+    made up for, and never later than its end.
+    """
+    if run.due_at != PARKED_AT:
+        return run.due_at
+    return min(max(run.scheduled_at + (run.jitter_ms or 0), run.created_at), now)
 
 
 def may_end_late(run: Run) -> bool:
