@@ -27,6 +27,8 @@ _HTTP_ERRORS: dict[int, tuple[str, str]] = {
     408: ("timeout", N_("The request took too long to arrive.")),
     413: ("too_large", N_("The request is larger than 1 MiB.")),
     415: ("unsupported_type", N_("Send JSON, with Content-Type: application/json.")),
+    417: ("not_expected", N_("The only thing to expect here is 100-continue.")),
+    431: ("header_too_large", N_("The request line or a header is longer than 8 KiB.")),
     500: ("internal", N_("Something went wrong here. The log has it under the correlation id.")),
 }
 
@@ -60,7 +62,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         raise  # the client went away: there is nobody to answer
     except Exception:
         # The last resort: whatever it was, the person gets an answer and the log the trace.
-        log.exception("http.failed", method=request.method, path=request.path)
+        log.exception("http.failed", method=request.method, path=request.rel_url.raw_path)
         return _answered(request, web.HTTPInternalServerError())
 
 
@@ -110,7 +112,7 @@ def describe(error: UserError | web.HTTPException, language: str) -> tuple[str, 
         return error.code, translate(N_("Some fields cannot be taken as they are."), {}, language)
     if isinstance(error, UserError):
         return error.code, translate(error.template, error.params, language)
-    code, template = _HTTP_ERRORS.get(error.status, _HTTP_ERRORS[400])
+    code, template = _http_error(error.status)
     return code, translate(template, {}, language)
 
 
@@ -127,15 +129,34 @@ def _json_answer(request: web.Request, error: UserError | web.HTTPException) -> 
             }
             for problem in error.problems
         ]
-    body = {
-        "code": code,
-        "message": message,
-        "problems": problems,
-        "correlation_id": correlation_id_of(request),
-    }
+    return _json_response(
+        error.status,
+        {
+            "code": code,
+            "message": message,
+            "problems": problems,
+            "correlation_id": correlation_id_of(request),
+        },
+        language,
+    )
+
+
+def json_refusal(status: int, correlation_id: str, language: str) -> web.Response:
+    """What aiohttp refused, as an answer, where there is no request to ask for more."""
+    code, template = _http_error(status)
+    message = translate(template, {}, language)
+    body = {"code": code, "message": message, "problems": [], "correlation_id": correlation_id}
+    return _json_response(status, body, language)
+
+
+def _http_error(status: int) -> tuple[str, str]:
+    return _HTTP_ERRORS.get(status, _HTTP_ERRORS[500 if status >= 500 else 400])
+
+
+def _json_response(status: int, body: dict[str, Any], language: str) -> web.Response:
     return web.json_response(
         {"error": body},
-        status=error.status,
+        status=status,
         headers={hdrs.CONTENT_LANGUAGE: language.replace("_", "-"), hdrs.VARY: "Accept-Language"},
         dumps=lambda value: json.dumps(value, ensure_ascii=False),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aiohttp import hdrs, web
 
 from tickwheel_admin.web.client import is_secure
@@ -22,18 +24,24 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 
 
+SECURITY_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    hdrs.SERVER: "tickwheel",  # not which versions of what are in use
+}
+NO_STORE = "no-store"
+"""Pages and answers hold what the person may see now: neither disk nor proxy may keep them."""
+
+
 async def add_security_headers(request: web.Request, response: web.StreamResponse) -> None:
     """For `app.on_response_prepare`, so that static files, streams and errors have them as well."""
     headers = response.headers
-    headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "no-referrer"
-    headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    headers.update(SECURITY_HEADERS)
     if correlation_id := correlation_id_of(request):
         headers["X-Correlation-Id"] = correlation_id
-    headers[hdrs.SERVER] = "tickwheel"  # not which versions of what are in use
-    # Pages and answers hold what the person may see now: neither disk nor proxy may keep them.
-    headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+    headers.setdefault(hdrs.CACHE_CONTROL, NO_STORE)
     if is_secure(request):
         headers["Strict-Transport-Security"] = "max-age=31536000"

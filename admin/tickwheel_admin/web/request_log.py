@@ -31,12 +31,13 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
     started = time.monotonic()
     with bound_contextvars(correlation_id=correlation_id):
         response = await handler(request)
-        # The path only: a query may hold what somebody typed.
+        # The path only: a query may hold what somebody typed. As it was sent: decoded, it could
+        # hold line ends and what steers a terminal.
         emit = log.debug if request.path.startswith(_QUIET_PREFIXES) else log.info
         emit(
             "http.request",
             method=request.method,
-            path=request.path,
+            path=request.rel_url.raw_path,
             status=response.status,
             duration_ms=round((time.monotonic() - started) * 1000, 1),
             address=address_of(request),

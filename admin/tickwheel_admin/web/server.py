@@ -1,4 +1,4 @@
-"""Listening, with a time limit on request headers.
+"""Listening, with a time limit on request headers and answers of our own to broken requests.
 
 aiohttp alone would keep a connection whose header never ends for as long as an idle one. A thousand
 such connections are a cheap attack; here each of them is closed after ten seconds.
@@ -12,11 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.web.broken_requests import refuse_broken
+
 HEADER_SECONDS = 10
 IDLE_SECONDS = 75  # between requests; a little more than most proxies keep theirs
 
 
-class HeaderTimer(web.RequestHandler):
+class Connection(web.RequestHandler):
     """One connection. Closed when a header that was begun is not complete in time."""
 
     __slots__ = ("_header_seconds", "_header_timer", "_requests_before")
@@ -42,6 +44,28 @@ class HeaderTimer(web.RequestHandler):
         self._stop_timer()
         super().connection_lost(exc)
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what the parser refused, or what failed outside of our middleware."""
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client went away in the middle of its request
+        if request.writer.output_size > 0:
+            raise ConnectionError("failed while streaming")
+        return refuse_broken(request, status, exc)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer. An error of aiohttp's that never came through our middleware is ours."""
+        if isinstance(resp, web.HTTPException) and resp.status >= 400:
+            resp = refuse_broken(request, resp.status, None)
+        return await super().finish_response(request, resp, start_time)
+
     def _start_timer(self) -> None:
         self._requests_before = self._request_count
         self._header_timer = self._loop.call_later(self._header_seconds, self._check_header)
@@ -59,7 +83,7 @@ class HeaderTimer(web.RequestHandler):
 
 
 class _Site(web.BaseSite):
-    """Makes a `HeaderTimer` of every connection, where aiohttp's sites make a `RequestHandler`."""
+    """Makes a `Connection` of every connection, where aiohttp's sites make a `RequestHandler`."""
 
     def __init__(self, runner: web.AppRunner, sock: socket.socket, header_seconds: float) -> None:
         super().__init__(runner)
@@ -76,10 +100,10 @@ class _Site(web.BaseSite):
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._accept, sock=self._sock, backlog=1024)
 
-    def _accept(self) -> HeaderTimer:
+    def _accept(self) -> Connection:
         server = self._runner.server
         assert server is not None  # noqa: S101 - the runner was set up
-        return HeaderTimer(
+        return Connection(
             server,
             loop=asyncio.get_running_loop(),
             header_seconds=self._header_seconds,
