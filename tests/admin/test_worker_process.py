@@ -29,6 +29,10 @@ def calendar(*parts: str) -> str:
     return f"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:t\n{''.join(parts)}END:VCALENDAR\n"
 
 
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
 @pytest.fixture
 def calendars(sqlite_url: str) -> Iterator[Calendars]:
     world = World(sqlite_url)
@@ -81,7 +85,7 @@ async def test_the_process_is_told_no_secrets_and_ends_with_the_admin(
     await calendars.import_preview(ADMIN, "2026-10-01", format=CalendarFormat.CSV)
     process = calendars._worker._child._process
     assert process is not None
-    assert b"canary" not in Path(f"/proc/{process.pid}/environ").read_bytes()
+    assert b"canary" not in environment_of(process.pid)
     calendars.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
