@@ -14,7 +14,10 @@ from aiohttp import ClientResponse
 from tests.admin.kit import NOW, Served, served
 from tickwheel_admin.domain import fields
 from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.missed_fires import message_of
+from tickwheel_admin.domain.planning import Missed
 from tickwheel_admin.domain.run import PARKED_AT
+from tickwheel_admin.domain.trigger import MisfirePolicy
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import enter_admin
@@ -283,6 +286,49 @@ async def test_a_queued_run_is_cancelled_and_then_retried(api: Api) -> None:
     assert (again["retry_of"], again["origin"]) == (run_id, "retry")
     assert again["parameters"] == JOB["parameters"] | {"a": 1}
     assert (await api.call("GET", f"/runs/{run_id}"))[1]["retried_by"] == [again["id"]]
+
+
+async def test_missed_fires_are_told_in_words_and_fields(api: Api) -> None:
+    job_id = await api.job()
+    _, asked = await api.call("POST", f"/jobs/{job_id}/run")
+    path = f"/runs/{asked['run_id']}"
+
+    async def skipped(reason: str, message: str | None) -> Any:
+        def skip(conn: sa.Connection) -> None:
+            ended = {"state": "skipped", "reason": reason, "message": message, "ended_at": NOW}
+            conn.execute(sa.update(tables.run).values(**ended))
+
+        await api.admin.services.store.run(skip)
+        one = (await api.call("GET", path))[1]
+        listed = (await api.call("GET", "/runs"))[1]["items"][0]
+        assert (one["message"], one["misfire"]) == (listed["message"], listed["misfire"])
+        return one
+
+    missed = Missed(count=3, first_at=0, last_at=7_200_000)
+    told = await skipped("misfire", message_of(missed, policy=MisfirePolicy.FIRE_ONCE, made_up=1))
+    assert told["misfire"] == {
+        "count": 3,
+        "capped": False,
+        "first_at": "1970-01-01T00:00:00Z",
+        "last_at": "1970-01-01T02:00:00Z",
+        "policy": "fire_once",
+        "made_up": 1,
+    }
+    assert told["message"] == (
+        "3 fires were missed from 1970-01-01T00:00:00Z to 1970-01-01T02:00:00Z; they are skipped."
+        " Its trigger makes up for missed fires with one run."
+    )
+    # As it was stored before the policy was kept with it.
+    told = await skipped("misfire", '{"missed":1001,"from":0,"to":7200000}')
+    assert told["misfire"] | {"count": 1000, "capped": True, "policy": None} == told["misfire"]
+    assert told["message"].startswith("1,000+ fires were missed from ")
+    # Every other skip says why as well, in the caller's language.
+    told = await skipped("discarded", None)
+    assert told["misfire"] is None
+    assert told["message"] == "An earlier run was still going on, and its job skips later ones."
+    chinese = await api.call("GET", path, **{"Accept-Language": "zh"})
+    assert "任务" in chinese[1]["message"]
+    assert (await skipped("by_handler", "nothing to do"))["message"] == "nothing to do"
 
 
 async def test_the_log_of_a_run_that_never_started_is_empty(api: Api) -> None:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.engine_kit import Admin, add_job, all_runs, change, create_schema, now
+from tickwheel_admin.domain.missed_fires import missed_fires_of
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 from tickwheel_admin.engine import planner
@@ -101,7 +102,11 @@ async def test_misfires(
     # The threshold moves with the clock while the test runs.
     assert caught_up <= len(misfired) <= caught_up + (3 if policy is MisfirePolicy.FIRE_ALL else 0)
     assert len(skipped) == summarised
-    told = sum(json.loads(run.message or "")["missed"] for run in skipped)
+    summaries = [missed_fires_of(run) for run in skipped]
+    assert all(
+        each and (each.policy, each.made_up) == (policy, len(misfired)) for each in summaries
+    )
+    told = sum(each.count for each in summaries if each)
     on_time = [r for r in runs if r.origin is Origin.SCHEDULE]
     covered = told + len(misfired) + len(on_time)
     assert (await the_trigger(database)).next_fire_at == start + covered * SECOND

@@ -70,6 +70,24 @@ def test_a_way_back_that_is_closed_says_why(
     expect(page.get_by_role("link", name="Edit it instead")).to_be_visible()
 
 
+def test_choosing_the_executor_keeps_the_yaml(admin_page: Page, console: Console) -> None:
+    page = admin_page
+    page.goto(f"{console.url}/jobs/new")
+    page.get_by_role("button", name="YAML", exact=True).click()
+    text = page.get_by_label("The job as YAML")
+    text.fill("# mine\nname: yaml-made\nhandler: send\n")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_label("Executor", exact=True).select_option("billing")
+    page.get_by_role("button", name="Form", exact=True).click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("yaml-made")
+    assert not [url for url in asked if "/jobs/handlers" in url]
+
+    # In the form, the same choice brings the handlers of that executor.
+    page.get_by_label("Executor", exact=True).select_option("crm")
+    expect(page.locator("#handler-field")).to_contain_text("crm.")
+
+
 def test_the_form_and_yaml_are_one(
     admin_page: Page, console: Console, page_errors: PageErrors
 ) -> None:

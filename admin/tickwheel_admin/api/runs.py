@@ -44,7 +44,8 @@ async def list_runs(request: web.Request) -> web.Response:
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
     page = await request.app[RUNS].page(actor_of(request), query, cursor=cursor, limit=limit)
-    return answer(page_view(page, run_view))
+    language = language_of(request)
+    return answer(page_view(page, lambda item: run_view(item, language)))
 
 
 @routes.get(f"{_ALL}/count", permission=Permission.VIEW, api=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from tickwheel_admin.api.choice_views import choice_view, waiting_view
+from tickwheel_admin.api.run_words import misfire_view, run_message
 from tickwheel_admin.domain.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
 from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
@@ -17,6 +18,7 @@ from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
 from tickwheel_admin.services.paging import Page
 from tickwheel_admin.services.runs import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.services.system import AdminItem
+from tickwheel_admin.web.i18n import ENGLISH
 
 T = TypeVar("T")
 
@@ -104,7 +106,8 @@ def trigger_view(trigger: Trigger) -> dict[str, Any]:
     }
 
 
-def run_view(item: RunItem) -> dict[str, Any]:
+def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
+    """A run in the reader's language; its `reason` is the same in every one."""
     run = item.run
     return {
         "id": run.id,
@@ -115,7 +118,8 @@ def run_view(item: RunItem) -> dict[str, Any]:
         "executor_name": item.executor_name,
         "state": run.state.value,
         "reason": run.reason,
-        "message": run.message,
+        "message": run_message(run, language),
+        "misfire": misfire_view(run),
         "origin": run.origin.value,
         "trigger_id": run.trigger_id,
         "requested_by": run.requested_by,
@@ -145,7 +149,7 @@ def run_view(item: RunItem) -> dict[str, Any]:
 def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
     run = detail.item.run
     return {
-        **run_view(detail.item),
+        **run_view(detail.item, language),
         **choice_view(run.choice, language),
         **waiting_view(detail.waiting, language),
         "parameters": _json_or_text(detail.parameters),  # a child's hold its parent's result
@@ -176,8 +180,8 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
             "saved_at": instant(detail.checkpoint.saved_at),
             "data": _json_or_text(detail.checkpoint.data),
         },
-        "shards": [run_view(shard) for shard in detail.shards],
-        "children": [run_view(child) for child in detail.children],
+        "shards": [run_view(shard, language) for shard in detail.shards],
+        "children": [run_view(child, language) for child in detail.children],
         "job_deleted": detail.job_deleted,
         "retried_by": list(detail.retried_by),
     }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import duration, instant, number
+from tickwheel_admin.domain.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
+from tickwheel_admin.domain.run_reasons import REASONS
 from tickwheel_admin.services.loop_names import loop_words
 from tickwheel_admin.services.run_waiting import Waiting
 from tickwheel_admin.services.runs import AttemptView
@@ -56,39 +56,20 @@ def origin_name(origin: Origin) -> str:
 
 def reason_text(reason: str | None) -> str | None:
     """What a run's reason code means; None when it adds nothing to the state."""
-    return {
-        "node_lost": _(
-            "The node's lease ended before a result came; the attempt may have had effects."
-        ),
-        "timeout_not_enforced": _("The node did not end the attempt in time."),
-        "misfire": _("The fire was missed and its trigger skips missed fires."),
-        "full": _("The node had no free slot after all."),
-        "draining": _("The node is shutting down."),
-        "unknown_handler": _("The node does not know this handler."),
-        "spool_failed": _("The node could not make results safe on its disk."),
-        "unstorable": _("The result could not be stored."),
-        "never_seen": _("The node never received the attempt."),
-        "discarded": _("An earlier run was still going on, and its job skips later ones."),
-        "covered": _("A newer run of the job took its place."),
-        "too_many_waiting": _("As many runs as its job allows were waiting already."),
-        "expired": _("It could not start within the time that its job allows."),
-        "paused": _("It was due while its executor, or everything, was paused."),
-        "by_handler": _("Its handler decided to skip it."),
-        "node_gone": _("Its node is gone, and it may run nowhere else."),
-        "released": _("Released by an operator: the attempt may still be running on its node."),
-        "cut_off": _("Its node is cut off."),
-        "cancel_unconfirmed": _("Still running on its node."),
-        "blocked": None,
-        "cancelled": None,
-        "retry": None,
-        "shards": None,
-    }.get(reason or "", None if (reason or "").startswith("retry_after_") else reason)
+    words = REASONS.get(reason or "")
+    if words is not None:
+        return _(words)
+    said_elsewhere = reason in _OTHERWISE_TOLD or (reason or "").startswith("retry_after_")
+    return None if said_elsewhere else reason
+
+
+_OTHERWISE_TOLD = frozenset({"blocked", "cancelled", "retry", "shards"})
 
 
 def note(run: Run) -> str | None:
     """What people should know of how a run ended or stands, beyond its state."""
-    if run.reason == "misfire" and run.state is RunState.SKIPPED:
-        return _missed(run.message) or reason_text(run.reason)
+    if (missed := missed_fires_of(run)) is not None:
+        return _missed(missed)
     if run.reason == "shards" and run.message and (found := _SHARDS.match(run.message)):
         return _("%(failed)s of %(all)s shards failed.") % {"failed": found[1], "all": found[2]}
     return _(run.message) if run.message else reason_text(run.reason)
@@ -98,24 +79,14 @@ def note(run: Run) -> str | None:
 _SHARDS = re.compile(r"([0-9]+) of ([0-9]+) shards failed")
 
 
-class _Missed(msgspec.Struct):
-    missed: int
-    first_at: int = msgspec.field(name="from")
-    last_at: int = msgspec.field(name="to")
-
-
-def _missed(message: str | None) -> str | None:
+def _missed(told: MissedFires) -> str:
     """How many fires a summary stands for, and when they were."""
-    try:
-        told = msgspec.json.decode(message or "", type=_Missed)
-    except msgspec.DecodeError:
-        return None
-    if told.missed == 1:
+    if told.count == 1:
         return _("The fire of %(time)s was missed; it is skipped.") % {
             "time": instant(told.first_at)
         }
     return _("%(n)s fires were missed from %(first)s to %(last)s; they are skipped.") % {
-        "n": number(told.missed),
+        "n": number(told.count) + ("+" if told.capped else ""),
         "first": instant(told.first_at),
         "last": instant(told.last_at),
     }

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import msgspec
 from msgspec import structs
 
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.missed_fires import MISFIRE, message_of
 from tickwheel_admin.domain.moves import skipped
-from tickwheel_admin.domain.planning import Missed, Plan
+from tickwheel_admin.domain.planning import Plan
 from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.domain.schedule.jitter import due_of
 from tickwheel_admin.domain.trigger import Trigger
@@ -171,7 +171,8 @@ def runs_of_plan(
 
     runs = []
     if plan.missed is not None:
-        runs.append(_summary(run(plan.missed.last_at, Origin.MISFIRE), plan.missed, now=now))
+        told = message_of(plan.missed, policy=spec.misfire, made_up=len(plan.caught_up))
+        runs.append(_summary(run(plan.missed.last_at, Origin.MISFIRE), told, now=now))
     runs += (run(at, Origin.MISFIRE, due_at=now) for at in plan.caught_up)
     for at, following in zip(plan.fires, (*plan.fires[1:], plan.next_fire_at), strict=False):
         jitter = 0
@@ -194,9 +195,6 @@ def merged_parameters(of_job: str, of_trigger: str) -> str:
     return json.dumps(merged, ensure_ascii=False, separators=(",", ":"))
 
 
-def _summary(run: Run, missed: Missed, *, now: int) -> Run:
-    # Data, not prose: the console says it in the reader's language and zone.
-    told = {"missed": missed.count, "from": missed.first_at, "to": missed.last_at}
-    message = msgspec.json.encode(told).decode()
-    done = skipped(run, reason="misfire", now=now, message=message).after
+def _summary(run: Run, message: str, *, now: int) -> Run:
+    done = skipped(run, reason=MISFIRE, now=now, message=message).after
     return structs.replace(done, blocking_key=None)

@@ -1,0 +1,33 @@
+"""What the reason codes of runs mean, as English message ids for console and API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tickwheel_admin.domain.errors import Word
+
+# Codes that are missing here (blocked, cancelled, retry …) add nothing to the state of the run.
+REASONS: Mapping[str, str] = {
+    "node_lost": Word(
+        "The node's lease ended before a result came; the attempt may have had effects."
+    ),
+    "timeout_not_enforced": Word("The node did not end the attempt in time."),
+    "misfire": Word("The fire was missed and its trigger skips missed fires."),
+    "full": Word("The node had no free slot after all."),
+    "draining": Word("The node is shutting down."),
+    "unknown_handler": Word("The node does not know this handler."),
+    "spool_failed": Word("The node could not make results safe on its disk."),
+    "unstorable": Word("The result could not be stored."),
+    "never_seen": Word("The node never received the attempt."),
+    "discarded": Word("An earlier run was still going on, and its job skips later ones."),
+    "covered": Word("A newer run of the job took its place."),
+    "too_many_waiting": Word("As many runs as its job allows were waiting already."),
+    "expired": Word("It could not start within the time that its job allows."),
+    "paused": Word("It was due while its executor, or everything, was paused."),
+    "by_handler": Word("Its handler decided to skip it."),
+    "node_gone": Word("Its node is gone, and it may run nowhere else."),
+    "released": Word("Released by an operator: the attempt may still be running on its node."),
+    "cut_off": Word("Its node is cut off."),
+    "cancel_unconfirmed": Word("Still running on its node."),
+    "job_deleted": Word("Its job was deleted while it waited."),
+}
