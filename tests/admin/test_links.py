@@ -401,3 +401,36 @@ async def test_a_session_that_is_to_be_closed_is_not_opened_any_more(
 
     assert not node.session.is_open
     assert dict(hub.connected()) == {}
+
+
+async def test_a_node_that_claims_to_hold_more_than_anybody_has_slots_is_closed(
+    connect: Connect,
+) -> None:
+    node = connect()
+    node.pipe.say(HELLO)
+    await node.heard(Welcome)
+    node.pipe.say(
+        {
+            "type": "held",
+            "runs": [{"run": run, "attempt": 1, "token": ""} for run in range(1, 10_002)],
+        }
+    )
+    assert await node.ended() == (1008, "held: no node has more than 10000 slots")
+
+
+async def test_a_frame_may_say_goodbye_a_thousand_times_and_is_heard_once(
+    connect: Connect, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []
+
+    async def goodbye(*, node_id: int) -> None:
+        heard.append(node_id)
+
+    monkeypatch.setattr(admin.engine.membership, "goodbye", goodbye)
+    node = connect()
+    node.pipe.say(HELLO)
+    await node.heard(Welcome)
+    node.pipe.say(*[{"type": "goodbye"}] * 1_000)
+    node.pipe.say(HELLO)
+    await node.ended()
+    assert len(heard) == 1

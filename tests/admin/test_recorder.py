@@ -1,13 +1,26 @@
-"""What waits to be recorded is bounded, in messages and in text."""
+"""What waits to be recorded is bounded, in messages and in text, and taken in turns."""
 
 from __future__ import annotations
 
 from unittest.mock import patch
 
-from tests.admin.engine_kit import Admin, add_job, ask
-from tickwheel_admin.engine import recorder
+from structlog.testing import capture_logs
+
+from tests.admin.engine_kit import Admin, add_job, ask, result
+from tickwheel_admin.engine import inbox
 from tickwheel_admin.store.database import Database
-from tickwheel_shared.protocol import Level, LogChunk, LogLine, LogReceipt
+from tickwheel_shared.protocol import (
+    Cancel,
+    Held,
+    Level,
+    LogChunk,
+    LogLine,
+    LogReceipt,
+    Outcome,
+    Result,
+    ResultReceipt,
+    RunKey,
+)
 
 
 async def test_sockets_are_not_read_while_too_much_text_waits(
@@ -29,8 +42,8 @@ async def test_sockets_are_not_read_while_too_much_text_waits(
 
     engine = admin.engine.recorder
     with (
-        patch.object(recorder, "MAX_WAITING_TEXT", 300),
-        patch.object(recorder, "TEXT_PER_BATCH", 50),
+        patch.object(inbox, "MAX_WAITING_TEXT", 300),
+        patch.object(inbox, "TEXT_PER_BATCH", 50),
     ):
         engine.receive(node, [chunk(1)])
         assert engine.has_room
@@ -43,3 +56,62 @@ async def test_sockets_are_not_read_while_too_much_text_waits(
         assert not await engine.run_once()
 
     assert [m.first_seq for m in node.sent if isinstance(m, LogReceipt)] == [1, 2]
+
+
+def unknown(run: int) -> Result:
+    return Result(
+        run=run, attempt=1, token="none", outcome=Outcome.SUCCEEDED, duration_ms=1, log_lines=0
+    )
+
+
+async def test_a_node_that_says_very_much_waits_for_itself_and_is_told_of_in_one_line(
+    database: Database, admin: Admin
+) -> None:
+    flooding, ordinary = await admin.add_node(1), await admin.add_node(2)
+    await ask(database, await add_job(database, executor_id=2))
+    [request] = await admin.dispatch_all(ordinary)
+    engine = admin.engine.recorder
+    with capture_logs() as logs:
+        engine.receive(flooding, [unknown(run) for run in range(10**9, 10**9 + 5_000)])
+        engine.receive(ordinary, [result(request)])
+        assert not engine._waiting.has_room_for(flooding)  # its socket is not read
+        assert engine._waiting.has_room_for(ordinary)
+
+        assert await engine.run_once()
+        [receipt] = [m for m in ordinary.sent if isinstance(m, ResultReceipt)]
+        assert receipt.receipt == "recorded"  # though thousands came before it
+        while await engine.run_once():
+            pass
+    assert len([m for m in flooding.sent if isinstance(m, ResultReceipt)]) == 5_000
+    told = [entry for entry in logs if entry["event"] == "report.ignored"]
+    assert len(told) <= 4  # one for each batch
+    assert sum(entry["count"] for entry in told) == 5_000
+    assert all(len(entry["run_ids"]) == 5 for entry in told)
+
+
+async def test_a_node_that_holds_very_much_is_taken_in_piece_by_piece(
+    database: Database, admin: Admin
+) -> None:
+    node = await admin.add_node(1)
+    await ask(database, await add_job(database))
+    [request] = await admin.dispatch_all(node)
+    held = [RunKey(run=run, attempt=1, token="none") for run in range(10**9, 10**9 + 3_000)]
+    held.append(RunKey(run=request.run, attempt=request.attempt, token=request.token))
+    engine = admin.engine.recorder
+    opened: list[bool] = []
+    with (
+        patch.object(node, "opened", lambda: opened.append(True)),
+        patch.object(inbox, "MESSAGES_PER_BATCH", 1_000),
+        capture_logs() as logs,
+    ):
+        engine.receive(node, [Held(runs=held)])
+        batches = 1
+        while await engine.run_once():
+            assert not opened  # it is given runs when all that it holds is known
+            batches += 1
+    assert opened == [True]
+    assert batches == 4
+    stopped = [m.run for m in node.sent if isinstance(m, Cancel)]
+    assert len(stopped) == 3_000
+    assert request.run not in stopped
+    assert len([entry for entry in logs if entry["event"] == "report.ignored"]) <= batches

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.store.nodes import Arrival as Arrival
-from tickwheel_shared.protocol import FromNode, Message
+from tickwheel_shared.protocol import FromNode, Message, RunKey
 
 
 class Session(Protocol):
@@ -63,8 +63,16 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPart:
+    """A part of a long `held`."""
+
+    runs: Sequence[RunKey]
+    named: Collection[int] | None  # with the last part: all runs that the node says it holds
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
     """A message and where it came from."""
 
     session: Session
-    message: FromNode
+    message: FromNode | HeldPart

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict
 from collections.abc import Sequence
 
 import structlog
 
 from tickwheel_admin.engine.dispatcher import Dispatcher
 from tickwheel_admin.engine.halving import halved
+from tickwheel_admin.engine.inbox import Inbox
 from tickwheel_admin.engine.kill_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import Received, Session
+from tickwheel_admin.engine.ports import HeldPart, Received, Session
 from tickwheel_admin.engine.recording import Recorded, record
 from tickwheel_admin.services.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
 from tickwheel_admin.store.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_shared.protocol import (
-    Checkpoint,
     FromNode,
     LogChunk,
     LogReceipt,
@@ -32,12 +32,7 @@ from tickwheel_shared.protocol import (
 
 log = structlog.get_logger(__name__)
 
-MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
-TEXT_PER_BATCH = 4_000_000  # characters of log lines, results and checkpoints
-LINE_OVERHEAD = 100  # of a log line in memory, in characters
-# In memory; beyond either, sockets are not read.
-MAX_WAITING = 20_000  # messages
-MAX_WAITING_TEXT = 64_000_000  # characters
+IDS_IN_LOG = 5  # of runs whose reports were ignored; the rest are counted
 
 
 class Recorder(Loop):
@@ -60,17 +55,12 @@ class Recorder(Loop):
         self._dispatcher = dispatcher
         self._events = events
         self._configs = configs
-        self._waiting: deque[Received] = deque()
-        self._text = 0  # characters in them
-        self._room = asyncio.Event()
-        self._room.set()
+        self._waiting = Inbox()
+        self._recorded = asyncio.Event()  # set, and replaced, when there may be room again
 
     def receive(self, session: Session, messages: Sequence[FromNode]) -> None:
         """Take messages for the next batch."""
-        self._waiting.extend(Received(session, message) for message in messages)
-        self._text += sum(map(_text_of, messages))
-        if not self.has_room:
-            self._room.clear()
+        self._waiting.add(session, messages)
         self.wake()
 
     @property
@@ -78,39 +68,29 @@ class Recorder(Loop):
         """Messages that wait to be recorded."""
         return len(self._waiting)
 
-    async def room(self) -> None:
-        """Wait until there is room for more; sockets are read only then."""
-        await self._room.wait()
+    async def room(self, session: Session) -> None:
+        """Wait until there is room for more of a node; its socket is read only then."""
+        while not self._waiting.has_room_for(session):
+            await self._recorded.wait()
 
     async def run_once(self) -> bool:
         if not self._waiting:
             return False
-        batch, text = self._next_batch()
-        self._text -= text
+        batch = self._waiting.next_batch()
         try:
             await halved(batch, self._write, self._give_up)
         except DatabaseUnavailable:
             # Nothing was acknowledged. Kept in order, and recorded twice at worst, which is once.
-            self._waiting.extendleft(reversed(batch))
-            self._text += text
+            self._waiting.put_back(batch)
             raise
-        if self.has_room:
-            self._room.set()
+        self._recorded.set()
+        self._recorded = asyncio.Event()
         return bool(self._waiting)
-
-    def _next_batch(self) -> tuple[list[Received], int]:
-        """What the next transaction takes, and the characters in it."""
-        batch: list[Received] = []
-        text = 0
-        while self._waiting and len(batch) < MESSAGES_PER_BATCH and text < TEXT_PER_BATCH:
-            batch.append(self._waiting.popleft())
-            text += _text_of(batch[-1].message)
-        return batch, text
 
     @property
     def has_room(self) -> bool:
         """Whether sockets may be read."""
-        return len(self._waiting) < MAX_WAITING and self._text < MAX_WAITING_TEXT
+        return self._waiting.has_room
 
     async def _write(self, batch: Sequence[Received]) -> None:
         async def write(run_ids: Sequence[int]) -> Recorded:
@@ -124,14 +104,16 @@ class Recorder(Loop):
         reached("acknowledged")
 
     def _tell(self, recorded: Recorded) -> None:
+        replies: defaultdict[Session, list[Message]] = defaultdict(list)
         for session, reply in recorded.replies:
-            session.send([reply])
+            replies[session].append(reply)
+        for session, told in replies.items():
+            session.send(told)
         for session in recorded.opened:
             session.opened()
         for node_id, handler in recorded.refusals:
             self._dispatcher.avoid(node_id, handler)
-        for reason, node_id, run_id in recorded.ignored:
-            log.warning("report.ignored", reason=reason, node_id=node_id, run_id=run_id)
+        _log_ignored(recorded.ignored)
         if recorded.unkept:
             log.warning("state.not_kept", run_ids=list(recorded.unkept))
         if recorded.moved:
@@ -165,23 +147,25 @@ class Recorder(Loop):
             culprit.session.send([reply])
 
 
-def _text_of(message: FromNode) -> int:
-    """Characters of what may be long; the rest of a message is counted by `MAX_WAITING`."""
-    match message:
-        case LogChunk():
-            return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
-        case Result():
-            parts = (message.result, message.state, message.checkpoint)
-            return len(message.message) + sum(len(bytes(part)) for part in parts)
-        case Checkpoint():
-            return len(message.data)
-    return 0
+def _log_ignored(ignored: Sequence[tuple[str, int, int]]) -> None:
+    """One event for each reason and node: who sends much must not make us write much."""
+    runs: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for reason, node_id, run_id in ignored:
+        runs[reason, node_id].append(run_id)
+    for (reason, node_id), run_ids in runs.items():
+        log.warning(
+            "report.ignored",
+            reason=reason,
+            node_id=node_id,
+            count=len(run_ids),
+            run_ids=run_ids[:IDS_IN_LOG],
+        )
 
 
 _UNSTORABLE = "The result could not be stored; the admin's log says why."
 
 
-def _receipt_for_nothing(message: FromNode) -> Message | None:
+def _receipt_for_nothing(message: FromNode | HeldPart) -> Message | None:
     if isinstance(message, Result):
         return ResultReceipt(
             run=message.run,

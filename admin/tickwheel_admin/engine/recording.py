@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.reports import Answer
 from tickwheel_admin.domain.run import LIVE, Move, RunState
 from tickwheel_admin.engine.handing_over import Left
-from tickwheel_admin.engine.ports import Received, Session
+from tickwheel_admin.engine.ports import HeldPart, Received, Session
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -94,7 +94,7 @@ class _Book:
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
         self._late: dict[tuple[int, int], Result] = {}
         self._left = Left()
-        self._back: dict[int, list[int]] = {}  # nodes that said hello, and the runs they hold
+        self._back: dict[int, Collection[int]] = {}  # nodes that said hello, and the runs they hold
         self.recorded = Recorded()
 
     def apply(self, received: Received) -> None:
@@ -103,10 +103,9 @@ class _Book:
             case Accepted():
                 self._answer(session, message.run, self._holding(session, message))
             case Held():
-                for key in message.runs:
-                    self._answer(session, key.run, self._holding(session, key))
-                self._back[session.node_id] = [key.run for key in message.runs]
-                self.recorded.opened.append(session)
+                self._hold(session, message.runs, {key.run for key in message.runs})
+            case HeldPart():
+                self._hold(session, message.runs, message.named)
             case Refused():
                 self._refuse(session, message)
             case Result():
@@ -161,6 +160,15 @@ class _Book:
             executor_id=session.executor_id,
             now=self._now,
         )
+
+    def _hold(
+        self, session: Session, keys: Sequence[RunKey], named: Collection[int] | None
+    ) -> None:
+        for key in keys:
+            self._answer(session, key.run, self._holding(session, key))
+        if named is not None:
+            self._back[session.node_id] = named
+            self.recorded.opened.append(session)
 
     def _take_result(self, session: Session, result: Result) -> None:
         run, config = self._runs.get(result.run), self._config(result.run)
@@ -242,7 +250,7 @@ def _run_ids(batch: Sequence[Received]) -> set[int]:
     ids: set[int] = set()
     for received in batch:
         match received.message:
-            case Held(runs=keys):
+            case Held(runs=keys) | HeldPart(runs=keys):
                 ids.update(key.run for key in keys)
             case (
                 Accepted()

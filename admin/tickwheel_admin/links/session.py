@@ -17,12 +17,14 @@ from tickwheel_admin.links.cleaning import clean
 from tickwheel_admin.links.hello import arrival_of, code_of, refusal_of
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import (
+    MAX_SLOTS,
     PROTOCOL_VERSION,
     Draining,
     FrameError,
     FromNode,
     Goodbye,
     Heartbeat,
+    Held,
     Hello,
     Level,
     Message,
@@ -37,6 +39,7 @@ log = structlog.get_logger(__name__)
 HELLO_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 5.0  # after the database was away
 FLUSH_SECONDS = 2.0  # for what is queued when the socket is closed
+MESSAGES_AT_ONCE = 500  # of a frame, before others have their turn
 MAX_QUEUED = 50_000  # messages to a node that does not read; then it is cut off
 
 
@@ -206,6 +209,14 @@ class NodeSession:
         return None if frame is None or self._close is not None else decode_from_node(frame)
 
     async def _take(self, messages: Sequence[FromNode]) -> None:
+        """Hand over what is for the recorder, piece by piece: a frame may hold many thousands."""
+        said: set[type[FromNode]] = set()
+        for begin in range(0, len(messages), MESSAGES_AT_ONCE):
+            if begin:
+                await asyncio.sleep(0)  # others have their turn
+            await self._take_some(messages[begin : begin + MESSAGES_AT_ONCE], said)
+
+    async def _take_some(self, messages: Sequence[FromNode], said: set[type[FromNode]]) -> None:
         for_recorder: list[FromNode] = []
         for message in messages:
             match message:
@@ -213,20 +224,29 @@ class NodeSession:
                     raise FrameError("hello came twice")
                 case Heartbeat():
                     self.heartbeat = message.seq
+                case Draining() | Goodbye() if type(message) in said:
+                    pass  # each costs a transaction, and says nothing new in the same frame
                 case Draining():
+                    said.add(Draining)
                     await self._membership.drain(node_id=self.node_id, draining=True)
                 case Goodbye():
+                    said.add(Goodbye)
                     await self._membership.goodbye(node_id=self.node_id)
+                case Held() if len(message.runs) > MAX_SLOTS:
+                    # Not those of this hello: slots may have been taken away from runs that go on.
+                    raise FrameError(f"held: no node has more than {MAX_SLOTS} slots")
                 case _:
                     cleaned = clean(message)
                     if cleaned is not None:
                         for_recorder.append(cleaned)
-                    else:
+                    elif type(message) not in said:
                         # Closing the socket over it would bring it back on the next one.
-                        log.warning("report.unstorable", type=type(message).__name__)
+                        said.add(type(message))
+                        name = type(message).__name__
+                        log.warning("report.unstorable", type=name, node_id=self.node_id)
         if for_recorder:
             # A recorder that cannot keep up slows the node down instead of filling the memory.
-            await self._recorder.room()
+            await self._recorder.room(self)
             self._recorder.receive(self, for_recorder)
 
     async def _write(self) -> None:

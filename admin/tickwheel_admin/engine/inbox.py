@@ -1,0 +1,135 @@
+"""What nodes said and nobody has recorded yet: bounded, and taken in turns.
+
+Messages of one node stay in their order. Between nodes there is none to keep, so each gets a share
+of every batch: one that sends tens of thousands of messages waits for itself and for nobody else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tickwheel_admin.engine.ports import HeldPart, Received, Session
+from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
+
+MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
+LEAST_SHARE = 100  # of a batch, however many nodes have something to say
+KEYS_PER_PART = 500  # runs that a node holds, recorded at once
+TEXT_PER_BATCH = 4_000_000  # characters of log lines, results and checkpoints
+LINE_OVERHEAD = 100  # of a log line in memory, in characters
+# In memory; beyond either, sockets are not read.
+MAX_WAITING = 20_000  # messages
+MAX_WAITING_TEXT = 64_000_000  # characters
+# Of one node; beyond either, its socket is not read.
+MAX_OF_NODE = 5_000
+MAX_TEXT_OF_NODE = 16_000_000
+
+
+@dataclass(slots=True)
+class _Queue:
+    messages: deque[Received] = field(default_factory=deque)
+    text: int = 0  # characters in them
+
+
+class Inbox:
+    """Used from the event loop's thread only."""
+
+    def __init__(self) -> None:
+        # Whose turn is next comes first.
+        self._queues: dict[Session, _Queue] = {}
+        self._count = 0
+        self._text = 0
+
+    def __len__(self) -> int:
+        """Messages that wait."""
+        return self._count
+
+    @property
+    def has_room(self) -> bool:
+        """Whether any socket may be read."""
+        return self._count < MAX_WAITING and self._text < MAX_WAITING_TEXT
+
+    def has_room_for(self, session: Session) -> bool:
+        """Whether this node's socket may be read."""
+        queue = self._queues.get(session)
+        return self.has_room and (
+            queue is None or (len(queue.messages) < MAX_OF_NODE and queue.text < MAX_TEXT_OF_NODE)
+        )
+
+    def add(self, session: Session, messages: Sequence[FromNode]) -> None:
+        """Put messages behind those of the same node."""
+        queue = self._queues.setdefault(session, _Queue())
+        for message in messages:
+            for part in _parts(message):
+                self._put(queue, Received(session, part), text_of(message))
+
+    def next_batch(self) -> list[Received]:
+        """What the next transaction takes; nobody gets more than a fair share of it."""
+        batch: list[Received] = []
+        text = 0
+        share = max(MESSAGES_PER_BATCH // max(len(self._queues), 1), LEAST_SHARE)
+        for session in list(self._queues):
+            if len(batch) >= MESSAGES_PER_BATCH or text >= TEXT_PER_BATCH:
+                break
+            queue = self._queues.pop(session)
+            most = min(share, MESSAGES_PER_BATCH - len(batch))
+            weight = 0
+            while queue.messages and weight < most and text < TEXT_PER_BATCH:
+                received = queue.messages.popleft()
+                chars = text_of(received.message)
+                weight += _weight(received)
+                text += chars
+                queue.text -= chars
+                batch.append(received)
+            if queue.messages:
+                self._queues[session] = queue  # last in line from here on
+        self._count -= len(batch)
+        self._text -= text
+        return batch
+
+    def put_back(self, batch: Sequence[Received]) -> None:
+        """Nothing of a batch was recorded: it comes first again."""
+        for received in reversed(batch):
+            queue = self._queues.setdefault(received.session, _Queue())
+            self._put(queue, received, text_of(received.message), first=True)
+
+    def _put(self, queue: _Queue, received: Received, chars: int, *, first: bool = False) -> None:
+        if first:
+            queue.messages.appendleft(received)
+        else:
+            queue.messages.append(received)
+        queue.text += chars
+        self._text += chars
+        self._count += 1
+
+
+def text_of(message: FromNode | HeldPart) -> int:
+    """Characters of what may be long; the rest of a message is counted by `MAX_WAITING`."""
+    match message:
+        case LogChunk():
+            return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
+        case Result():
+            parts = (message.result, message.state, message.checkpoint)
+            return len(message.message) + sum(len(bytes(part)) for part in parts)
+        case Checkpoint():
+            return len(message.data)
+    return 0
+
+
+def _weight(received: Received) -> int:
+    """How many runs a message is about."""
+    message = received.message
+    return max(len(message.runs), 1) if isinstance(message, Held | HeldPart) else 1
+
+
+def _parts(message: FromNode) -> Iterator[FromNode | HeldPart]:
+    """A node that holds many runs is taken in piece by piece, and opened after the last one."""
+    if not isinstance(message, Held) or len(message.runs) <= KEYS_PER_PART:
+        yield message
+        return
+    named = frozenset(key.run for key in message.runs)
+    for begin in range(0, len(message.runs), KEYS_PER_PART):
+        last = begin + KEYS_PER_PART >= len(message.runs)
+        runs = message.runs[begin : begin + KEYS_PER_PART]
+        yield HeldPart(runs=runs, named=named if last else None)
