@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,7 @@ from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.i18n import ngettext
 from tickwheel_admin.console.reader import READER, time_zones
 from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.schedule.local_days import by_plain_clocks
 from tickwheel_admin.domain.trigger import TriggerSpec
 from tickwheel_admin.services.schedules import PreviewFire, RemovedDay
 
@@ -104,9 +105,10 @@ def _missing_time(spec: TriggerSpec, fire: PreviewFire) -> str:
     gap_from = just_before.replace(tzinfo=UTC) + timedelta(seconds=1)  # in wall time
     gap_to = _local(fire).replace(tzinfo=UTC)
     # Without the zone's clock, the same rules fire at the time that is left out.
-    plain = replace(spec, timezone="UTC", calendar=None, start_at=None, end_at=None)
     try:
-        wall = parse(plain, saved_at=0).next_after(round(gap_from.timestamp() * 1000) - 1)
+        wall = parse(by_plain_clocks(spec), saved_at=0).next_after(
+            round(gap_from.timestamp() * 1000) - 1
+        )
     except ScheduleError:
         wall = None
     if wall is not None and wall < gap_to.timestamp() * 1000:

@@ -24,6 +24,7 @@ TRANSITIONS = {
     "Sao Paulo back at midnight": ("America/Sao_Paulo", date(2018, 2, 18)),
     "Cairo forward at midnight": ("Africa/Cairo", date(2024, 4, 26)),
     "Troll, two hours": ("Antarctica/Troll", date(2026, 3, 29)),
+    "Nuuk forward to midnight": ("America/Nuuk", date(2026, 3, 29)),
     "Apia without 30 December": ("Pacific/Apia", date(2011, 12, 30)),
     "Casablanca before Ramadan": ("Africa/Casablanca", date(2025, 2, 23)),
     "Shanghai, never": ("Asia/Shanghai", date(2026, 3, 29)),
@@ -100,6 +101,14 @@ def by_definition(
         if counts and is_wall(minute.wall):
             fires.append(minute.at * 1000)
     return fires
+
+
+def covers_the_day(is_wall: Callable[[datetime], bool]) -> bool:
+    """Whether wall times come in each hour of a day on which they come at all."""
+    monday = datetime(2026, 6, 1)  # noqa: DTZ001 - a wall time, of no zone
+    week = [monday + n * 1440 * MINUTE for n in range(7)]
+    hours = [{n // 60 for n in range(1440) if is_wall(day + n * MINUTE)} for day in week]
+    return max(map(len, hours)) == 24
 
 
 def nexts(schedule: Schedule, start: int, end: int) -> list[int]:

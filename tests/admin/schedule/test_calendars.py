@@ -6,10 +6,11 @@ import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.admin.schedule.clocks import around, iso, lasts, ms, nexts
+from tests.admin.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
 from tickwheel_admin.domain.calendar import (
     Calendar,
     CalendarSense,
@@ -21,7 +22,8 @@ from tickwheel_admin.domain.calendar_input import calendar_to_raw, parse_calenda
 from tickwheel_admin.domain.calendar_json import calendar_from_json, calendar_to_json
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule import first_allowed, parse
-from tickwheel_admin.domain.schedule.calendars import compiled
+from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
+from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
 from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.trigger import (
@@ -217,7 +219,7 @@ def test_a_fixed_delay_waits_for_what_its_calendar_leaves() -> None:
 # --- in zones, with every kind -----------------------------------------------------------------
 
 
-def _random_spec(draw: random.Random) -> CalendarSpec:
+def _random_spec(draw: random.Random, day: date = date(2026, 3, 29)) -> CalendarSpec:
     includes = draw.random() < 0.4
     windows = []
     for _ in range(draw.choice((0, 1, 2))):
@@ -227,10 +229,9 @@ def _random_spec(draw: random.Random) -> CalendarSpec:
     return CalendarSpec(
         sense=CalendarSense.INCLUDE if includes else CalendarSense.EXCLUDE,
         dates=tuple(
-            str(date(2026, 3, 27) + timedelta(days=draw.randrange(5)))
-            for _ in range(draw.choice((0, 1, 3)))
+            str(day + timedelta(days=draw.randrange(-2, 3))) for _ in range(draw.choice((0, 1, 3)))
         ),
-        weekdays=draw.choice(((), (7,), (6, 7), (1, 2, 3))),
+        weekdays=draw.choice(((), (6,), (7,), (6, 7), (1, 2, 3))),
         windows=tuple(windows),
         cron=() if includes else tuple(map(_exclusion, draw.sample(crons, draw.choice((0, 1, 2))))),
     )
@@ -244,43 +245,138 @@ def _exclusion(expression: str) -> CronExclusion:
     return CronExclusion(expression=expression)
 
 
-SPECS = (
-    TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_234_567),
-    TriggerSpec(kind=TriggerKind.CRON, expression="*/10 * * * *"),
-    TriggerSpec(kind=TriggerKind.CRON, expression="30 0-4 * * *", overlap=Overlap.SECOND),
-    TriggerSpec(
-        kind=TriggerKind.DAILY_WINDOW, every_ms=1_500_000, from_time="00:10:00", to_time="23:00:00",
-    ),
-    TriggerSpec(
-        kind=TriggerKind.CALENDAR_INTERVAL, every=1, unit=IntervalUnit.DAY, start_date="2026-03-01",
-        at_time="02:30:00", gap=Gap.FIRE,
-    ),
+CRON = TriggerSpec(kind=TriggerKind.CRON)
+WINDOW = TriggerSpec(
+    kind=TriggerKind.DAILY_WINDOW, every_ms=1_500_000, from_time="00:10:00", to_time="23:00:00"
+)
+INTERVAL = TriggerSpec(
+    kind=TriggerKind.CALENDAR_INTERVAL, every=1, unit=IntervalUnit.DAY, start_date="1990-03-01"
+)
+# Each with the minutes of a day that it names.
+SPECS: tuple[tuple[TriggerSpec, range | list[int]], ...] = (
+    (replace(CRON, expression="*/10 * * * *"), range(0, 1440, 10)),
+    (replace(CRON, expression="30 0-4 * * *", overlap=Overlap.SECOND), range(30, 300, 60)),
+    (replace(CRON, expression="30 23 * * *"), [1410]),
+    (replace(CRON, expression="0,40 0,23 * * *"), [0, 40, 1380, 1420]),
+    (WINDOW, range(10, 1381, 25)),
+    (replace(WINDOW, every_ms=420_000, from_time="00:00:00", to_time="23:59:59"),
+     range(0, 1440, 7)),
+    (replace(WINDOW, every_ms=5_400_000, from_time="08:30:00", to_time="23:30:00"),
+     range(510, 1411, 90)),
+    (replace(INTERVAL, at_time="02:30:00"), [150]),
+    (replace(INTERVAL, at_time="23:30:00", overlap=Overlap.BOTH), [1410]),
+    (replace(INTERVAL, at_time="00:00:00", gap=Gap.SKIP), [0]),
 )  # fmt: skip
+CHANGES = {
+    "Berlin forward": (BERLIN, date(2026, 3, 29)),
+    "Berlin back": (BERLIN, date(2026, 10, 25)),
+    "Lord Howe back": ("Australia/Lord_Howe", date(2026, 4, 5)),
+    "Sao Paulo forward at midnight": ("America/Sao_Paulo", date(2018, 11, 4)),
+    "Sao Paulo back over midnight": ("America/Sao_Paulo", date(2018, 2, 18)),
+    "Nuuk forward to midnight": ("America/Nuuk", date(2026, 3, 29)),
+    "Nuuk back over midnight": ("America/Nuuk", date(2026, 10, 25)),
+    "Pyongyang half an hour to midnight": ("Asia/Pyongyang", date(2018, 5, 5)),
+    "Apia without 30 December": ("Pacific/Apia", date(2011, 12, 30)),
+    "Kiritimati without New Year's Eve": ("Pacific/Kiritimati", date(1994, 12, 31)),
+}
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_a_calendar_leaves_is_what_it_allows_one_by_one(seed: int) -> None:
-    draw = random.Random(seed)
-    zone, day = draw.choice(
-        (
-            (BERLIN, date(2026, 3, 29)),
-            (BERLIN, date(2026, 10, 25)),
-            ("Australia/Lord_Howe", date(2026, 4, 5)),
-            ("America/Sao_Paulo", date(2018, 2, 18)),
-            ("Pacific/Apia", date(2011, 12, 30)),
-        )
-    )
+def _overlap_of(spec: TriggerSpec) -> Overlap:
+    if spec.overlap is not Overlap.AUTO:
+        return spec.overlap
+    if spec.kind is TriggerKind.CRON:
+        is_interval = any(sign in (spec.expression or "")[:-6] for sign in "*-/")
+        return Overlap.BOTH if is_interval else Overlap.FIRST
+    return Overlap.BOTH if spec.kind is TriggerKind.DAILY_WINDOW else Overlap.FIRST
+
+
+@pytest.mark.parametrize("where", CHANGES)
+def test_a_calendar_takes_the_wall_times_that_a_trigger_names_of_whatever_kind(where: str) -> None:
+    """Before the clocks move them: a time in a gap counts with the date it was scheduled for."""
+    zone, day = CHANGES[where]
+    draw = random.Random(where)
     start, end = around(day, days=3)
-    base = calendar(_random_spec(draw), name="base") if draw.random() < 0.5 else None
-    filtering = calendar(_random_spec(draw), base=base)
-    leaves = compiled(filtering)
-    for each in SPECS:
-        spec = replace(each, timezone=zone)
+    for _ in range(4):
+        base = calendar(_random_spec(draw, day), name="base") if draw.random() < 0.5 else None
+        filtering = calendar(_random_spec(draw, day), base=base)
+        leaves = compiled(filtering)
+        for each, minutes in SPECS:
+            spec = replace(each, timezone=zone)
+            named = set(minutes)
+            is_whole_day = len({minute // 60 for minute in named}) == 24
+
+            def counts(
+                at: datetime, named: set[int] = named, leaves: CompiledCalendar = leaves
+            ) -> bool:
+                return at.hour * 60 + at.minute in named and leaves.allows(wall(at.isoformat()))
+
+            expected = by_definition(
+                counts, ZoneInfo(zone), start, end,
+                gap=Gap.SKIP if is_whole_day else spec.gap, overlap=_overlap_of(spec),
+            )  # fmt: skip
+            filtered = parse(spec, saved_at=0, calendar=filtering)
+            assert nexts(filtered, start, end) == expected, (spec, filtering)
+            assert lasts(filtered, start, end) == expected, (spec, filtering)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(CRON, expression="30 23 * * *"),
+        replace(INTERVAL, at_time="23:30:00"),
+        replace(WINDOW, every_ms=3_600_000, from_time="22:30:00", to_time="23:59:00"),
+    ],
+    ids=lambda spec: spec.kind.value,
+)
+def test_a_fire_that_a_gap_moves_past_midnight_belongs_to_the_date_it_was_scheduled_for(
+    spec: TriggerSpec,
+) -> None:
+    """In Nuuk, 23:00 on Saturday 28 March 2026 is midnight."""
+    nuuk = replace(spec, timezone="America/Nuuk")
+    moved = ms("2026-03-29T00:00:00-01:00")
+    for weekday, fires in ((6, False), (7, True)):
+        without = calendar(CalendarSpec(weekdays=(weekday,)))
+        schedule = parse(nuuk, saved_at=0, calendar=without)
+        assert (schedule.next_after(moved - 1) == moved) is fires
+        assert (schedule.last_before(moved + 1) == moved) is fires
+
+
+@pytest.mark.parametrize("where", CHANGES)
+def test_kinds_without_wall_times_go_by_what_the_clocks_show(where: str) -> None:
+    zone, day = CHANGES[where]
+    draw = random.Random(where)
+    start, end = around(day, days=3)
+    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_234_567, timezone=zone)
+    for _ in range(3):
+        filtering = calendar(_random_spec(draw, day))
+        leaves = compiled(filtering)
         everything = parse(spec, saved_at=start * 1000)
         expected = [at for at in nexts(everything, start, end) if leaves.allows(_wall_of(at, zone))]
         filtered = parse(spec, saved_at=start * 1000, calendar=filtering)
-        assert nexts(filtered, start, end) == expected, (spec, filtering)
-        assert lasts(filtered, start, end) == expected, (spec, filtering)
+        assert nexts(filtered, start, end) == expected, filtering
+        assert lasts(filtered, start, end) == expected, filtering
+
+
+def test_schedule_and_calendar_that_never_meet_are_searched_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = []
+    allows = CompiledCalendar.allows
+
+    def counted(self: CompiledCalendar, at: int) -> bool:
+        looked.append(at)
+        return allows(self, at)
+
+    monkeypatch.setattr(CompiledCalendar, "allows", counted)
+    window = TimeWindow(from_time="09:00:00", to_time="24:00:00")
+    mornings = calendar(CalendarSpec(windows=(window,)))
+    for each in (replace(CRON, expression="0 9 * * *"), replace(INTERVAL, at_time="09:00:00")):
+        schedule = parse(replace(each, timezone=BERLIN), saved_at=0, calendar=mornings)
+        looked.clear()
+        assert schedule.next_after(ms("2026-03-01T00:00:00Z")) is None
+        assert len(looked) == MAX_JUMPS
+        assert schedule.next_after(ms("2026-03-01T00:00:00Z")) is None
+        assert len(looked) == MAX_JUMPS
 
 
 def _wall_of(at: int, zone: str) -> int:

@@ -117,6 +117,14 @@ class _Calendar:
     def days(self, year: int, month: int) -> int:
         return Random(f"{self._seed} {year} {month}").getrandbits(31) << 1
 
+    def allows(self, _wall: int) -> bool:
+        return True  # of the seconds of a day that `days` leaves
+
+    def next_allowed(self, wall: int) -> int | None:
+        raise AssertionError(wall)
+
+    last_allowed = next_allowed
+
 
 def test_days_of_a_calendar_are_taken_away_and_no_others() -> None:
     random = Random("calendar")
@@ -128,7 +136,7 @@ def test_days_of_a_calendar_are_taken_away_and_no_others() -> None:
             continue
         calendar = _Calendar(seed)
         plain = Cron(expression, zone_of("UTC"))
-        thinned = Cron(expression, zone_of("UTC"), days=calendar)
+        thinned = Cron(expression, zone_of("UTC"), calendar=calendar)
         at = random.randrange(0, 3 * 10**12)
         expected: list[int] = []
         found: int | None = at
@@ -150,11 +158,13 @@ def _allows(calendar: _Calendar, instant: int) -> bool:
 
 
 def test_a_calendar_without_days_leaves_nothing() -> None:
-    class Nothing:
+    class Nothing(_Calendar):
         def days(self, _year: int, _month: int) -> int:
             return 0
 
-    cron = Cron(parse_cron("* * * * *", Dialect.UNIX), zone_of("Europe/Berlin"), days=Nothing())
+    cron = Cron(
+        parse_cron("* * * * *", Dialect.UNIX), zone_of("Europe/Berlin"), calendar=Nothing(0)
+    )
     assert cron.next_after(0) is None
     assert cron.last_before(10**13) is None
 

@@ -15,6 +15,7 @@ from tests.admin.schedule.clocks import (
     TRANSITIONS,
     around,
     by_definition,
+    covers_the_day,
     iso,
     lasts,
     ms,
@@ -198,6 +199,22 @@ def _is_window_wall(spec: TriggerSpec) -> Callable[[datetime], bool]:
     )
 
 
+def test_a_window_that_covers_the_day_goes_on_after_a_gap_without_a_fire_of_its_own() -> None:
+    spec = replace(
+        OFFICE_HOURS, every_ms=420_000, from_time="00:00:00", to_time="23:59:59", weekdays=()
+    )
+    assert fires(spec, "2026-03-29T01:55:00+01:00", 3) == [
+        "2026-03-29T01:59:00+01:00",
+        "2026-03-29T03:02:00+02:00",
+        "2026-03-29T03:09:00+02:00",
+    ]
+    # One that leaves hours out has something to make up for: its 02:00.
+    assert fires(replace(spec, every_ms=7_200_000), "2026-03-29T00:30:00+01:00", 2) == [
+        "2026-03-29T03:00:00+02:00",
+        "2026-03-29T04:00:00+02:00",
+    ]
+
+
 @pytest.mark.parametrize("where", TRANSITIONS)
 def test_windows_around_transitions_are_as_defined(where: str) -> None:
     zone, day = TRANSITIONS[where]
@@ -217,9 +234,9 @@ def test_windows_around_transitions_are_as_defined(where: str) -> None:
         )
         schedule = parse(spec, saved_at=0)
         overlap = Overlap.BOTH if spec.overlap is Overlap.AUTO else spec.overlap
-        expected = by_definition(
-            _is_window_wall(spec), ZoneInfo(zone), start, end, gap=spec.gap, overlap=overlap
-        )
+        is_wall = _is_window_wall(spec)
+        gap = Gap.SKIP if covers_the_day(is_wall) else spec.gap
+        expected = by_definition(is_wall, ZoneInfo(zone), start, end, gap=gap, overlap=overlap)
         assert nexts(schedule, start, end) == expected, spec
         assert lasts(schedule, start, end) == expected, spec
 

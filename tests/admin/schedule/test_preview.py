@@ -10,7 +10,8 @@ import pytest
 from tests.admin.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule import parse
-from tickwheel_admin.domain.schedule.filtered import Filtered
+from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
+from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, Preview, preview
 from tickwheel_admin.domain.trigger import (
     Gap,
@@ -144,18 +145,18 @@ def test_a_date_that_keeps_a_fire_is_not_removed() -> None:
 
 def test_a_calendar_that_leaves_nothing_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searched = []
-    next_after = Filtered.next_after
+    allows = CompiledCalendar.allows
 
-    def counted(self: Filtered, instant: int) -> int | None:
-        searched.append(instant)
-        return next_after(self, instant)
+    def counted(self: CompiledCalendar, wall: int) -> bool:
+        searched.append(wall)
+        return allows(self, wall)
 
-    monkeypatch.setattr(Filtered, "next_after", counted)
+    monkeypatch.setattr(CompiledCalendar, "allows", counted)
     afternoons = CalendarSpec(windows=(TimeWindow(from_time="00:00:00", to_time="12:00:00"),))
     calendar = Calendar(name="afternoons", version=1, spec=afternoons)
     found = of(AT_HALF_PAST_TWO, "2026-04-01T00:00:00Z", 5, calendar=calendar)
     assert len(found.removed) == 20
-    assert len(searched) == 2
+    assert len(searched) == 2 * MAX_JUMPS  # once for the fires, once for the dates
 
 
 def test_removed_dates_are_shown_even_when_no_fire_is_left_and_have_an_end() -> None:
@@ -165,3 +166,16 @@ def test_removed_dates_are_shown_even_when_no_fire_is_left_and_have_an_end() -> 
     assert found.fires == ()
     assert len(found.removed) == 20
     assert found.removed[0].date == "2026-04-01"
+
+
+@pytest.mark.parametrize("weekday", [6, 7])
+def test_a_removed_date_is_the_one_that_the_fire_was_scheduled_for(weekday: int) -> None:
+    """Clocks in Nuuk go forward from Saturday 23:00 to midnight, over 23:30."""
+    spec = replace(AT_HALF_PAST_TWO, expression="30 23 * * *", timezone="America/Nuuk")
+    calendar = Calendar(name="c", version=1, spec=CalendarSpec(weekdays=(weekday,)))
+    found = of(spec, "2026-03-27T12:00:00Z", 3, calendar=calendar)
+    moved = [fire for fire in found.fires if fire.mark is Mark.GAP]
+    assert [iso(fire.at, "America/Nuuk") for fire in moved] == (
+        [] if weekday == 6 else ["2026-03-29T00:00:00-01:00"]
+    )
+    assert [day.date for day in found.removed] == ["2026-03-28" if weekday == 6 else "2026-03-29"]

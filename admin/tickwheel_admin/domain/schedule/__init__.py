@@ -17,6 +17,7 @@ from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.daily_window import daily_window
 from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.schedule.fixed import FixedRate, Never, Once, first_delay_ms
+from tickwheel_admin.domain.schedule.local_days import WALL_TIME_KINDS
 from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
 
@@ -47,8 +48,9 @@ def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None)
         schedule = Bounded(schedule, start=spec.start_at, end=spec.end_at)
     if calendar is None and (is_bounded or spec.kind is not TriggerKind.CRON):
         check_fires(spec, schedule)
-    zone = zone_of(spec.timezone)
-    return schedule if leaves is None else Filtered(schedule, AllowedTimes(leaves, zone))
+    if leaves is None or spec.kind in WALL_TIME_KINDS:
+        return schedule
+    return Filtered(schedule, AllowedTimes(leaves, zone_of(spec.timezone)))
 
 
 def first_allowed(spec: TriggerSpec, instant: int, *, calendar: Calendar | None) -> int | None:
@@ -65,20 +67,20 @@ def first_allowed(spec: TriggerSpec, instant: int, *, calendar: Calendar | None)
 
 
 def _unbounded(spec: TriggerSpec, *, saved_at: int, leaves: CompiledCalendar | None) -> Schedule:
-    """The schedule of a kind; the days of a calendar only where they make it faster."""
+    """The schedule of a kind; a calendar leaves wall times here, of the kinds that have them."""
     match spec.kind:
         case TriggerKind.CRON:
             expression = parse_cron(spec.expression or "", dialect_of(spec))
             zone = zone_of(spec.timezone)
-            return Cron(expression, zone, gap=spec.gap, overlap=spec.overlap, days=leaves)
+            return Cron(expression, zone, gap=spec.gap, overlap=spec.overlap, calendar=leaves)
         case TriggerKind.FIXED_RATE:
             return FixedRate(spec, saved_at=saved_at)
         case TriggerKind.ONCE:
             return Once.of(spec)
         case TriggerKind.CALENDAR_INTERVAL:
-            return calendar_interval(spec)
+            return calendar_interval(spec, leaves)
         case TriggerKind.DAILY_WINDOW:
-            return daily_window(spec)
+            return daily_window(spec, leaves)
         case TriggerKind.FIXED_DELAY:
             raise ValueError("the end of a run says when a fixed delay fires")
 

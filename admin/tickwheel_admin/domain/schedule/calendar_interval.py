@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from calendar import monthrange
 
+from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallSchedule
+from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallGrid, WallSchedule
 from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.trigger import IntervalUnit, Overlap, TriggerSpec
 from tickwheel_admin.domain.wall_clock import (
@@ -21,10 +22,13 @@ _DAYS = {IntervalUnit.DAY: 1, IntervalUnit.WEEK: 7}
 _MONTHS = {IntervalUnit.MONTH: 1, IntervalUnit.YEAR: 12}
 
 
-def calendar_interval(spec: TriggerSpec) -> WallSchedule:
-    """The schedule of a spec of this kind; raises ScheduleError."""
+def calendar_interval(spec: TriggerSpec, calendar: WallCalendar | None = None) -> WallSchedule:
+    """The schedule of a spec of this kind, of what a calendar leaves; raises ScheduleError."""
     overlap = Overlap.FIRST if spec.overlap is Overlap.AUTO else spec.overlap
-    return WallSchedule(_grid(spec), zone_of(spec.timezone), gap=spec.gap, overlap=overlap)
+    grid: WallGrid = _grid(spec)
+    if calendar is not None:
+        grid = AllowedGrid(grid, calendar)
+    return WallSchedule(grid, zone_of(spec.timezone), gap=spec.gap, overlap=overlap)
 
 
 class DayGrid:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallSchedule
+from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallGrid, WallSchedule
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Overlap, TriggerSpec
+from tickwheel_admin.domain.trigger import Gap, Overlap, TriggerSpec
 from tickwheel_admin.domain.wall_clock import DAY_SECONDS, seconds_of_time
 
 
-def daily_window(spec: TriggerSpec) -> WallSchedule:
-    """The schedule of a spec of this kind; raises ScheduleError."""
+def daily_window(spec: TriggerSpec, calendar: WallCalendar | None = None) -> WallSchedule:
+    """The schedule of a spec of this kind, of what a calendar leaves; raises ScheduleError.
+
+    A window that fires in each of the 24 hours goes on right after a gap by itself, so nothing is
+    invented there, as for a cron expression with such an hour field.
+    """
     overlap = Overlap.BOTH if spec.overlap is Overlap.AUTO else spec.overlap
-    return WallSchedule(_grid(spec), zone_of(spec.timezone), gap=spec.gap, overlap=overlap)
+    window = _grid(spec)
+    gap = Gap.SKIP if window.covers_all_hours else spec.gap
+    grid: WallGrid = window if calendar is None else AllowedGrid(window, calendar)
+    return WallSchedule(grid, zone_of(spec.timezone), gap=gap, overlap=overlap)
 
 
 class WindowGrid:
@@ -23,6 +31,8 @@ class WindowGrid:
         self._start = start  # seconds since midnight
         self._last = start + (end - start) // every * every  # of a day
         self._weekdays = frozenset(weekdays) or frozenset(range(1, 8))
+        hours = {second // 3_600 for second in range(start, self._last + 1, every)}
+        self.covers_all_hours = len(hours) == 24
 
     def at_or_after(self, wall: int) -> int | None:
         day, second = divmod(max(wall, 0), DAY_SECONDS)

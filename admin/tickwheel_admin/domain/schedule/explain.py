@@ -15,10 +15,15 @@ from tickwheel_admin.domain.schedule.cron import CronExpression, FieldKind, pars
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
 from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS, WEEKDAY_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
-from tickwheel_admin.domain.schedule.local_days import day_limits, local_day
+from tickwheel_admin.domain.schedule.local_days import (
+    WALL_TIME_KINDS,
+    by_plain_clocks,
+    day_limits,
+    local_day,
+)
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.trigger import Gap, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import MIN_YEAR, date_of_day, day_of_date
+from tickwheel_admin.domain.wall_clock import DAY_SECONDS, MIN_YEAR, date_of_day, day_of_date
 
 MAX_FIRES = 100
 
@@ -77,7 +82,7 @@ def explain(
     reasons = (
         *_by_bounds(spec, _between(everything, start, end), start, end),
         *_by_kind(spec, everything, day, zone),
-        *_by_calendar(everything, calendar, day, zone),
+        *_by_calendar(spec, everything, calendar, day, zone),
     )
     return Explanation(fires=(), reasons=reasons)
 
@@ -119,17 +124,20 @@ def _by_bounds(spec: TriggerSpec, fires: tuple[int, ...], start: int, end: int) 
 
 
 def _by_calendar(
-    everything: Schedule, calendar: Calendar | None, day: int, zone: Zone
+    spec: TriggerSpec, everything: Schedule, calendar: Calendar | None, day: int, zone: Zone
 ) -> Iterator[Reason]:
     if calendar is None:
         return
     leaves = compiled(calendar)
-    start, end = day_limits(day, zone)
     date = date_of_day(day)
     name = None
     if not leaves.days(date.year, date.month) >> date.day & 1:
-        name = leaves.who_refuses(zone.to_local(start // 1000)[0])
+        name = leaves.who_refuses(day * DAY_SECONDS)
     else:
+        if spec.kind in WALL_TIME_KINDS:
+            zone = zone_of("UTC")
+            everything = parse(by_plain_clocks(spec), saved_at=0)
+        start, end = day_limits(day, zone)
         walls = (zone.to_local(at // 1000)[0] for at in _between(everything, start, end))
         name = next(filter(None, map(leaves.who_refuses, walls)), None)
     if name is not None:

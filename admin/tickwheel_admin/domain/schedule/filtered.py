@@ -1,16 +1,15 @@
-"""Fires that a calendar takes away: a schedule without the instants whose wall time is excluded.
+"""What a calendar takes away of schedules that name no wall times: rates, delays, single instants.
 
 Excluded spans are jumped over, however many instants of the schedule they hold. What counts is the
-wall time at which a fire really happens; a fire that a gap moved has the time after the gap.
+wall time that clocks show at the instant; kinds that name wall times go by those (`AllowedGrid`).
 """
 
 from __future__ import annotations
 
+from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.zones import Zone
-
-MAX_JUMPS = 10_000  # more than 27 years of a daily fire
 
 
 class AllowedTimes:
@@ -54,10 +53,7 @@ class AllowedTimes:
 class Filtered:
     """The instants of a schedule that a calendar leaves.
 
-    A search gives up, as if there were no more, after MAX_JUMPS excluded instants with nothing
-    allowed in between: when schedule and calendar just never meet, such as 09:00 and afternoons.
-    That takes some 30 ms, so its last start is remembered: a transaction that has to be repeated
-    because hundreds of them took too long then finds all of them done.
+    A search gives up after MAX_JUMPS excluded instants, as that of `AllowedGrid` does.
     """
 
     def __init__(self, inner: Schedule, allowed: AllowedTimes) -> None:

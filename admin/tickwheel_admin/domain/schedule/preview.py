@@ -9,7 +9,12 @@ from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import compiled
-from tickwheel_admin.domain.schedule.local_days import WALL_TIME_KINDS, day_limits, local_day
+from tickwheel_admin.domain.schedule.local_days import (
+    WALL_TIME_KINDS,
+    by_plain_clocks,
+    day_limits,
+    local_day,
+)
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.trigger import Gap, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.wall_clock import date_of_day
@@ -41,7 +46,7 @@ class PreviewFire:
 class RemovedDay:
     """A date on which a calendar takes every fire away."""
 
-    date: str  # "2026-10-01", in the trigger's zone
+    date: str  # "2026-10-01", in the trigger's zone; the scheduled one, where a gap moves fires
     calendar: str  # its name; the one of the chain that takes the first fire of the day
 
 
@@ -74,26 +79,42 @@ def preview(
     while at is not None and len(instants) < most:
         instants.append(at)
         at = schedule.next_after(at)
-    fires = tuple(_fire(at, spec, zone, saved_at=saved_at) for at in instants)
+    fires = tuple(_fire(at, spec, zone, saved_at, calendar) for at in instants)
     if calendar is None or most == 0 or spec.kind is TriggerKind.FIXED_DELAY:
         return Preview(fires=fires, removed=())
-    until = instants[-1] if len(instants) == most else None
+    until = instants[-1] if len(instants) == most else spec.end_at
+    if spec.kind in WALL_TIME_KINDS:
+        # Calendars go by the wall times that are scheduled, so these are gone through here.
+        start = after if spec.start_at is None else max(after, spec.start_at - 1)
+        after = _wall_ms(start, zone)
+        until = None if until is None else _wall_ms(until, zone)
+        spec, zone = by_plain_clocks(spec), zone_of("UTC")
+        schedule = parse(spec, saved_at=saved_at, calendar=calendar)
     everything = parse(spec, saved_at=saved_at)
     removed = _removed(everything, schedule, zone, calendar, after=after, until=until)
     return Preview(fires=fires, removed=removed)
 
 
-def _fire(at: int, spec: TriggerSpec, zone: Zone, *, saved_at: int) -> PreviewFire:
+def _wall_ms(instant: int, zone: Zone) -> int:
+    """What clocks show at an instant (UTC epoch ms), as if it were UTC."""
+    return instant + zone.segment_at(instant // 1000).offset * 1000
+
+
+def _fire(
+    at: int, spec: TriggerSpec, zone: Zone, saved_at: int, calendar: Calendar | None
+) -> PreviewFire:
     offset = zone.segment_at(at // 1000).offset
-    mark = _mark(at, spec, zone, saved_at=saved_at) if spec.kind in WALL_TIME_KINDS else None
+    mark = _mark(at, spec, zone, saved_at, calendar) if spec.kind in WALL_TIME_KINDS else None
     return PreviewFire(at=at, offset_minutes=offset // 60, mark=mark)
 
 
-def _mark(at: int, spec: TriggerSpec, zone: Zone, *, saved_at: int) -> Mark | None:
+def _mark(
+    at: int, spec: TriggerSpec, zone: Zone, saved_at: int, calendar: Calendar | None
+) -> Mark | None:
     second = at // 1000
     segment = zone.segment_at(second)
     went_forward = second == segment.start and segment.offset > segment.before
-    if went_forward and _was_moved(at, spec, saved_at=saved_at):
+    if went_forward and _was_moved(at, spec, saved_at, calendar):
         return Mark.GAP
     shown = zone.instants_of(second + segment.offset)
     if len(shown) > 1:
@@ -103,10 +124,10 @@ def _mark(at: int, spec: TriggerSpec, zone: Zone, *, saved_at: int) -> Mark | No
     return Mark.DST_NIGHT if any(each.before != each.after for each in changes) else None
 
 
-def _was_moved(at: int, spec: TriggerSpec, *, saved_at: int) -> bool:
+def _was_moved(at: int, spec: TriggerSpec, saved_at: int, calendar: Calendar | None) -> bool:
     """Whether a fire right after a gap is one only because of the wall times within the gap."""
     try:
-        skipping = parse(replace(spec, gap=Gap.SKIP), saved_at=saved_at)
+        skipping = parse(replace(spec, gap=Gap.SKIP), saved_at=saved_at, calendar=calendar)
     except ScheduleError:
         return True  # this is its only fire
     return skipping.next_after(at - 1) != at

@@ -50,7 +50,11 @@ class WallSchedule:
                 return None
             if wall < high:
                 return (wall - segment.offset) * 1000
+            # Wall times that the clocks show again are looked for in the next segment already.
+            shown_again = max(at + segment.offset, low) > segment.end + segment.after
             at = segment.end
+            if not shown_again:
+                at = max(at, self._zone.segment_at(wall - DAY_SECONDS).start)
         return None
 
     def last_before(self, instant: int) -> int | None:
@@ -63,7 +67,12 @@ class WallSchedule:
                 return (wall - segment.offset) * 1000
             if segment.start >= 0 and self._ends_gap(segment):
                 return segment.start * 1000
+            passed_over = min(at + segment.offset, high - 1) < segment.start + segment.before - 1
             at = segment.start - 1
+            if not passed_over:
+                if wall is None:
+                    return None
+                at = min(at, self._zone.segment_at(wall + DAY_SECONDS).end - 1)
         return None
 
     def _shown(self, segment: Segment) -> tuple[int, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from tickwheel_admin.domain.schedule.cron.months import Shape
 from tickwheel_admin.domain.schedule.cron.tokens import (
     Field,
@@ -17,14 +15,6 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
 
 _ONE_A_WEEK = 0b1_0000001_0000001_0000001_0000001
 _SATURDAY, _SUNDAY = 6, 0
-
-
-class DayMasks(Protocol):
-    """A calendar as days on which fires are allowed."""
-
-    def days(self, year: int, month: int) -> int:
-        """Bit d (1..31) is set when day d of the month may fire."""
-        ...
 
 
 def days_of_month(field: Field, shape: Shape) -> int:

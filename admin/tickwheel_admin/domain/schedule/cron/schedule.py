@@ -10,11 +10,11 @@ decided at a transition:
 
 from __future__ import annotations
 
+from tickwheel_admin.domain.schedule.allowed_grid import WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.schedule.cron.days import DayMasks
 from tickwheel_admin.domain.schedule.cron.expression import CronExpression
 from tickwheel_admin.domain.schedule.cron.months import END_DAY
-from tickwheel_admin.domain.schedule.cron.search import DAY, NEVER, LocalSearch
+from tickwheel_admin.domain.schedule.cron.search import DAY, NEVER, AllowedSearch, LocalSearch
 from tickwheel_admin.domain.schedule.zones import FOREVER, Segment, Zone
 from tickwheel_admin.domain.trigger import Gap, Overlap
 
@@ -26,7 +26,7 @@ class Cron:
     """The instants of an expression from 1970 to 2199, wall time of its zone.
 
     Args:
-        days: the days on which wall times count; None: all.
+        calendar: the wall times that count, whenever the clocks let them happen; None: all.
 
     Raises:
         ScheduleError: the years of the expression hold no instant in this zone.
@@ -49,11 +49,13 @@ class Cron:
         *,
         gap: Gap = Gap.FIRE,
         overlap: Overlap = Overlap.AUTO,
-        days: DayMasks | None = None,
+        calendar: WallCalendar | None = None,
     ) -> None:
         self.expression = expression
         self.zone = zone
-        self._search = LocalSearch(expression, days)
+        self._search: LocalSearch | AllowedSearch = LocalSearch(expression)
+        if calendar is not None:
+            self._search = AllowedSearch(expression, calendar)
         self._fires_after_gap = gap is Gap.FIRE and not expression.covers_all_hours
         if overlap is Overlap.AUTO:
             overlap = Overlap.BOTH if expression.is_interval else Overlap.FIRST
@@ -61,7 +63,7 @@ class Cron:
         self._second_pass_only = overlap is Overlap.SECOND
         # The part of the last segment looked at that no transition touches: start, end, offset.
         self._part = (0, 0, 0)
-        if days is None and not expression.covers_all_years:
+        if calendar is None and not expression.covers_all_years:
             self._check_years()
 
     def next_after(self, instant: int) -> int | None:

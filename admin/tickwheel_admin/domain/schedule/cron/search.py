@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from tickwheel_admin.domain.schedule.cron.days import DayMasks
+from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.cron.expression import CronExpression
 from tickwheel_admin.domain.schedule.cron.fields import FIRST_YEAR
 from tickwheel_admin.domain.schedule.cron.months import (
@@ -28,7 +28,7 @@ class LocalSearch:
     """
 
     __slots__ = (
-        "_days",
+        "_calendar",
         "_expression",
         "_first_in_hour",
         "_first_second",
@@ -44,10 +44,10 @@ class LocalSearch:
         "_years",
     )
 
-    def __init__(self, expression: CronExpression, days: DayMasks | None) -> None:
+    def __init__(self, expression: CronExpression, calendar: WallCalendar | None = None) -> None:
         second, minute, hour, _, month, _, year = expression.fields
         self._expression = expression
-        self._days = days
+        self._calendar = calendar  # its days only; its times are for `AllowedSearch`
         self._seconds = seconds = second.mask
         self._minutes = minutes = minute.mask
         self._hours = hours = hour.mask
@@ -111,6 +111,16 @@ class LocalSearch:
                 start, _, rest = self._enter(number)
         return (start + rest.bit_length() - 1) * DAY + self._last_time
 
+    def at_or_after(self, wall: int) -> int | None:
+        """`first_from` as a grid of wall times."""
+        found = self.first_from(wall)
+        return None if found == NEVER else found
+
+    def at_or_before(self, wall: int) -> int | None:
+        """`last_until` as a grid of wall times."""
+        found = self.last_until(wall)
+        return None if found == -NEVER else found
+
     def _time_from(self, second: int) -> int:
         """The first matching time of day from one on that is not after the last one, in seconds."""
         minute, second = divmod(second, 60)
@@ -150,8 +160,8 @@ class LocalSearch:
         days = 0
         if self._months >> month & 1 and self._years >> year & 1:
             days = self._expression.days(SHAPE_OF_MONTH[number])
-            if self._days is not None and days:
-                days &= self._days.days(FIRST_YEAR + year, month + 1) >> 1
+            if self._calendar is not None and days:
+                days &= self._calendar.days(FIRST_YEAR + year, month + 1) >> 1
         self._month = found = (MONTH_STARTS[number], MONTH_STARTS[number + 1], days)
         return found
 
@@ -177,3 +187,20 @@ class LocalSearch:
         if not years:
             return -1
         return (years.bit_length() - 1) * 12 + self._months.bit_length() - 1
+
+
+class AllowedSearch:
+    """The same for the matching local seconds that a calendar leaves."""
+
+    __slots__ = ("_grid",)
+
+    def __init__(self, expression: CronExpression, calendar: WallCalendar) -> None:
+        self._grid = AllowedGrid(LocalSearch(expression, calendar), calendar)
+
+    def first_from(self, local: int) -> int:
+        found = self._grid.at_or_after(local)
+        return NEVER if found is None else found
+
+    def last_until(self, local: int) -> int:
+        found = self._grid.at_or_before(local)
+        return -NEVER if found is None else found
