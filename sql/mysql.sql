@@ -229,6 +229,7 @@ CREATE TABLE run (
     trigger_id BIGINT,
     origin VARCHAR(16) NOT NULL,
     scheduled_at BIGINT NOT NULL,
+    nominal_at BIGINT,
     shard_index INTEGER NOT NULL,
     shard_total INTEGER NOT NULL,
     fire_id BIGINT,

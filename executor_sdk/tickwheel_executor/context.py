@@ -113,8 +113,24 @@ class Run:
 
     @property
     def scheduled_at(self) -> datetime:
-        """The instant it fired for (not when it started), in UTC."""
+        """The instant it works for, in UTC: the one it fired for, and not when it started.
+
+        A retry by hand has that of the run that it does again; `due_at` says when it was to start
+        itself.
+        """
         return _EPOCH + timedelta(milliseconds=self._request.scheduled_at)
+
+    @property
+    def due_at(self) -> datetime:
+        """When this try was to start, in UTC: `scheduled_at` with the trigger's jitter.
+
+        Later for a missed fire that was made up for, for a retry by hand, and for another try after
+        its pause. An admin of an earlier version does not say it; then it is `scheduled_at`.
+        """
+        due_at = self._request.due_at
+        if isinstance(due_at, msgspec.UnsetType):
+            return self.scheduled_at
+        return _EPOCH + timedelta(milliseconds=due_at)
 
     @property
     def deadline(self) -> datetime | None:

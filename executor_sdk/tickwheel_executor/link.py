@@ -9,7 +9,7 @@ from random import Random
 from typing import Protocol
 
 from tickwheel_shared.protocol import (
-    PROTOCOL_VERSION,
+    SPOKEN_VERSIONS,
     FrameError,
     FromAdmin,
     Heartbeat,
@@ -242,7 +242,7 @@ class Link:
         return messages[1:]
 
     def _welcomed(self, welcome: Welcome) -> None:
-        if welcome.version != PROTOCOL_VERSION:
+        if welcome.version not in SPOKEN_VERSIONS:
             raise FrameError(f"welcome names version {welcome.version}, which was not offered")
         if welcome.heartbeat_ms <= 0 or welcome.lease_ms <= 0:
             raise FrameError("welcome: heartbeat_ms and lease_ms must be positive")

@@ -36,7 +36,7 @@ from random import Random
 from typing import Any
 
 from tickwheel_shared.protocol import (
-    PROTOCOL_VERSION,
+    SPOKEN_VERSIONS,
     Admins,
     Cancel,
     Drain,
@@ -232,7 +232,7 @@ class Node:
         """Who we are and what we offer."""
         settings = self._settings
         return Hello(
-            versions=[PROTOCOL_VERSION],
+            versions=list(SPOKEN_VERSIONS),
             executor=settings.executor,
             node_key=self.key,
             name=settings.name,

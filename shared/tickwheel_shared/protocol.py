@@ -13,7 +13,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+SPOKEN_VERSIONS = (PROTOCOL_VERSION, 1)  # newest first
 LINK_PATH = "/link/v1"
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024  # a receiver closes the socket on a larger frame
@@ -259,7 +260,11 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     job: str  # name of the job
     handler: str
     parameters: msgspec.Raw  # a JSON object
-    scheduled_at: int  # UTC epoch ms: the instant it fired for, or when it was asked for
+    # UTC epoch ms: the instant it works for: that it fired for, or for which it was asked; of a
+    # retry by hand that of the run that it does again.
+    scheduled_at: int
+    # UTC epoch ms: when this try was to start, if not at `scheduled_at`. Since version 2.
+    due_at: int | msgspec.UnsetType = msgspec.UNSET
     timeout_ms: int | None  # None: no limit
     try_number: int  # from 1; counts accepted and lost attempts only
     max_tries: int
@@ -371,6 +376,7 @@ FromAdmin = (
 )
 
 _T = TypeVar("_T")
+_M = TypeVar("_M", bound=Message)
 _encoder = msgspec.json.Encoder()
 _from_node = msgspec.json.Decoder(list[FromNode])
 _from_admin = msgspec.json.Decoder(list[FromAdmin])
@@ -420,4 +426,11 @@ def encode_frames(messages: Iterable[Message]) -> Iterator[bytes]:
 
 def agree_version(offered: Sequence[int]) -> int | None:
     """The newest version that both sides speak; None when there is none."""
-    return PROTOCOL_VERSION if PROTOCOL_VERSION in offered else None
+    return next((version for version in SPOKEN_VERSIONS if version in offered), None)
+
+
+def for_version(message: _M, version: int) -> _M:
+    """The message as a peer of this agreed version may be sent it."""
+    if version < 2 and isinstance(message, RunRequest) and message.due_at is not msgspec.UNSET:
+        return msgspec.structs.replace(message, due_at=msgspec.UNSET)
+    return message

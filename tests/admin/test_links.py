@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import NoReturn
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -152,15 +153,16 @@ async def stored_nodes(database: Database) -> int:
     return int(await database.read(lambda conn: conn.execute(count).scalar_one()))
 
 
+@pytest.mark.parametrize(("versions", "agreed"), [([1], 1), ([3, 2, 1], 2)])
 async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
-    admin: Admin, connect: Connect, database: Database
+    admin: Admin, connect: Connect, database: Database, versions: list[int], agreed: int
 ) -> None:
-    run_id = await add_run(database, await add_job(database))
+    run_id = await add_run(database, await add_job(database), jitter_ms=700)
     node = connect()
-    node.pipe.say(HELLO)
+    node.pipe.say(HELLO | {"versions": versions})
     welcome = await node.heard(Welcome)
     assert isinstance(welcome, Welcome)
-    assert (welcome.version, welcome.admin) == (1, "admin-1")
+    assert (welcome.version, welcome.admin) == (agreed, "admin-1")
     await admin.engine.dispatcher.run_once()
     assert (await get_run(database, run_id)).state is RunState.QUEUED
 
@@ -174,6 +176,8 @@ async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
     request = await node.heard(RunRequest)
     assert isinstance(request, RunRequest)
     assert request.run == run_id
+    known = msgspec.UNSET if agreed == 1 else request.scheduled_at + 700
+    assert request.due_at == known  # a field of version 2
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def test_a_parked_run_that_ends_was_due_when_it_first_could_have_started() -> No
     def due_at(**changes: object) -> int:
         return moves.cancelled_while_queued(parked(**changes), now=NOW).after.due_at
 
-    assert due_at() == CREATED  # a missed fire is made up for later than its instant
-    assert due_at(created_at=SCHEDULED - 2_000, jitter_ms=500) == SCHEDULED + 500
+    assert due_at() == SCHEDULED
+    assert due_at(jitter_ms=500) == SCHEDULED + 500
+    assert due_at(origin=Origin.MISFIRE) == CREATED  # it was made up for later than its instant
     assert due_at(scheduled_at=NOW + 5_000) == NOW
     assert due_at(due_at=NOW - 1) == NOW - 1  # it was not parked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import run_batches
 from tickwheel_admin.services import runs as runs_service
 from tickwheel_admin.services.run_bulk import key_for
-from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.services.runs import RetryRevision, RunQuery
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.database import Refused
 
@@ -163,6 +164,53 @@ async def test_the_same_retry_of_shards_is_one_fire(world: World, executor_id: i
     }
     assert len(ids) == 1
     assert len(new_runs(world, job_id)) == 3
+
+
+# --- what a retry is given -------------------------------------------------------------------
+
+
+async def test_a_retry_has_the_parameters_that_its_run_had(world: World, executor_id: int) -> None:
+    job_id = await job_with(world, executor_id, parameters={"of": "then", "kept": 1})
+    mine = {"executor_id": executor_id, "job_id": job_id, "state": "failed", "ended_at": 1_000}
+    plain, own = world.run(**mine), world.run(**mine, parameters='{"of":"trigger","kept":1}')
+    changed = JOB | {"parameters": {"of": "now"}, "timeout_seconds": 60}
+    await world.jobs.update(ADMIN, job_id, changed, revision=1)
+
+    async def given(run_id: int) -> tuple[int, Any]:
+        detail = await world.runs.get(ADMIN, run_id)
+        return detail.item.run.job_revision, json.loads(detail.parameters)
+
+    then = {"of": "then", "kept": 1}
+    assert await given(plain) == (1, then)
+    first = await world.runs.retry(ADMIN, plain)
+    assert await given(first) == (2, then)
+    world.change(sa.update(tables.run).values(state="failed", ended_at=1))
+    assert await given(await world.runs.retry(ADMIN, first)) == (2, then)
+    assert await given(await world.runs.retry(ADMIN, own)) == (2, {"of": "trigger", "kept": 1})
+    bulk = await world.runs.retry_many(ADMIN, [plain], request_key="k", parameters='{"more": 2}')
+    assert await given(bulk.runs[0]) == (2, then | {"more": 2})
+
+    original = RetryRevision.ORIGINAL
+    again = await world.runs.retry(ADMIN, plain, revision=original)
+    bulk = await world.runs.retry_many(ADMIN, [plain], request_key="l", revision=original)
+    for run_id in (again, *bulk.runs):
+        assert await given(run_id) == (1, then)
+        (row,) = [row for row in world.runs_of_job(job_id) if row.id == run_id]
+        assert row.parameters is None  # the revision's own, of which no run keeps a copy
+
+
+async def test_a_retry_works_for_the_instant_of_its_run(world: World, executor_id: int) -> None:
+    job_id = await job_with(world, executor_id, **SHARDS)
+    fire = fire_with(world, executor_id, job_id, "failed")
+    world.change(sa.update(tables.run).where(tables.run.c.id == fire).values(scheduled_at=1_000))
+    again = await world.runs.retry(ADMIN, fire, failed_shards_only=True)
+    rows = new_runs(world, job_id)
+    assert {(row.nominal_at, row.scheduled_at > 1_000) for row in rows} == {(1_000, True)}
+    world.change(
+        sa.update(tables.run).where(tables.run.c.id == again).values(state="failed", ended_at=1)
+    )
+    last = await world.runs.retry(ADMIN, again)
+    assert (await world.runs.get(ADMIN, last)).item.run.works_for_at == 1_000
 
 
 # --- many ------------------------------------------------------------------------------------

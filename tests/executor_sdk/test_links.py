@@ -50,7 +50,7 @@ async def test_the_opening_is_hello_results_held() -> None:
     assert isinstance(hello, Hello)
     assert (hello.executor, hello.name, hello.slots) == ("billing", "node-1", 4)
     assert hello.weight == 3
-    assert (hello.versions, hello.handlers) == ([1], ["work"])
+    assert (hello.versions, hello.handlers) == ([2, 1], ["work"])
     assert len(hello.node_key) == 32
     assert hello.node_key == node.key
     assert hello.sdk.startswith("python/")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +89,7 @@ async def test_what_the_run_knows_is_given() -> None:
             run.shard_total,
             run.origin,
             run.scheduled_at == at,
+            run.due_at == at + timedelta(hours=5),
             run.checkpoint,
         ]
 
@@ -99,10 +100,11 @@ async def test_what_the_run_knows_is_given() -> None:
         shard_index=1,
         shard_total=8,
         scheduled_at=at,
+        due_at=at + timedelta(hours=5),
         origin="schedule",
         checkpoint=[1, 2],
     )
-    assert end.result == [2, 4, 1, 8, "schedule", True, [1, 2]]
+    assert end.result == [2, 4, 1, 8, "schedule", True, True, [1, 2]]
 
 
 @pytest.mark.parametrize(

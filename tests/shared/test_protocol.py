@@ -25,6 +25,7 @@ from tickwheel_shared.protocol import (
     decode_from_admin,
     decode_from_node,
     encode_frames,
+    for_version,
 )
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -182,9 +183,17 @@ def test_messages_cannot_be_changed() -> None:
 
 def test_the_newest_common_version_is_agreed_on() -> None:
     assert agree_version([1]) == 1
-    assert agree_version([3, 2, 1]) == 1
-    assert agree_version([2]) is None
+    assert agree_version([3, 2, 1]) == 2
+    assert agree_version([3]) is None
     assert agree_version([]) is None
+
+
+def test_an_older_peer_is_sent_no_newer_field() -> None:
+    newest, *_ = (entry for entry in load("from_admin") if "due_at" in entry)
+    (request,) = decode_from_admin(json.dumps([newest]))
+    assert for_version(request, 2) is request
+    (frame,) = encode_frames([for_version(request, 1)])
+    assert json.loads(frame) == [{key: v for key, v in newest.items() if key != "due_at"}]
 
 
 def test_a_result_needs_no_more_than_how_it_ended() -> None:

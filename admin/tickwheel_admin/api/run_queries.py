@@ -5,7 +5,7 @@ from __future__ import annotations
 from tickwheel_admin.api.inputs import optional_id
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.run import Origin, RunState
-from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.services.runs import RetryRevision, RunQuery
 
 FILTER = (
     "state",
@@ -38,6 +38,11 @@ def run_query_of(fields: Fields) -> RunQuery:
         from_at=fields.instant("from_at"),
         to_at=fields.instant("to_at"),
     )
+
+
+def revision_of(fields: Fields) -> RetryRevision:
+    """The revision of the job that retries are asked to be made with."""
+    return fields.member("revision", RetryRevision, default=RetryRevision.CURRENT)
 
 
 def _name_in(fields: Fields) -> str | None:

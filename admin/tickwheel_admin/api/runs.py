@@ -13,7 +13,7 @@ from tickwheel_admin.api.inputs import (
     query_fields,
     request_key_of,
 )
-from tickwheel_admin.api.run_queries import FILTER, run_query_of
+from tickwheel_admin.api.run_queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.views import (
     answer,
     log_view,
@@ -80,8 +80,9 @@ async def release_run(request: web.Request) -> web.Response:
 
 @routes.post(f"{_ONE}/retry", permission=Permission.OPERATE, api=True)
 async def retry_run(request: web.Request) -> web.Response:
-    fields = await body_fields(request, ("parameters", "failed_shards_only"))
+    fields = await body_fields(request, ("parameters", "failed_shards_only", "revision"))
     failed_shards_only = fields.boolean("failed_shards_only", default=False)
+    revision = revision_of(fields)
     raise_if_any(fields.problems)
     run_id = await request.app[RUNS].retry(
         actor_of(request),
@@ -89,6 +90,7 @@ async def retry_run(request: web.Request) -> web.Response:
         parameters=parameters_of(fields.raw),
         request_key=request_key_of(request),
         failed_shards_only=failed_shards_only,
+        revision=revision,
     )
     return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
 

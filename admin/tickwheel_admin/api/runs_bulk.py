@@ -10,7 +10,7 @@ from tickwheel_admin.api.inputs import (
     request_key_of,
 )
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
-from tickwheel_admin.api.run_queries import FILTER, run_query_of
+from tickwheel_admin.api.run_queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.views import answer, bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields, raise_if_any
@@ -41,9 +41,10 @@ async def cancel_runs(request: web.Request) -> web.Response:
 
 @routes.post("/api/v1/runs/retry", permission=Permission.OPERATE, api=True)
 async def retry_runs(request: web.Request) -> web.Response:
-    fields = await body_fields(request, (*_CHOSEN, "parameters", "failed_shards_only"))
+    fields = await body_fields(request, (*_CHOSEN, "parameters", "failed_shards_only", "revision"))
     chosen = _chosen(fields)
     failed_shards_only = fields.boolean("failed_shards_only", default=False)
+    revision = revision_of(fields)
     raise_if_any(fields.problems)
     request_key = request_key_of(request)
     if request_key is None:
@@ -62,6 +63,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             cursor=cursor_of(fields),
             parameters=parameters,
             failed_shards_only=failed_shards_only,
+            revision=revision,
         )
     else:
         bulk = await service.retry_many(
@@ -70,6 +72,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             request_key=request_key,
             parameters=parameters,
             failed_shards_only=failed_shards_only,
+            revision=revision,
         )
     return answer(bulk_view(bulk))
 

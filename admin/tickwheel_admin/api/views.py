@@ -129,6 +129,7 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
         "shard_total": run.shard_total,
         "fire_id": run.fire_id,
         "scheduled_at": instant(run.scheduled_at),
+        "nominal_at": instant(run.works_for_at),
         # A run that waits for an earlier one is due when that has ended.
         "due_at": None if run.is_parked else instant(run.due_at),
         "started_at": instant(run.started_at),

@@ -72,14 +72,8 @@ def start_by(instant: int, config: JobConfig) -> int | None:
 
 
 def start_by_again(run: Run, config: JobConfig) -> int | None:
-    """The same for a run that a node handed back: what it was claimed with is no longer there.
-
-    A missed fire was due when it was made up for, and not at its instant.
-    """
-    if run.tries > 0:
-        return None
-    made_up = run.origin is Origin.MISFIRE
-    return start_by(run.created_at if made_up else run.scheduled_at + (run.jitter_ms or 0), config)
+    """The same for a run that a node handed back: what it was claimed with is no longer there."""
+    return None if run.tries > 0 else start_by(run.first_due_at, config)
 
 
 def shards_of(

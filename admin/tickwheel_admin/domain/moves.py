@@ -300,12 +300,9 @@ def cancelled_while_queued(run: Run, *, now: int, reason: str = "cancelled") -> 
 def _was_due_at(run: Run, *, now: int) -> int:
     """The instant at which an ended run was due: nothing that has ended waits for its turn.
 
-    A parked run has no instant of its own any more. It was due first when it was scheduled, or
-    made up for, and never later than its end.
+    A parked run has no instant of its own any more: it is told when it was due first.
     """
-    if run.due_at != PARKED_AT:
-        return run.due_at
-    return min(max(run.scheduled_at + (run.jitter_ms or 0), run.created_at), now)
+    return run.due_at if run.due_at != PARKED_AT else min(run.first_due_at, now)
 
 
 def may_end_late(run: Run) -> bool:

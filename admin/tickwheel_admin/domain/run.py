@@ -99,7 +99,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     job_revision: int  # the configuration it was made with and keeps
     trigger_id: int | None
     origin: Origin
-    scheduled_at: int  # the nominal instant; for requests, when it was asked for
+    scheduled_at: int  # the instant it fired for; for requests, when they shall run
+    # The instant that its handler works for, when that is another one: a retry does the work of
+    # the run that it repeats. None: `scheduled_at`.
+    nominal_at: int | None = None
     shard_index: int = 0  # -1: a whole fire that has shards
     shard_total: int = 1
     fire_id: int | None = None  # of a shard: the run of the whole fire
@@ -143,6 +146,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     def is_parked(self) -> bool:
         """Whether it waits for an earlier run of its job."""
         return self.state is RunState.QUEUED and self.due_at == PARKED_AT
+
+    @property
+    def works_for_at(self) -> int:
+        """The instant that its handler is told."""
+        return self.scheduled_at if self.nominal_at is None else self.nominal_at
+
+    @property
+    def first_due_at(self) -> int:
+        """When it was due first: a missed fire when it was made up for, others at their instant."""
+        if self.origin is Origin.MISFIRE:
+            return self.created_at
+        return self.scheduled_at + (self.jitter_ms or 0)
 
     def is_expired(self, now: int) -> bool:
         """Whether it waits, never started, and is past its start-by deadline."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.run import Run
@@ -26,6 +27,7 @@ def request_of(
         recovering: an earlier attempt of the run was lost.
     """
     parameters = config.parameters if run.parameters is None else run.parameters
+    due_at = run.first_due_at if run.tries == 0 else run.due_at
     return RunRequest(
         run=run.id,
         attempt=run.attempt,
@@ -34,7 +36,8 @@ def request_of(
         job=config.name,
         handler=config.handler,
         parameters=msgspec.Raw(parameters.encode()),
-        scheduled_at=run.scheduled_at,
+        scheduled_at=run.works_for_at,
+        due_at=UNSET if due_at == run.works_for_at else due_at,
         timeout_ms=config.timeout_ms,
         try_number=run.tries + 1,
         max_tries=config.retry.retries + 1,

@@ -7,7 +7,7 @@ import re
 from tickwheel_admin.domain.said_code import SaidCode, read_said_code
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_shared.protocol import (
-    PROTOCOL_VERSION,
+    SPOKEN_VERSIONS,
     FrameError,
     Hello,
     Rejected,
@@ -25,11 +25,11 @@ def refusal_of(hello: Hello, *, executor_name: str) -> Rejected | None:
     """Why this node cannot be served however often it connects, if so."""
     if agree_version(hello.versions) is None:
         newest = max(hello.versions, default=0)
-        older = "the SDK" if newest < PROTOCOL_VERSION else "the admin"
+        older = "the SDK" if newest < min(SPOKEN_VERSIONS) else "the admin"
         return Rejected(
             code="version",
             message=f"no common protocol version: the node speaks {hello.versions}, this admin"
-            f" {PROTOCOL_VERSION}; upgrade {older}",
+            f" {', '.join(map(str, SPOKEN_VERSIONS))}; upgrade {older}",
             fatal=True,
         )
     if hello.executor != executor_name:

@@ -30,8 +30,10 @@ from tickwheel_shared.protocol import (
     Message,
     Notice,
     Welcome,
+    agree_version,
     decode_from_node,
     encode_frames,
+    for_version,
 )
 
 log = structlog.get_logger(__name__)
@@ -59,6 +61,7 @@ class NodeSession:
         recorder: Recorder,
     ) -> None:
         self.node_id = 0  # known after hello
+        self.version = PROTOCOL_VERSION  # agreed in hello
         self.executor_id = executor_id
         self.token_hash = token_hash  # a revoked token ends the socket
         self.is_open = False  # may be given runs: what it held is recorded
@@ -80,6 +83,8 @@ class NodeSession:
 
     def send(self, messages: Sequence[Message]) -> None:
         """Queue messages; all that gathers until the writer's turn leaves in one frame."""
+        if self.version != PROTOCOL_VERSION:
+            messages = [for_version(message, self.version) for message in messages]
         self._outbox += messages
         if len(self._outbox) > MAX_QUEUED:
             self._outbox.clear()
@@ -159,6 +164,7 @@ class NodeSession:
             self.send([refusal])
             self.close(1008, refusal.code)
             return None
+        self.version = agree_version(hello.versions) or PROTOCOL_VERSION
         arrival = arrival_of(hello, executor_id=self.executor_id, address=self._address)
         admitted = await self._membership.admit(arrival)
         self.node_id = admitted.node_id
@@ -182,7 +188,7 @@ class NodeSession:
 
     def _welcome(self, admitted: Admitted) -> Welcome:
         return Welcome(
-            version=PROTOCOL_VERSION,
+            version=self.version,
             node_id=admitted.node_id,
             admin=self._membership.name,
             admins=admitted.admins,

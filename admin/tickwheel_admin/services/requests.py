@@ -44,6 +44,7 @@ class Request:
     origin: Origin
     parameters: str | None = None  # JSON object laid over the job's; None: nothing
     base: str | None = None  # laid over this instead: what the run that is retried was given
+    nominal_at: int | None = None  # the instant that it works for; None: that it is due at
     request_key: str | None = None
     retry_of: int | None = None
     node_id: int | None = None  # runs nowhere else
@@ -221,13 +222,14 @@ def _requested(conn: sa.Connection, job: Job, request: Request, *, run_id: int, 
         retry_of=request.retry_of,
         pinned_node_id=request.node_id,
         parameters=parameters,
+        nominal_at=request.nominal_at,
     )
 
 
 def _parameters(job: Job, request: Request) -> str | None:
-    """What the run is given; None: the job's own."""
+    """What the run is given; None: the job's own, of which no run keeps a copy."""
     if request.parameters is None:
-        return request.base
+        return None if request.base == job.config.parameters else request.base
     base = job.config.parameters if request.base is None else request.base
     merged = merged_parameters(base, request.parameters)
     if len(merged.encode()) > MAX_PARAMETERS_BYTES:

@@ -6,7 +6,8 @@ Each first asks whether an earlier try of it was committed although its answer n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import sqlalchemy as sa
 
@@ -37,11 +38,19 @@ class RunEdit:
     run_ids: Sequence[int] = ()  # for new runs, and for children of what ends
 
 
+class RetryRevision(StrEnum):
+    """Which revision of the job a retry is made with."""
+
+    CURRENT = "current"  # the job as it is now: what was mended since counts
+    ORIGINAL = "original"  # the job as the run that is retried had it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """How a run is done again."""
 
     parameters: str | None = None  # JSON object laid over those of the ended run; None: nothing
+    revision: RetryRevision = RetryRevision.CURRENT
     request_key: str | None = None
     failed_shards_only: bool = False  # of a whole fire
 
@@ -104,7 +113,7 @@ def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
 
 
 def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> int:
-    """Do an ended run again, as a new run of the job as it is now; returns the new run's id.
+    """Do an ended run again, as a new run of the job; returns the new run's id.
 
     Raises:
         InvalidInput: the key was used for something else; the parameters are too large.
@@ -133,12 +142,21 @@ def check_ended(actor: Actor, found: RunItem | None) -> Run:
 
 
 def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, retry: Retry) -> int:
-    """Do a run again that `check_ended` gave, under its job's lock; raises as `retry_run`."""
+    """Do a run again that `check_ended` gave, under its job's lock; raises as `retry_run`.
+
+    It has the parameters that the run had, whatever has become of the job's own since, and works
+    for the same instant.
+    """
+    revision = (ended.job_id, ended.job_revision)
+    config = edit.configs.get_many(conn, {revision})[revision]
+    if retry.revision is RetryRevision.ORIGINAL:
+        job = replace(job, revision=ended.job_revision, config=config)
     request = Request(
         actor=edit.actor,
         origin=Origin.RETRY,
         parameters=retry.parameters,
-        base=ended.parameters,
+        base=config.parameters if ended.parameters is None else ended.parameters,
+        nominal_at=ended.works_for_at,
         request_key=retry.request_key,
         retry_of=ended.id,
     )

@@ -23,6 +23,7 @@ from tickwheel_admin.services.run_bulk import Bulk as Bulk
 from tickwheel_admin.services.run_details import RunDetail as RunDetail
 from tickwheel_admin.services.run_details import read_detail, visible_item
 from tickwheel_admin.services.run_edits import Retry, RunEdit
+from tickwheel_admin.services.run_edits import RetryRevision as RetryRevision
 from tickwheel_admin.services.run_log import EarlierPage, check_log_query, read_earlier, read_log
 from tickwheel_admin.services.run_log import LogPage as LogPage
 from tickwheel_admin.services.run_queries import MAX_COUNTED, RunPlace, filter_of, narrow, page_at
@@ -199,17 +200,19 @@ class Runs:
         parameters: str | None = None,
         request_key: str | None = None,
         failed_shards_only: bool = False,
+        revision: RetryRevision = RetryRevision.CURRENT,
     ) -> int:
-        """Do an ended run again, as a new run of the job as it is now; returns the new run's id.
+        """Do an ended run again, as a new run of its job; returns the new run's id.
 
-        A shard is done again alone, as the only one of a new fire.
+        The new run has the parameters of the ended one and works for the same instant. A shard is
+        done again alone, as the only one of a new fire.
 
         Args:
-            parameters: JSON object laid over those of the ended run, key by key, or over the job's
-                when that was given none; None: nothing.
+            parameters: JSON object laid over those of the ended run, key by key; None: nothing.
             request_key: the same key gives the same run, however often it is sent.
             failed_shards_only: of a run that was cut into shards, only those that failed; other
                 runs are done again as a whole.
+            revision: of the job; its own parameters count in neither case.
 
         Raises:
             InvalidInput: parameters are no JSON object, or too large together with what they are
@@ -217,7 +220,7 @@ class Runs:
             Conflict: run.not_ended; job.deleted; run.no_failed_shards; run.not_sharded,
                 run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
         """
-        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
+        wish = _retry(parameters, request_key, failed_shards_only, revision)
 
         def retry(conn: sa.Connection, edit: RunEdit) -> int:
             return run_edits.retry_run(conn, edit, run_id, wish)
@@ -250,6 +253,7 @@ class Runs:
         request_key: str,
         parameters: str | None = None,
         failed_shards_only: bool = False,
+        revision: RetryRevision = RetryRevision.CURRENT,
     ) -> Bulk:
         """Do these runs again, at most 1,000; those that cannot be are counted by reason.
 
@@ -257,7 +261,7 @@ class Runs:
             request_key: the same key makes the same new runs, however often it is sent.
         """
         ids = check_ids(run_ids)
-        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
+        wish = _retry(parameters, request_key, failed_shards_only, revision)
         return await self._retry_all(actor, ids, wish)
 
     async def retry_matching(
@@ -269,6 +273,7 @@ class Runs:
         cursor: str | None = None,
         parameters: str | None = None,
         failed_shards_only: bool = False,
+        revision: RetryRevision = RetryRevision.CURRENT,
     ) -> Bulk:
         """Do all runs again that match, 100 of them with each call; without a state, failed ones.
 
@@ -276,7 +281,7 @@ class Runs:
         """
         if query.state is None:
             query = replace(query, state=RunGroup.FAILED_ANY)
-        wish = _retry(parameters, request_key, failed_shards_only=failed_shards_only)
+        wish = _retry(parameters, request_key, failed_shards_only, revision)
         page = await self.page(actor, query, cursor=cursor, limit=STEP)
         ids = [item.run.id for item in page.items]
         return await self._retry_all(actor, ids, wish, behind=page.next)
@@ -307,6 +312,7 @@ class Runs:
                 parameters=wish.parameters,
                 request_key=keys[run_id],
                 failed_shards_only=wish.failed_shards_only,
+                revision=wish.revision,
             )
 
         bulk = await self._bulk.edit(actor, run_ids, retry, single, behind=behind)
@@ -331,11 +337,17 @@ class Runs:
             self._events.publish(topic)
 
 
-def _retry(parameters: str | None, request_key: str | None, *, failed_shards_only: bool) -> Retry:
+def _retry(
+    parameters: str | None,
+    request_key: str | None,
+    failed_shards_only: bool,
+    revision: RetryRevision,
+) -> Retry:
     """Refuse a retry once, not for every run."""
     check_request_key(request_key)
     return Retry(
         parameters=None if parameters is None else parse_parameters(parameters),
         request_key=request_key,
         failed_shards_only=failed_shards_only,
+        revision=revision,
     )

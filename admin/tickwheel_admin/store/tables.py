@@ -257,6 +257,7 @@ run = _table(
     sa.Column("trigger_id", Id),
     sa.Column("origin", sa.String(16), nullable=False),
     sa.Column("scheduled_at", Instant, nullable=False),
+    sa.Column("nominal_at", Instant),  # of retries: the instant of what they do again
     sa.Column("shard_index", sa.Integer, nullable=False),  # -1: the fire that its shards make up
     sa.Column("shard_total", sa.Integer, nullable=False),
     sa.Column("fire_id", Id),  # of a shard: the run of the whole fire

@@ -105,7 +105,8 @@ class Conversation:
     def _greet(self, hello: Hello) -> None:
         manners = self._manners
         rejected = manners.rejects
-        if rejected is None and agree_version(hello.versions) is None:
+        version = agree_version(hello.versions)
+        if rejected is None and version is None:
             text = f"no common protocol version: the node speaks {hello.versions}"
             rejected = Rejected(code="version", message=text, fatal=True)
         if rejected is None and manners.executor not in (None, hello.executor):
@@ -117,7 +118,7 @@ class Conversation:
         self._hello = hello
         self.send(
             Welcome(
-                version=PROTOCOL_VERSION,
+                version=version or PROTOCOL_VERSION,
                 node_id=1,
                 admin=manners.name,
                 admins=[],

@@ -41,6 +41,7 @@ def run_handler(
     shard_index: int = 0,
     shard_total: int = 1,
     scheduled_at: datetime | None = None,
+    due_at: datetime | None = None,
     origin: str = "manual",
     recovering: bool = False,
     timeout: float | None = None,
@@ -61,12 +62,13 @@ def run_handler(
         state: What the job's last run left; None: the job keeps no state.
         checkpoint: What an earlier try of the run left.
         scheduled_at: An aware datetime; now when omitted.
+        due_at: An aware datetime; `scheduled_at` when omitted.
         timeout: In seconds; ends the run as `timed_out`.
         cancel_after: Seconds after which somebody cancels the run.
 
     Raises:
         HandlerError: it cannot be registered, or there is none of that name.
-        ValueError: parameters, state, checkpoint or scheduled_at that no admin would send.
+        ValueError: parameters, state, checkpoint or instants that no admin would send.
     """
     handlers, name = _only(handler, name)
     request = make_request(
@@ -80,6 +82,7 @@ def run_handler(
         shard_index=shard_index,
         shard_total=shard_total,
         scheduled_at=scheduled_at,
+        due_at=due_at,
         origin=origin,
         recovering=recovering,
         timeout=timeout,

@@ -28,6 +28,7 @@ class RunFields(TypedDict, total=False):
     shard_index: int  # from 0
     shard_total: int
     scheduled_at: datetime | None  # aware; None: now
+    due_at: datetime | None  # aware; None: at scheduled_at
     origin: str  # schedule, misfire, manual, api, retry, child
     recovering: bool  # an earlier attempt was lost
     timeout: float | None  # seconds
@@ -47,6 +48,7 @@ def make_request(
     shard_index: int = 0,
     shard_total: int = 1,
     scheduled_at: datetime | None = None,
+    due_at: datetime | None = None,
     origin: str = "manual",
     recovering: bool = False,
     timeout: float | None = None,
@@ -58,8 +60,9 @@ def make_request(
     Raises:
         ValueError: what an admin would refuse: it is not JSON, too large or naive.
     """
-    if scheduled_at is not None and scheduled_at.tzinfo is None:
-        raise ValueError("scheduled_at is naive: give it a time zone")
+    for name, moment in (("scheduled_at", scheduled_at), ("due_at", due_at)):
+        if moment is not None and moment.tzinfo is None:
+            raise ValueError(f"{name} is naive: give it a time zone")
     at = time.time() if scheduled_at is None else scheduled_at.timestamp()
     kept = NULL if state is None else _json(dict(state), "the state", MAX_STATE_BYTES)
     return RunRequest(
@@ -71,6 +74,7 @@ def make_request(
         handler=handler,
         parameters=_json(dict(parameters), "the parameters", MAX_PARAMETERS_BYTES),
         scheduled_at=round(at * 1000),
+        due_at=msgspec.UNSET if due_at is None else round(due_at.timestamp() * 1000),
         timeout_ms=None if timeout is None else round(timeout * 1000),
         try_number=try_number,
         max_tries=max(max_tries, try_number),

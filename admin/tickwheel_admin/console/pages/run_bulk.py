@@ -14,11 +14,12 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from tickwheel_admin.console.bulk_progress import told_so_far
+from tickwheel_admin.console.pages.runs import retry_revision
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import new_request_key, render
 from tickwheel_admin.console.run_filter import fields_of, in_words, read_filter, whole_number
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import Bulk, Matching, RunGroup, RunQuery
+from tickwheel_admin.services.runs import Bulk, Matching, RetryRevision, RunGroup, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
@@ -38,6 +39,7 @@ class Asked:
     run_ids: tuple[int, ...]
     query: RunQuery | None  # all that match it; None: those of the ids
     failed_shards_only: bool
+    revision: RetryRevision
     back: str
 
 
@@ -72,7 +74,11 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
         if asked.doing == "cancel":
             return await runs.cancel_many(actor, asked.run_ids)
         return await runs.retry_many(
-            actor, asked.run_ids, request_key=key, failed_shards_only=asked.failed_shards_only
+            actor,
+            asked.run_ids,
+            request_key=key,
+            failed_shards_only=asked.failed_shards_only,
+            revision=asked.revision,
         )
     if asked.doing == "cancel":
         return await runs.cancel_matching(actor, asked.query, cursor=cursor)
@@ -82,6 +88,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
         request_key=key,
         cursor=cursor,
         failed_shards_only=asked.failed_shards_only,
+        revision=asked.revision,
     )
 
 
@@ -113,5 +120,6 @@ def _asked(values: MultiMapping[str]) -> Asked:
         run_ids=() if everything else tuple(dict.fromkeys(i for i in ids if i is not None)),
         query=query,
         failed_shards_only=values.get("failed_shards_only") == "yes",
+        revision=retry_revision(values),
         back=safe_next(values.get("back"), default="/runs"),
     )

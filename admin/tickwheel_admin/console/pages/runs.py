@@ -27,7 +27,7 @@ from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import RunDetail
+from tickwheel_admin.services.runs import RetryRevision, RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOBS, RUNS
@@ -108,6 +108,7 @@ async def retry_run(request: web.Request) -> web.Response:
             parameters=await _typed_parameters(request, form),
             request_key=form.get("request_key") or None,
             failed_shards_only=form.get("failed_shards_only") == "yes",
+            revision=retry_revision(form),
         )
     except InvalidInput as error:
         if "parameters" not in form:
@@ -137,20 +138,26 @@ async def _typed_parameters(request: web.Request, form: MultiMapping[str]) -> st
     """
     if "parameters" not in form:
         return None
-    schema = await _schema(request, await _detail(request))
+    _, schema = await _job_now(request, await _detail(request))
     text, problems = text_of_form(schema, form, over=True)
     if problems:
         raise InvalidInput(problems)
     return parse_parameters(text)
 
 
-async def _schema(request: web.Request, detail: RunDetail) -> str | None:
-    """What the handler of the job takes, as the job is now; None: anything."""
+async def _job_now(request: web.Request, detail: RunDetail) -> tuple[int | None, str | None]:
+    """The revision that the job has now, and what its handler takes; None: it is gone; anything."""
     try:
         job = await request.app[JOBS].get(actor_of(request), detail.item.run.job_id)
     except NotFound:
-        return None
-    return job.schema
+        return None, None
+    return job.item.job.revision, job.schema
+
+
+def retry_revision(form: MultiMapping[str]) -> RetryRevision:
+    """The revision of the job that a form asks for."""
+    is_original = form.get("revision") == RetryRevision.ORIGINAL
+    return RetryRevision.ORIGINAL if is_original else RetryRevision.CURRENT
 
 
 async def _retry_form(
@@ -162,7 +169,7 @@ async def _retry_form(
     """The form as somebody filled it in; None: nobody did yet."""
     set_reader(request)
     detail = await _detail(request)
-    schema = await _schema(request, detail)
+    revision, schema = await _job_now(request, detail)
     if sent is None:
         parameters = parameter_form(schema, pretty(detail.parameters))
     elif "do" in sent:
@@ -176,6 +183,9 @@ async def _retry_form(
             "detail": detail,
             "run": detail.item.run,
             "parameters": parameters,
+            "revision_now": revision,
+            "asks_for_original": sent is not None
+            and retry_revision(sent) is RetryRevision.ORIGINAL,
             "other_problems": [each for each in problems if not is_about_parameters(each)],
             "request_key": (sent and sent.get("request_key")) or new_request_key(),
         },

@@ -231,6 +231,7 @@ def upgrade() -> None:
         sa.Column("trigger_id", Id),
         sa.Column("origin", sa.String(16), nullable=False),
         sa.Column("scheduled_at", sa.BigInteger, nullable=False),
+        sa.Column("nominal_at", sa.BigInteger),
         sa.Column("shard_index", sa.Integer, nullable=False),
         sa.Column("shard_total", sa.Integer, nullable=False),
         sa.Column("fire_id", Id),
