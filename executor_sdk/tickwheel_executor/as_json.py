@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tickwheel_shared.held_json import why_not_held
+
 from .raised import text_of
 
 _HUGE_BYTES = 1024 * 1024  # above this, nobody needs to know how large it is
@@ -30,7 +32,9 @@ def encode(value: object, *, what: str, limit: int) -> tuple[msgspec.Raw, str]:
     except Exception as error:  # noqa: BLE001 (a value's own code may raise anything: a failed run)
         return NULL, f"{what} cannot be written as JSON: {text_of(error)}"
     if text and len(text) <= limit:
-        return msgspec.Raw(text), ""
+        # An admin would refuse it, and ready-made JSON (`msgspec.Raw`) may be anything.
+        unheld = why_not_held(text)
+        return (NULL, f"{what} cannot be kept: {unheld}") if unheld else (msgspec.Raw(text), "")
     size = f"{len(text):,}" if text else f"more than {_HUGE_BYTES:,}"
     return NULL, f"{what} is {size} bytes of JSON; the limit is {limit:,}"
 

@@ -26,7 +26,8 @@ KEY: dict[str, Any] = {"run": 7, "attempt": 2, "token": "t"}
 NULL = b"null"
 HUGE = b'{"a":"' + b"x" * MAX_STATE_BYTES + b'"}'
 NUL = b'{"a":"\\u0000"}'  # as JSON writes it: text that every database keeps
-UNREADABLE = (b'{"a":1e999}', b'{"a":"\xff"}', b"1" * 5_000)
+HUGE_NUMBERS = (b'{"a":1e999}', b"[1E+400]", b"1" * 400, b"1" * 5_000, b"1" * 60_000)
+UNREADABLE = (*HUGE_NUMBERS, b'{"a":"\xff"}')
 
 
 def ended(outcome: Outcome, **changes: Any) -> Result:
@@ -92,6 +93,25 @@ def test_what_is_too_large_twice_is_said_once() -> None:
         Outcome.FAILED,
         "The result is larger than 65536 bytes.",
     )
+
+
+@pytest.mark.parametrize("result", [HUGE, *UNREADABLE])
+def test_a_result_that_cannot_be_kept_fails_the_run_and_is_nobodys_parameter(result: bytes) -> None:
+    left = cleaned(ended(Outcome.SUCCEEDED, result=result, state=b'{"a":1}', message="fine"))
+    assert left.outcome is Outcome.FAILED
+    assert (bytes(left.result), bytes(left.state)) == (NULL, NULL)
+    why = "larger than 65536 bytes" if result == HUGE else "no JSON that can be read"
+    assert left.message.startswith(f"The result is {why}")
+    if result in HUGE_NUMBERS:
+        assert "beyond ±1.8e308" in left.message
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.TIMED_OUT, Outcome.SKIPPED])
+def test_an_attempt_that_ended_otherwise_did_so_whatever_it_returned(outcome: Outcome) -> None:
+    for result in (HUGE, b"1e999"):
+        left = cleaned(ended(outcome, result=result, message="why"))
+        assert (left.outcome, bytes(left.result)) == (outcome, NULL)
+        assert left.message.startswith("why (Its result was not kept: it is ")
 
 
 @pytest.mark.parametrize("checkpoint", [b"7", b"[1,2]", NUL, b'"text"', NULL])

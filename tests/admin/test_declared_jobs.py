@@ -282,7 +282,8 @@ async def test_what_names_no_job_at_all_is_only_told(
     said = [5, {}, {"name": "a\nb"}, {"name": "x" * 201}, NIGHTLY, changed(priority=1)]
     told = await code.start(executor_id, *said)  # type: ignore[arg-type]
     assert told[:5] == [
-        "error: declared job 1 is no JSON object, or nested too deeply",
+        "error: declared job 1 is no JSON object, is nested too deeply, or holds a number beyond"
+        " ±1.8e308",
         "error: declared job 2: name: This is required.",
         "error: declared job 3: name: Line ends and control characters are not allowed here.",
         "error: declared job 4: name: At most 200 characters, please.",

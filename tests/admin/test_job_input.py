@@ -589,7 +589,9 @@ def test_a_doubled_trigger_would_fire_twice_and_is_refused() -> None:
         ('{"a":' * 100_000, "json.too_large"),
         ('{"a":' * 10_000, "json.too_deep"),
         ('{"a":' * 101 + "1" + "}" * 101, "json.too_deep"),
-        ('{"a": ' + "9" * 5_000 + "}", "json.invalid"),
+        ('{"a": ' + "9" * 5_000 + "}", "json.huge_number"),
+        ('{"a": ' + "9" * 309 + "}", "json.huge_number"),
+        ('{"a": [{"b": -1E+999}]}', "json.huge_number"),
         ('{"a": "\\ud800"}', "json.invalid"),
     ],
 )

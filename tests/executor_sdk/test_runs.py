@@ -243,6 +243,10 @@ def endless() -> list[object]:
         (object(), "cannot be written as JSON"),
         ("x" * 70_000, "70,002 bytes of JSON"),
         ({"text": "\ud800"}, "cannot be written as JSON"),
+        ({"n": 10**400}, "return value cannot be kept: a number in it is beyond ±1.8e308"),
+        (10**5_000, "cannot be written as JSON"),
+        ([msgspec.Raw(b"1E+999")], "return value cannot be kept: a number in it is beyond"),
+        (msgspec.Raw(b"garbage"), "return value cannot be kept: JSON is malformed"),
         (endless(), "cannot be written as JSON"),
         (Odd(), "cannot be written as JSON: it is odd"),
         # A gigabyte of JSON each, of which not even the first megabyte may be written.
@@ -251,7 +255,7 @@ def endless() -> list[object]:
         ([[None] * 1_000] * 200_000, "more than 1,048,576 bytes of JSON"),
         ({"k" * 1_000 + str(n): n for n in range(1_100)}, "more than 1,048,576 bytes of JSON"),
     ],
-    ids=range(9),
+    ids=range(13),
 )
 def test_a_result_that_cannot_be_kept_fails_the_run(returned: object, words: str) -> None:
     @virtual_time

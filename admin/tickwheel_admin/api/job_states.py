@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
-from tickwheel_admin.api.views import answer, instant
+from tickwheel_admin.api.views import answer, instant, json_or_text
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.json_text import BadJson, text_of_object
@@ -28,7 +26,7 @@ async def get_state(request: web.Request) -> web.Response:
     return answer(
         {
             "kept": found.kept,
-            "state": json.loads(found.state),
+            "state": json_or_text(found.state),
             "run_id": found.run_id,
             "updated_at": instant(found.updated_at),
         }

@@ -19,6 +19,7 @@ from tickwheel_admin.services.paging import Page
 from tickwheel_admin.services.runs import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.services.system import AdminItem
 from tickwheel_admin.web.i18n import ENGLISH
+from tickwheel_shared.held_json import why_not_held
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 def answer(
     content: Mapping[str, Any], *, status: int = 200, location: str | None = None
 ) -> web.Response:
-    """JSON; Chinese stays readable, integers of any size stay exact."""
+    """JSON; Chinese stays readable, large integers stay exact."""
     return web.json_response(
         content,
         status=status,
@@ -153,8 +154,8 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
         **run_view(detail.item, language),
         **choice_view(run.choice, language),
         **waiting_view(detail.waiting, language),
-        "parameters": _json_or_text(detail.parameters),  # a child's hold its parent's result
-        "result": None if run.result is None else _json_or_text(run.result),
+        "parameters": json_or_text(detail.parameters),  # a child's hold its parent's result
+        "result": None if run.result is None else json_or_text(run.result),
         "attempts": [
             {
                 "attempt": each.attempt.attempt,
@@ -179,7 +180,7 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
         else {
             "attempt": detail.checkpoint.attempt,
             "saved_at": instant(detail.checkpoint.saved_at),
-            "data": _json_or_text(detail.checkpoint.data),
+            "data": json_or_text(detail.checkpoint.data),
         },
         "shards": [run_view(shard, language) for shard in detail.shards],
         "children": [run_view(child, language) for child in detail.children],
@@ -239,10 +240,14 @@ def log_view(page: LogPage) -> dict[str, Any]:
     }
 
 
-def _json_or_text(stored: str) -> Any:
-    """What is no JSON, or nested too deeply to be part of an answer, is told as its text."""
+def json_or_text(stored: str) -> Any:
+    """What cannot be part of an answer is told as its text: it is no JSON, is nested too deeply, or
+    holds a number that nobody can hold. Nothing such is taken any more, but old runs may have it.
+    """
+    if why_not_held(stored.encode()) is not None:
+        return stored
     try:
         value = json.loads(stored)
-    except (ValueError, RecursionError):
+    except RecursionError:
         return stored
     return value if is_within(value, MAX_DEPTH) else stored

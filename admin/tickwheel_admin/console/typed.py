@@ -106,8 +106,13 @@ def in_percent(share: float) -> str:
 
 
 def pretty(parameters: str) -> str:
-    """JSON for editing; no number passes through a float."""
-    return msgspec.json.format(parameters, indent=2)
+    """JSON for editing; no number passes through a float. What is nested too deeply stays as it is:
+    the parameters of a child hold what its parent returned.
+    """
+    try:
+        return msgspec.json.format(parameters, indent=2)
+    except (msgspec.DecodeError, RecursionError):
+        return parameters
 
 
 def _short(seconds: float) -> float:

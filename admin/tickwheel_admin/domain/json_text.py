@@ -1,4 +1,4 @@
-"""JSON objects that people write (parameters), kept as text: integers of any size stay exact."""
+"""JSON objects that people write (parameters), kept as text: large integers stay exact."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tickwheel_shared.held_json import has_huge_number
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
+HUGE_NUMBER_REFUSED = (
+    "This holds a number beyond ±1.8e308, the largest that can be held; write it as text."
+)
 MAX_DEPTH = 100  # what reads it later may have little of the interpreter's stack left
 
 
@@ -25,11 +29,13 @@ def text_of_object(value: object) -> str:
     """Compact JSON of an object.
 
     Raises:
-        BadJson: not an object, holds what JSON cannot express, nested too deeply, or larger than
-            64 KiB.
+        BadJson: not an object, holds what JSON cannot express or a number beyond ±1.8e308, nested
+            too deeply, or larger than 64 KiB.
     """
     if not isinstance(value, Mapping):
         raise BadJson("json.not_an_object", "This must be a JSON object, such as {}.")
+    if has_huge_number(value):
+        raise _huge_number()
     try:
         text = json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         size = len(text.encode())  # fails on lone surrogates, which no database takes
@@ -65,7 +71,7 @@ def object_of_text(text: str) -> dict[str, Any]:
     except BadJson:
         raise
     except ValueError as error:  # Python's own limit of 4,300 digits
-        raise BadJson("json.invalid", "This holds a number with too many digits.") from error
+        raise _huge_number() from error
     if not isinstance(value, dict):
         raise BadJson("json.not_an_object", "This must be a JSON object, such as {}.")
     return value
@@ -105,6 +111,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             )
         found[key] = value
     return found
+
+
+def _huge_number() -> BadJson:
+    return BadJson("json.huge_number", HUGE_NUMBER_REFUSED)
 
 
 def _too_deep() -> BadJson:

@@ -15,6 +15,7 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
 from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
+from tickwheel_shared.held_json import has_huge_number
 from tickwheel_shared.protocol import (
     MAX_DECLARED_BYTES,
     MAX_DECLARED_JOBS,
@@ -23,6 +24,7 @@ from tickwheel_shared.protocol import (
 )
 
 MAX_SCHEMA_DEPTH = 50
+_UNUSABLE = "is no JSON object, is nested too deeply, or holds a number beyond ±1.8e308"
 MAX_JOB_DEPTH = MAX_DEPTH + 10  # parameters lie some levels below their job
 
 
@@ -98,9 +100,7 @@ def _read_schemas(
                 f"there is a schema for {handler[:MAX_NAME_CHARS]!r}, but no such handler"
             )
         elif (text := _text_of_object(raw, max_depth=MAX_SCHEMA_DEPTH)) is None:
-            faults.append(
-                f"the schema of the handler {handler!r} is no JSON object, or nested too deeply"
-            )
+            faults.append(f"the schema of the handler {handler!r} {_UNUSABLE}")
         else:
             found[handler] = text
     return found
@@ -117,7 +117,7 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
     for number, raw in enumerate(jobs, start=1):
         text = _text_of_object(raw, max_depth=MAX_JOB_DEPTH)
         if text is None:
-            faults.append(f"declared job {number} is no JSON object, or nested too deeply")
+            faults.append(f"declared job {number} {_UNUSABLE}")
             continue
         problems: list[Problem] = []
         name = Fields(json.loads(text), "", problems).text(
@@ -133,10 +133,12 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
 
 
 def _text_of_object(raw: bytes | memoryview, *, max_depth: int) -> str | None:
-    """Its one compact form; None when it is no JSON object, or deeper than that."""
+    """Its one compact form; None when it is no JSON object, is deeper than that, or holds a number
+    that cannot be held.
+    """
     try:
         value = msgspec.json.decode(raw)
-        if not is_within(value, max_depth):
+        if not is_within(value, max_depth) or has_huge_number(value):
             return None
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (msgspec.DecodeError, ValueError, RecursionError):

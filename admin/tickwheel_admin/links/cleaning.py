@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tickwheel_shared.held_json import why_not_held
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_LINE_CHARS,
@@ -76,8 +77,12 @@ def _clean_result(message: Result) -> Result:
     text = _text(message.message, MAX_MESSAGE_CHARS)
     if text != message.message:
         message = msgspec.structs.replace(message, message=text)
-    if len(bytes(message.result)) > MAX_RESULT_BYTES:
-        message = _failed(message, f"The result is larger than {MAX_RESULT_BYTES} bytes.")
+    problem = _problem(message.result, MAX_RESULT_BYTES)
+    if problem is not None and message.outcome is Outcome.SUCCEEDED:
+        message = _failed(message, f"The result is {problem}.")
+    elif problem is not None:  # the attempt ended otherwise, and that it did stays true
+        message = msgspec.structs.replace(message, result=_NULL)
+        message = _remarked(message, f"(Its result was not kept: it is {problem}.)")
     if message.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
         problem = _problem(message.state, MAX_STATE_BYTES, needs_object=True)
         if problem is not None:
@@ -85,12 +90,14 @@ def _clean_result(message: Result) -> Result:
     if message.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED):  # perhaps only by now
         problem = _problem(message.checkpoint, MAX_CHECKPOINT_BYTES)
         if problem is not None:
-            remark = f"(Its checkpoint was not kept: it is {problem}.)"
-            text = message.message[: MAX_MESSAGE_CHARS - len(remark) - 1]
-            message = msgspec.structs.replace(
-                message, checkpoint=_NULL, message=f"{text} {remark}".lstrip()
-            )
+            message = msgspec.structs.replace(message, checkpoint=_NULL)
+            message = _remarked(message, f"(Its checkpoint was not kept: it is {problem}.)")
     return message
+
+
+def _remarked(message: Result, remark: str) -> Result:
+    text = message.message[: MAX_MESSAGE_CHARS - len(remark) - 1]
+    return msgspec.structs.replace(message, message=f"{text} {remark}".lstrip())
 
 
 def _failed(message: Result, why: str) -> Result:
@@ -101,17 +108,16 @@ def _failed(message: Result, why: str) -> Result:
 
 
 def _problem(raw: msgspec.Raw, limit: int, *, needs_object: bool = False) -> str | None:
-    """Why this cannot be handed to another attempt; None: it can, or there is none."""
+    """Why this cannot be kept and read again; None: it can, or there is none."""
     text = bytes(raw)
     if text == b"null":
         return None
     if len(text) > limit:
         return f"larger than {limit} bytes"
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return f"no JSON that can be read ({error})"
-    return "no JSON object" if needs_object and not isinstance(value, dict) else None
+    unheld = why_not_held(text)
+    if unheld is not None:
+        return f"no JSON that can be read ({unheld})"
+    return "no JSON object" if needs_object and not text.lstrip().startswith(b"{") else None
 
 
 def _text(text: str, limit: int) -> str:

@@ -13,6 +13,7 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.fires import merged_parameters, new_run, shards_of
 from tickwheel_admin.domain.job import Job
+from tickwheel_admin.domain.json_text import HUGE_NUMBER_REFUSED
 from tickwheel_admin.domain.moves import expanded, node_gone
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import Origin, Run
@@ -30,6 +31,7 @@ from tickwheel_admin.store.runs import (
     insert_fires,
     insert_requested_run,
 )
+from tickwheel_shared.held_json import HUGE_NUMBER, why_not_held
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 MAX_KEY_CHARS = 100
@@ -231,6 +233,8 @@ def _parameters(job: Job, request: Request) -> str | None:
     if request.parameters is None:
         return None if request.base == job.config.parameters else request.base
     base = job.config.parameters if request.base is None else request.base
+    if why_not_held(base.encode()) == HUGE_NUMBER:  # of a run from before it was refused
+        raise InvalidInput.one("parameters", "json.huge_number", HUGE_NUMBER_REFUSED)
     merged = merged_parameters(base, request.parameters)
     if len(merged.encode()) > MAX_PARAMETERS_BYTES:
         raise InvalidInput.one(
