@@ -14,6 +14,7 @@ from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.console import declared_words
 from tickwheel_admin.console.attention_words import told as told_concerns
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from tickwheel_admin.domain.said_code import UNUSABLE
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import code_rulings
 from tickwheel_admin.services.attention import Attention
@@ -282,8 +283,7 @@ async def test_what_names_no_job_at_all_is_only_told(
     said = [5, {}, {"name": "a\nb"}, {"name": "x" * 201}, NIGHTLY, changed(priority=1)]
     told = await code.start(executor_id, *said)  # type: ignore[arg-type]
     assert told[:5] == [
-        "error: declared job 1 is no JSON object, is nested too deeply, or holds a number beyond"
-        " ±1.8e308",
+        f"error: declared job 1 {UNUSABLE}",
         "error: declared job 2: name: This is required.",
         "error: declared job 3: name: Line ends and control characters are not allowed here.",
         "error: declared job 4: name: At most 200 characters, please.",

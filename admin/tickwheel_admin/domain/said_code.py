@@ -24,7 +24,7 @@ from tickwheel_shared.protocol import (
 )
 
 MAX_SCHEMA_DEPTH = 50
-_UNUSABLE = "is no JSON object, is nested too deeply, or holds a number beyond ±1.8e308"
+UNUSABLE = "is no JSON object, is nested too deeply, or holds a number beyond ±1.8e308"
 MAX_JOB_DEPTH = MAX_DEPTH + 10  # parameters lie some levels below their job
 
 
@@ -100,7 +100,7 @@ def _read_schemas(
                 f"there is a schema for {handler[:MAX_NAME_CHARS]!r}, but no such handler"
             )
         elif (text := _text_of_object(raw, max_depth=MAX_SCHEMA_DEPTH)) is None:
-            faults.append(f"the schema of the handler {handler!r} {_UNUSABLE}")
+            faults.append(f"the schema of the handler {handler!r} {UNUSABLE}")
         else:
             found[handler] = text
     return found
@@ -117,7 +117,7 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
     for number, raw in enumerate(jobs, start=1):
         text = _text_of_object(raw, max_depth=MAX_JOB_DEPTH)
         if text is None:
-            faults.append(f"declared job {number} {_UNUSABLE}")
+            faults.append(f"declared job {number} {UNUSABLE}")
             continue
         problems: list[Problem] = []
         name = Fields(json.loads(text), "", problems).text(
