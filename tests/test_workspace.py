@@ -162,6 +162,18 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+def test_nobody_is_told_to_install_what_is_not_published() -> None:
+    """Packages come from a checkout; where they are named, they are there."""
+    sources = [path for member in MEMBERS for path in (ROOT / member).rglob("*.py")]
+    templates = (ROOT / "admin/tickwheel_admin/console/templates").glob("*.html")
+    told = set()
+    for path in (*READERS, *sources, *templates):
+        for rest in re.findall(r"pip (?:install|wheel)([^\n`]*)", path.read_text()):
+            assert "tickwheel-" not in rest, f"{path.name}: pip install{rest}"
+            told.update(re.findall(r"(?<=\./)[a-z_]+", rest))
+    assert told == set(MEMBERS)
+
+
 def test_ignored_names_are_anchored() -> None:
     """An unanchored `logs/` would keep a package folder of that name out of a wheel."""
     lines = [

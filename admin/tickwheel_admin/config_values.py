@@ -70,7 +70,7 @@ def database_url(value: Any) -> str:
     if url.drivername.endswith("+mysqldb") and importlib.util.find_spec("MySQLdb") is None:
         raise ValueError(
             f"starts with {url.drivername}, which needs the package mysqlclient:"
-            " pip install 'tickwheel-admin[mysqlclient]'"
+            " pip install 'mysqlclient>=2.2'"
         )
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise ValueError("must name a file: sqlite:////path/to/tickwheel.db")

@@ -133,7 +133,7 @@ def test_the_token_that_acted_is_told(detail: dict[str, Any]) -> None:
 
 
 def test_roles_are_told_in_words_with_the_names_of_executors() -> None:
-    before = [{"executor_id": 5, "role": "viewer", "scripts": False}]
+    before = [{"executor_id": 5, "role": "viewer"}]
     after = [
         {"executor_id": None, "role": "admin", "scripts": False},
         {"executor_id": 5, "role": "developer", "scripts": True},
@@ -143,7 +143,7 @@ def test_roles_are_told_in_words_with_the_names_of_executors() -> None:
     assert told == [
         Fact(
             label="Roles",
-            value="Admin of all executors; Developer (with scripts) of billing",
+            value="Admin of all executors; Developer of billing",
             before="Viewer of billing",
         ),
         Fact(label="Sessions ended", value="2"),

@@ -41,7 +41,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 async def test_a_person_is_added_changed_shut_out_and_forgotten(api: Api) -> None:
     executor_id = (await api.admin.services.executors.create(COMMAND_LINE, name="billing")).id
     grants = [
-        {"executor_id": None, "role": "viewer", "scripts": False},
+        {"executor_id": None, "role": "viewer"},
         {"executor_id": executor_id, "role": "developer", "scripts": True},
     ]
     status, new = await api.call("POST", "/users", {"name": "Olga", "grants": grants})
@@ -107,7 +107,7 @@ async def test_one_makes_a_token_uses_it_and_ends_it(api: Api) -> None:
     token = api.bearing(new["token"])
 
     _, me = await token.call("GET", "/me")
-    grant = {"executor_id": executor_id, "role": "operator", "scripts": False}
+    grant = {"executor_id": executor_id, "role": "operator"}
     assert (me["name"], me["grants"], me["token_id"]) == ("root", [grant], new["id"])
     _, listed = await token.call("GET", "/tokens")
     [item] = listed["items"]

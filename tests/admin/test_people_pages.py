@@ -110,8 +110,27 @@ async def test_a_user_is_added_with_roles_and_a_password_shown_once(
     assert password[1] not in await admin.get("/users")
     detail = await site.services.people.person(COMMAND_LINE, await person(site, "bob"))
     assert detail.item.grants == {billing: Grant(Role.DEVELOPER, scripts=True)}
-    assert "Developer (with scripts) of billing" in await admin.get("/users?q=OB")
+    assert "Developer of billing" in await admin.get("/users?q=OB")
     assert "No user matches" in await admin.get("/users?q=zzz")
+
+
+async def test_a_permission_for_what_is_not_there_yet_is_kept_unseen(
+    site: Served, admin: Browser
+) -> None:
+    grants = everywhere(Role.DEVELOPER, scripts=True)
+    await site.services.people.add_user(COMMAND_LINE, "bob", grants=grants)
+    bob = await person(site, "bob")
+    for path in ("/users", "/users/new", f"/users/{bob}"):
+        assert not re.search(r"(?<![+])\bscripts\b", await admin.get(path), re.I), path
+
+    page = await admin.get(f"/users/{bob}")
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
+    for role, scripts in (("admin", True), ("viewer", False)):
+        await admin.post(f"/users/{bob}/grants", **fields | {"role_0": role})
+        held = (await site.services.people.find_person(COMMAND_LINE, "bob")).grants
+        assert held == everywhere(Role(role), scripts=scripts)
+        page = await admin.get(f"/users/{bob}")
+        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
 
 
 async def test_what_is_refused_stays_in_the_form(site: Served, admin: Browser) -> None:

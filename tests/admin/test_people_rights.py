@@ -150,8 +150,8 @@ async def test_what_is_taken_away_ends_sessions_streams_and_tokens_that_could_do
     assert await people.actor_of_token(weak, address="") is not None
     [detail] = await details(store, "user.grants_changed")
     assert (detail["sessions_ended"], detail["api_tokens_revoked"]) == (1, 1)
-    assert detail["before"] == [{"executor_id": None, "role": "developer", "scripts": False}]
-    assert detail["grants"] == [{"executor_id": billing, "role": "developer", "scripts": False}]
+    assert detail["before"] == [{"executor_id": None, "role": "developer"}]
+    assert detail["grants"] == [{"executor_id": billing, "role": "developer"}]
 
 
 async def test_what_is_given_ends_nothing_and_counts_at_the_next_request(people: People) -> None:

@@ -16,10 +16,7 @@ def test_a_user_is_added_and_logs_in_with_the_password_shown_once(
     admin_page.goto(console.url + "/users")
     admin_page.get_by_role("link", name="New user").click()
     admin_page.get_by_label("Name", exact=True).fill("carla")
-    scripts = admin_page.get_by_role("checkbox", name="May edit scripts of crm")
-    expect(scripts).to_be_hidden()  # an operator cannot have them
     admin_page.get_by_label("Role on crm").select_option("developer")
-    scripts.check()
     admin_page.get_by_role("button", name="Add the user").click()
     password = admin_page.locator("#one-time-password").inner_text()
     admin_page.get_by_role("link", name="To the users").click()
@@ -37,7 +34,7 @@ def test_a_user_is_added_and_logs_in_with_the_password_shown_once(
         page.get_by_role("button", name="Set the password").click()
         expect(page.get_by_role("navigation", name="Main")).not_to_contain_text("Users")
         page.goto(console.url + "/account")
-        expect(page.locator(".page-head")).to_contain_text("Developer (with scripts) of crm")
+        expect(page.locator(".page-head")).to_contain_text("Developer of crm")
 
 
 def test_roles_that_are_taken_away_end_the_sessions(admin_page: Page, console: Console) -> None:

@@ -109,7 +109,8 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
 def _check_executor(executor: Path) -> None:
     if importlib.util.find_spec("tickwheel_executor") is None:
         raise Failure(
-            "the nodes need the SDK in the same environment: pip install tickwheel-executor"
+            "the nodes need the SDK in the same environment; in a checkout of Tickwheel:"
+            " pip install ./shared ./executor_sdk"
         )
     if not executor.is_file():
         raise Failure(f"there is no {executor}; name the nodes' program with --executor")

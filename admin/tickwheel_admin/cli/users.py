@@ -19,7 +19,7 @@ _EXAMPLES = """\
 examples:
   tickwheel user add olga --role operator
   tickwheel user add paul --role developer --executor billing --executor reports
-  tickwheel user grant paul --role admin --executor billing --scripts
+  tickwheel user grant paul --role admin --executor billing
   tickwheel user grant paul --role none --executor reports
   tickwheel user reset-password admin
   tickwheel user disable olga
@@ -90,7 +90,7 @@ def _add_grant_flags(command: argparse.ArgumentParser, *, default: str | None) -
     command.add_argument(
         "--scripts",
         action="store_true",
-        help="they may also edit what nodes run as scripts; for developers and admins",
+        help=argparse.SUPPRESS,  # nodes run no scripts yet; kept for who has it in a program
     )
 
 
@@ -180,10 +180,10 @@ def _line(person: PersonItem, known: dict[str, int]) -> str:
 
 
 def _rights(person: PersonItem, known: dict[str, int]) -> str:
-    """What a person may do: "admin, developer@billing with scripts"."""
+    """What a person may do: "admin, developer@billing"."""
     names = {executor_id: name for name, executor_id in known.items()}
     words = []
     for executor_id, grant in person.grants.items():
         where = "" if executor_id == ALL_EXECUTORS else f"@{names.get(executor_id, executor_id)}"
-        words.append(f"{grant.role.value}{where}{' with scripts' if grant.scripts else ''}")
+        words.append(f"{grant.role.value}{where}")
     return ", ".join(words) or "no role"

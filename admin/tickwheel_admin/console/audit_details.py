@@ -141,8 +141,8 @@ def _grants(raw: list[Any], executors: Mapping[int, str]) -> str:
     for each in raw:
         try:
             executor_id = each["executor_id"] or ALL_EXECUTORS
-            grants[executor_id] = Grant(Role(each["role"]), bool(each["scripts"]))
-        except (KeyError, TypeError, ValueError):  # of an admin of another version
+            grants[executor_id] = Grant(Role(each["role"]), bool(each.get("scripts")))
+        except (AttributeError, KeyError, TypeError, ValueError):  # of an admin of another version
             return json.dumps(raw, ensure_ascii=False)
         if executor_id != ALL_EXECUTORS:
             names.setdefault(executor_id, f"#{executor_id}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multidict import MultiMapping
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role, may_have_scripts
 
 MOST_ROWS = 60  # of executors; an installation with more shows those with a role, and empty rows
 EMPTY_ROWS = 3
@@ -21,7 +21,7 @@ class GrantRow:
     executor_id: int  # 0: all
     executor: str  # its name; "" for all
     role: str  # "" for none
-    scripts: bool
+    scripts: bool  # carried along unseen until nodes run scripts
 
 
 def grant_rows(grants: Mapping[int, Grant], executors: Mapping[int, str]) -> list[GrantRow]:
@@ -46,7 +46,9 @@ def grants_of_form(form: MultiMapping[str], executors: Mapping[int, str]) -> dic
     grants: dict[int, Grant] = {}
     for executor_id in (ALL_EXECUTORS, *executors):
         if role := form.get(f"role_{executor_id}"):
-            grants[executor_id] = Grant(_role(role), f"scripts_{executor_id}" in form)
+            known = _role(role)
+            scripts = may_have_scripts(known) and f"scripts_{executor_id}" in form
+            grants[executor_id] = Grant(known, scripts)
     ids = {name: executor_id for executor_id, name in executors.items()}
     typed: Sequence[str] = form.getall("more_executor", [])
     roles: Sequence[str] = form.getall("more_role", [])

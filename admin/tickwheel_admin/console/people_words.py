@@ -40,9 +40,8 @@ def role_choices() -> list[tuple[str, str, str]]:
 
 
 def grant_text(grant: Grant) -> str:
-    """A role, and scripts where they go with it."""
-    name = role_name(grant.role)
-    return _("%(role)s (with scripts)") % {"role": name} if grant.scripts else name
+    """A role. Nothing is said of scripts, which nodes do not run yet."""
+    return role_name(grant.role)
 
 
 def grants_text(grants: Mapping[int, Grant], executors: Mapping[int, str]) -> str:

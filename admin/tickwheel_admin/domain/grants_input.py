@@ -1,6 +1,7 @@
-"""Grants as people write them: `{"executor_id": 7, "role": "operator", "scripts": false}`.
+"""Grants as people write them: `{"executor_id": 7, "role": "operator"}`.
 
-Without `executor_id`, or with null, a grant counts for all executors.
+Without `executor_id`, or with null, a grant counts for all executors. `"scripts": true` is read and
+kept, but neither documented nor told where it is false: nodes do not run scripts yet.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def grants_to_raw(grants: Mapping[int, Grant]) -> list[dict[str, Any]]:
         {
             "executor_id": None if executor_id == ALL_EXECUTORS else executor_id,
             "role": each.role.value,
-            "scripts": each.scripts,
+            **({"scripts": True} if each.scripts else {}),
         }
         for executor_id, each in sorted(grants.items())
     ]
@@ -78,7 +79,8 @@ def grants_mark(grants: Mapping[int, Grant]) -> str:
 def _parse_grant(fields: Fields) -> tuple[int, Grant]:
     if not fields.is_object:
         return ALL_EXECUTORS, Grant(Role.VIEWER)
-    fields.only(("executor_id", "role", "scripts"))
+    known = ("executor_id", "role")
+    fields.only((*known, "scripts") if "scripts" in fields.raw else known)
     if not fields.has("role"):
         fields.refuse("role", "required", "This is required.")
     executor_id = fields.integer("executor_id", low=1, high=MAX_ID, default=ALL_EXECUTORS)
