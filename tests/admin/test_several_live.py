@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ import sqlalchemy as sa
 from tests.admin.engine_kit import Admin, add_job, create_schema
 from tests.admin.kit import Clock
 from tests.admin.several_kit import Several, next_event, several_admins
+from tests.support.polling import wait_until_async
+from tickwheel_admin.console import streams
 from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS, Stream
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import events as topics
 from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.services.people import COMMAND_LINE, SessionView
 from tickwheel_admin.store import tables
 from tickwheel_admin.store.admins import leave_admin
 from tickwheel_admin.store.database import Database, DatabaseUnavailable
@@ -215,6 +218,48 @@ async def test_a_stream_ends_when_another_admin_ends_the_session(several: Severa
         while await next_event(stream):
             pass
     assert loop.time() - begun < SESSION_CHECK_SECONDS
+
+
+async def test_streams_of_one_session_are_bounded_and_asked_about_together(
+    several: Several, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
+    monkeypatch.setattr(streams, "LOOK_SECONDS", 0)
+    await several.log_in("root", Role.ADMIN)
+    url = several.urls[0] + "/events?age=0"
+    looks: list[int] = []
+    plain = several.services.people.sessions
+
+    async def counted(asked: Sequence[tuple[str, str]]) -> list[SessionView | None]:
+        looks.append(len(asked))
+        return await plain(asked)
+
+    monkeypatch.setattr(several.services.people, "sessions", counted)
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(several.browser.get(url)) for _ in range(3)]
+        for stream in opened:
+            assert await next_event(stream) == "hello"
+        async with several.browser.get(url) as refused:
+            assert refused.status == 429
+            assert int(refused.headers["Retry-After"]) > 0
+        opened[0].close()
+
+        async def opens_again() -> bool:
+            async with several.browser.get(url) as stream:
+                return stream.status == 200
+
+        for _ in range(200):  # the server sees the end of a stream when it next writes
+            if await opens_again():
+                break
+            await asyncio.sleep(0.05)
+
+        several.services.events.publish(topics.PEOPLE)
+        await wait_until_async(lambda: bool(looks), what="a look at the sessions")
+        assert looks[0] >= 2  # one read for all that are open
+        await several.services.people.reset_password(COMMAND_LINE, "root")
+        for stream in opened[1:]:
+            while await next_event(stream):
+                pass
 
 
 async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Several) -> None:

@@ -51,8 +51,14 @@ from tickwheel_admin.console.pages import (
 )
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
-from tickwheel_admin.console.streams import STOPPING, stop_streams, stop_watching
-from tickwheel_admin.web.keys import ERROR_PAGE
+from tickwheel_admin.console.streams import (
+    OPEN_STREAMS,
+    STOPPING,
+    OpenStreams,
+    stop_streams,
+    stop_watching,
+)
+from tickwheel_admin.web.keys import ERROR_PAGE, EVENTS
 from tickwheel_admin.web.routes import Routes
 
 _TABLES = (
@@ -105,6 +111,8 @@ def add_console(app: web.Application) -> None:
     app[ADMINS] = Admins()
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()
+    app[OPEN_STREAMS] = OpenStreams()
+    app[live.BROADCAST] = live.Broadcast(app[EVENTS])
     app.on_shutdown.append(stop_streams)
     app.on_cleanup.append(stop_watching)
     static = Routes()

@@ -8,13 +8,16 @@ says how old its page is, so that what changed between the page and the stream i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from aiohttp import web
 
 from tickwheel_admin.console.streams import Stream
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services import events
+from tickwheel_admin.services.events import Events
 from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
 from tickwheel_admin.web.routes import Routes
 
@@ -34,44 +37,89 @@ _TOPICS: dict[str, tuple[str, ...]] = {
 routes = Routes()
 
 
+class Ear:
+    """What one stream has yet to tell."""
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+        self.woken = asyncio.Event()
+
+    def taken(self) -> list[str]:
+        """What has gathered; from here on it gathers anew."""
+        topics = sorted(self.changed)
+        self.changed.clear()
+        self.woken.clear()
+        return topics
+
+
+class Broadcast:
+    """Gathers what changed, once for all streams. Used from the event loop's thread only."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._ears: set[Ear] = set()
+        self._changed: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stops: list[Callable[[], None]] = []
+
+    @contextmanager
+    def ear(self) -> Iterator[Ear]:
+        """Hear what changes for as long as this is open."""
+        ear = Ear()
+        if not self._ears:
+            self._stops = [
+                self._events.listen(topic, partial(self._note, names))
+                for topic, names in _TOPICS.items()
+            ]
+        self._ears.add(ear)
+        try:
+            yield ear
+        finally:
+            self._ears.discard(ear)
+            if not self._ears:
+                self._end()
+
+    def _note(self, names: tuple[str, ...]) -> None:
+        self._changed.update(names)
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(GATHER_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        for ear in self._ears:
+            ear.changed |= self._changed
+            ear.woken.set()
+        self._changed.clear()
+
+    def _end(self) -> None:
+        for stop in self._stops:
+            stop()
+        self._stops = []
+        self._changed.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+BROADCAST: web.AppKey[Broadcast] = web.AppKey("broadcast", Broadcast)
+
+
 @routes.get("/events", permission=Permission.LOGGED_IN)
 async def stream_events(request: web.Request) -> web.StreamResponse:
     """Topics that changed, as they change, until the browser or the session goes."""
-    changed: set[str] = set()
-    woken = asyncio.Event()
-
-    def listener(names: tuple[str, ...]) -> Callable[[], None]:
-        def note() -> None:
-            changed.update(names)
-            woken.set()
-
-        return note
-
-    bus = request.app[EVENTS]
-    stops = [bus.listen(topic, listener(names)) for topic, names in _TOPICS.items()]
-    try:
-        async with Stream(request) as stream:
-            changed.update(await _missed(request))
+    stream = Stream(request)
+    with request.app[BROADCAST].ear() as ear:
+        async with stream:
+            ear.changed.update(await _missed(request))
             await stream.send("hello")
             while await stream.is_wanted():
-                woken.clear()
                 # Taken before the first is sent: what changes while a slow browser takes them in
                 # is told next.
-                for topic in _taken(changed):
+                for topic in ear.taken():
                     await stream.send(topic)
-                if await stream.wait(woken):
-                    await asyncio.sleep(GATHER_SECONDS)
-    finally:
-        for stop in stops:
-            stop()
+                await stream.wait(ear.woken)
     return stream.response
-
-
-def _taken(changed: set[str]) -> list[str]:
-    """What has gathered; from here on it gathers anew."""
-    topics = sorted(changed)
-    changed.clear()
-    return topics
 
 
 async def _missed(request: web.Request) -> set[str]:

@@ -1,36 +1,152 @@
-"""Server-sent events: one response that stays open while its session holds and its admin runs."""
+"""Server-sent events: one response that stays open while its session holds and its admin runs.
+
+The streams of one session, and of one person, are bounded. Whether sessions hold is asked for all
+streams together, in one read: an open page must not cost a read of its own every few seconds.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from collections import Counter
 from types import TracebackType
+from typing import TypeVar
 
+import structlog
 from aiohttp import web
 
+from tickwheel_admin.domain.errors import TooMany
 from tickwheel_admin.services.events import PEOPLE
-from tickwheel_admin.web.identity import is_still_allowed
-from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
+from tickwheel_admin.web.identity import actor_of, are_still_allowed
+from tickwheel_admin.web.keys import ELSEWHERE, EVENTS, UNAVAILABLE_WHEN
+
+log = structlog.get_logger(__name__)
 
 HEARTBEAT_SECONDS = 15  # proxies close what is silent for longer than some 30
 # A stream ends at once after a session that ended here, within two seconds after one that another
 # admin ended, and within these after one that ran out.
 SESSION_CHECK_SECONDS = 5
+LOOK_SECONDS = 0.1  # at least between two looks, however often people change
+SESSIONS_AT_ONCE = 200  # asked about in one read
+# A browser's tabs share one stream, and each log that is looked at has one more; browsers without
+# shared workers have one for each visible tab.
+MAX_OF_SESSION = 16
+MAX_OF_PERSON = 48
+MAX_STREAMS = 2_000  # of everybody; nodes and requests need connections as well
+AGAIN_SECONDS = 15
+
+K = TypeVar("K", int, str)
 
 STOPPING: web.AppKey[asyncio.Event] = web.AppKey("console_stopping")
+
+
+class OpenStreams:
+    """All open streams of this admin. Used from the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self._streams: set[Stream] = set()
+        self._of_person: Counter[int] = Counter()
+        self._of_session: Counter[str] = Counter()
+        self._watching: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._streams)
+
+    def add(self, stream: Stream) -> None:
+        """Raises TooMany: this session, this person or everybody has as many as there may be."""
+        actor = stream.actor
+        session = actor.session or ""
+        if (
+            self._of_session[session] >= MAX_OF_SESSION
+            or self._of_person[actor.user_id] >= MAX_OF_PERSON
+            or len(self._streams) >= MAX_STREAMS
+        ):
+            raise TooMany(
+                "streams.too_many",
+                "Too many live pages are open at once. Close some of them; this one goes on without"
+                " live updates and tries again in %(retry_after_seconds)d s.",
+                retry_after_seconds=AGAIN_SECONDS,
+            )
+        self._streams.add(stream)
+        self._of_person[actor.user_id] += 1
+        self._of_session[session] += 1
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch(stream.app), name="streams")
+
+    def remove(self, stream: Stream) -> None:
+        """It has ended."""
+        if stream not in self._streams:
+            return
+        self._streams.discard(stream)
+        _take_one(self._of_person, stream.actor.user_id)
+        _take_one(self._of_session, stream.actor.session or "")
+
+    def end_all(self) -> None:
+        """The admin stops."""
+        for stream in self._streams:
+            stream.end()
+
+    async def close(self) -> None:
+        """Stop asking about sessions."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _watch(self, app: web.Application) -> None:
+        changed = asyncio.Event()
+        stop = app[EVENTS].listen(PEOPLE, changed.set)
+        try:
+            while self._streams:
+                try:
+                    async with asyncio.timeout(SESSION_CHECK_SECONDS):
+                        await changed.wait()
+                except TimeoutError:
+                    pass
+                changed.clear()
+                await self._look(app)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            stop()
+
+    async def _look(self, app: web.Application) -> None:
+        """End the streams of sessions that do not hold any more, or may not see as much."""
+        streams = list(self._streams)
+        for begin in range(0, len(streams), SESSIONS_AT_ONCE):
+            some = streams[begin : begin + SESSIONS_AT_ONCE]
+            try:
+                allowed = await are_still_allowed(app, [stream.request for stream in some])
+            except app[UNAVAILABLE_WHEN]:
+                return  # nothing is read for anybody meanwhile; the next look is soon
+            except Exception:
+                # Whatever it was: who cannot be known to be allowed is not.
+                log.exception("streams.look_failed")
+                allowed = [False] * len(some)
+            for stream, is_allowed in zip(some, allowed, strict=True):
+                if not is_allowed:
+                    stream.end()
+
+
+def _take_one(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]  # people and sessions come and go without end
+
+
+OPEN_STREAMS: web.AppKey[OpenStreams] = web.AppKey("open_streams", OpenStreams)
 
 
 class Stream:
     """An open stream of events."""
 
     def __init__(self, request: web.Request) -> None:
-        self._request = request
-        self._stopping = request.app[STOPPING]
+        self.request = request
+        self.app = request.app
+        self.actor = actor_of(request)  # as it was opened
         self._loop = asyncio.get_running_loop()
         self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
-        self._check_at = self._loop.time() + SESSION_CHECK_SECONDS
-        self._people_changed = asyncio.Event()
-        self._open = ExitStack()
+        self._over = False
+        self._waits_for: asyncio.Event | None = None
+        self._watching = request.app[ELSEWHERE].watching()
         self.response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
@@ -40,10 +156,15 @@ class Stream:
         )
 
     async def __aenter__(self) -> Stream:
-        await self.response.prepare(self._request)
-        await self.response.write(b"retry: 2000\n\n")  # a lost stream comes back after two seconds
-        self._open.enter_context(self._request.app[ELSEWHERE].watching())
-        self._open.callback(self._request.app[EVENTS].listen(PEOPLE, self._people_changed.set))
+        self.app[OPEN_STREAMS].add(self)
+        try:
+            await self.response.prepare(self.request)
+            # A lost stream comes back after two seconds.
+            await self.response.write(b"retry: 2000\n\n")
+        except BaseException:
+            self.app[OPEN_STREAMS].remove(self)
+            raise
+        self._watching.__enter__()
         return self
 
     async def __aexit__(
@@ -52,9 +173,16 @@ class Stream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        self._open.close()
+        self._watching.__exit__(None, None, None)
+        self.app[OPEN_STREAMS].remove(self)
         # The browser went away while something was sent to it: the usual end of a stream.
         return isinstance(error, ConnectionError)
+
+    def end(self) -> None:
+        """The session ended, or the admin stops."""
+        self._over = True
+        if self._waits_for is not None:
+            self._waits_for.set()
 
     async def send(self, event: str, data: str = "", *, event_id: str | None = None) -> None:
         """One event; `data` holds no line end."""
@@ -64,37 +192,38 @@ class Stream:
 
     async def is_wanted(self) -> bool:
         """False when the admin stops or the session ended. Keeps a silent stream alive."""
+        if self._over or self.app[STOPPING].is_set():
+            return False
         now = self._loop.time()
-        if now >= self._check_at or self._people_changed.is_set():
-            self._people_changed.clear()
-            self._check_at = now + SESSION_CHECK_SECONDS
-            if not await is_still_allowed(self._request):
-                return False
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + HEARTBEAT_SECONDS
             await self.response.write(b": still here\n\n")
-        return not self._stopping.is_set()
+        return True
 
     async def wait(self, event: asyncio.Event, *, at_most: float | None = None) -> bool:
-        """Until the event or the end, but never past the next check; whether it was the event."""
-        limit = min(self._check_at, self._heartbeat_at) - self._loop.time()
+        """Until the event or the end, but never past the next sign of life; whether it was the
+        event."""
+        limit = self._heartbeat_at - self._loop.time()
         seconds = max(min(limit, at_most if at_most is not None else limit), 0.01)
-        waits = [
-            asyncio.create_task(e.wait()) for e in (event, self._people_changed, self._stopping)
-        ]
+        self._waits_for = event
         try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not self._over:
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+        except TimeoutError:
+            pass
         finally:
-            for wait in waits:
-                wait.cancel()
-        return event.is_set()
+            self._waits_for = None
+        return event.is_set() and not self._over
 
 
 async def stop_watching(app: web.Application) -> None:
     """For `app.on_cleanup`: there is no page left to relay anything to."""
+    await app[OPEN_STREAMS].close()
     await app[ELSEWHERE].close()
 
 
 async def stop_streams(app: web.Application) -> None:
     """For `app.on_shutdown`, which aiohttp runs before it waits for open requests."""
     app[STOPPING].set()
+    app[OPEN_STREAMS].end_all()

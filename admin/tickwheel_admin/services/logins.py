@@ -5,6 +5,8 @@ A browser holds a random cookie; the database has only its SHA-256, and decides 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn
@@ -87,6 +89,12 @@ class Logins(IdentityPart):
         if touch and now - stored.seen_at >= TOUCH_MS:
             await self._store.run(sessions.touch_session, stored.id_hash, now=now)
         return view
+
+    async def sessions(self, asked: Sequence[tuple[str, str]]) -> list[SessionView | None]:
+        """The sessions behind (cookie, address), as far as they hold; keeps none of them alive."""
+        wanted = {(sha256(cookie), address) for cookie, address in asked if cookie}
+        found = await self._store.read(identity.find_sessions, sorted(wanted))
+        return [found.get((sha256(cookie), address)) for cookie, address in asked]
 
     async def logout(self, cookie: str) -> None:
         """End this session."""

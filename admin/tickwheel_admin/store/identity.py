@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -108,6 +108,14 @@ def find_session(
         return None
     actor = replace(actor_of_user(conn, user, address=address), session=cookie_hash)
     return SessionView(actor=actor, csrf_token=stored.csrf_token), stored, now
+
+
+def find_sessions(
+    conn: sa.Connection, asked: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], SessionView]:
+    """Those of the sessions behind (hash of the cookie, address) that hold."""
+    found = {each: find_session(conn, *each) for each in asked}
+    return {each: session[0] for each, session in found.items() if session is not None}
 
 
 def find_token_actor(

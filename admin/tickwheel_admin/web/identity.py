@@ -6,6 +6,7 @@ Console routes know people by the session cookie. API routes also take an API to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -73,12 +74,29 @@ def clear_session_cookie(request: web.Request, response: web.StreamResponse) -> 
 
 
 async def is_still_allowed(request: web.Request) -> bool:
-    """Whether whoever opened a stream could open it now: streams ask every few seconds."""
+    """Whether whoever opened a stream could open it now."""
+    return (await are_still_allowed(request.app, [request]))[0]
+
+
+async def are_still_allowed(app: web.Application, requests: Sequence[web.Request]) -> list[bool]:
+    """Whether whoever opened these streams could open them now; one read for all of them.
+
+    Where the answer is yes, the request knows what its person may do by now.
+    """
+    askers = [(cookie_of(request), address_of(request)) for request in requests]
+    found = await app[PEOPLE].sessions(askers)
+    return [
+        _still_allows(request, session) for request, session in zip(requests, found, strict=True)
+    ]
+
+
+def _still_allows(request: web.Request, session: SessionView | None) -> bool:
     route = route_of(request)
-    if route is None:
+    if route is None or session is None:
         return False
-    actor = await _find_actor(request, route, touch=False)
-    return actor is not None and _refusal(request, route, actor) is None
+    request[_SESSION] = session
+    request[_ACTOR] = session.actor
+    return _refusal(request, route, session.actor) is None
 
 
 @web.middleware

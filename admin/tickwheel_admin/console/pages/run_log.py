@@ -13,7 +13,6 @@ from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.streams import Stream
 from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.events import RUNS as RUNS_TOPIC
 from tickwheel_admin.services.events import log_topic
 from tickwheel_admin.services.log_lines import LinesWanted
 from tickwheel_admin.services.runs import LogEntry, LogPage
@@ -23,9 +22,9 @@ from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import Level
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
-POLL_SECONDS = 1.0  # for lines that another admin stored
+POLL_SECONDS = 1.0  # for lines that another admin stored, and for the run's end
 RETRY_SECONDS = 5.0  # for the next attempt, while the run waits for it
-GATHER_SECONDS = 0.1  # events of any run wake a stream: with many runs it would read all the time
+GATHER_SECONDS = 0.1  # lines within this time are read at once
 LINES_AT_ONCE = 1_000
 LINES_OF_FILE = 5_000
 FAR_BEHIND = 20_000  # lines that nobody could read anyway: the stream leaves them out
@@ -84,8 +83,8 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
     attempt, after = _resume_from(request)
     page = await _read(request, run_id, chosen, after)  # 404 before any header is sent
     woken = asyncio.Event()
-    bus = request.app[EVENTS]
-    stops = [bus.listen(topic, woken.set) for topic in (log_topic(run_id), RUNS_TOPIC)]
+    # Not of every run's changes: with many runs each stream would read all the time.
+    stop = request.app[EVENTS].listen(log_topic(run_id), woken.set)
     try:
         async with Stream(request) as stream:
             while await stream.is_wanted():
@@ -115,8 +114,7 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
                 after = page.next
                 page = await _read(request, run_id, chosen, after)
     finally:
-        for stop in stops:
-            stop()
+        stop()
     return stream.response
 
 

@@ -4,6 +4,7 @@ import {withoutCodes} from './ansi.js';
 import {append, clear, firstLine, isClear, lastLine, mark, numberIn, prepend, scrollToEnd, shown, view} from './log-view.js';
 import {words} from './times.js';
 
+const AGAIN_MS = 10000; // after a refused stream
 const NEAR_PX = 1500; // fetch what lies behind an edge when it is so close
 const AROUND = 300; // lines before the one that was asked for
 
@@ -160,6 +161,12 @@ function open() {
     ended = true;
     tellNothing();
   });
+  const stream = source;
+  stream.onerror = () => {
+    if (stream.readyState !== EventSource.CLOSED || source !== stream) return;
+    source = null; // refused, as when too many pages are live: it does not come back by itself
+    setTimeout(() => { if (attached) attach(); }, AGAIN_MS);
+  };
 }
 
 function detach() {
