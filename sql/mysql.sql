@@ -332,6 +332,15 @@ CREATE TABLE run_stat (
     PRIMARY KEY (hour_at, executor_id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE TABLE job_failure (
+    job_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    scheduled_at BIGINT NOT NULL,
+    PRIMARY KEY (job_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_job_failure_recent ON job_failure (scheduled_at, job_id, executor_id);
+
 CREATE TABLE user (
     id BIGINT NOT NULL,
     name VARCHAR(100) NOT NULL,

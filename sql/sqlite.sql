@@ -332,6 +332,15 @@ CREATE TABLE run_stat (
     PRIMARY KEY (hour_at, executor_id)
 );
 
+CREATE TABLE job_failure (
+    job_id INTEGER NOT NULL,
+    executor_id INTEGER NOT NULL,
+    scheduled_at BIGINT NOT NULL,
+    PRIMARY KEY (job_id)
+);
+
+CREATE INDEX ix_job_failure_recent ON job_failure (scheduled_at, job_id, executor_id);
+
 CREATE TABLE user (
     id INTEGER NOT NULL,
     name VARCHAR(100) NOT NULL,

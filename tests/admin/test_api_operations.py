@@ -182,7 +182,9 @@ async def test_a_node_is_shown_and_weighed(api: Api) -> None:
 
 
 async def test_what_needs_attention_is_told_in_ones_language(api: Api) -> None:
-    assert await api.call("GET", "/attention") == (200, {"items": []})
+    status, answer = await api.call("GET", "/attention")
+    assert (status, answer["items"], answer["succeeded"], answer["failed"]) == (200, [], 0, 0)
+    assert answer["looked_at"] is not None
     await api.job()
     api.admin.clock.advance(10)
     status, answer = await api.call("GET", "/attention")

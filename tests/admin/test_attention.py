@@ -12,6 +12,7 @@ from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.user import Role
+from tickwheel_admin.engine.rollup import Rollup
 from tickwheel_admin.services import attention
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
 from tickwheel_admin.store import tables
@@ -20,6 +21,7 @@ from tickwheel_admin.web.i18n import CHINESE, translate
 SECOND = 1_000
 MINUTE = 60_000
 HOUR = 3_600_000
+DAY = 24 * HOUR
 
 
 @pytest.fixture
@@ -87,13 +89,14 @@ async def test_a_streak_is_what_failed_since_the_last_success(
     world: World, mine: dict[str, Any], states: list[str], streak: int
 ) -> None:
     runs = history(world, mine, *states)
-    found = await concerns(world)
+    found = [e for e in await concerns(world) if e.kind is ConcernKind.FAILING_STREAK]
     assert [each.params["count"] for each in found] == ([streak] if streak else [])
     for each in found:
         assert (each.kind, each.severity) == (ConcernKind.FAILING_STREAK, Severity.ERROR)
         assert (each.job_id, each.job_name) == (mine["job_id"], "invoices")
         newest = max(n for n, state in enumerate(states) if state in ("failed", "lost"))
         assert each.run_id == runs[newest]
+        assert each.last_at == world.now - MINUTE * (len(states) - newest) + SECOND
 
 
 async def test_failures_of_yesterday_and_of_deleted_jobs_are_no_streak(
@@ -105,7 +108,163 @@ async def test_failures_of_yesterday_and_of_deleted_jobs_are_no_streak(
     history(world, mine, "failed", "failed", "failed")
     assert await kinds(world) == ["failing_streak"]
     await world.jobs.delete(ADMIN, mine["job_id"])
+    assert await kinds(world) == ["low_success"]  # the runs did fail all the same
+
+
+async def add_history(
+    world: World, job: dict[str, Any], states: str, *, every: int, until: int
+) -> list[int]:
+    """Runs of a job, oldest first, the last one so long ago: `x` failed, `.` succeeded."""
+    return world.add_runs(
+        job
+        | {
+            "state": "failed" if state == "x" else "succeeded",
+            "scheduled_at": (at := world.now - until - every * (len(states) - 1 - number)),
+            "started_at": at,
+            "ended_at": at + SECOND,
+        }
+        for number, state in enumerate(states)
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "lately", "told"),
+    [
+        ("." * 40, ".x." * 9, True),
+        ("..x" * 14, ".x." * 9, False),  # as usual: its executor tells that it is not well
+        ("", ".x." * 9, True),  # nobody knows better
+        ("." * 40, "." * 24 + "x.x.x.", True),
+        ("." * 40, "." * 60 + "x.x.x.", False),  # three of more than sixty
+        ("." * 40, "x.x" + "." * 30, False),
+    ],
+)
+async def test_a_job_that_fails_more_often_than_a_day_before_is_told(
+    world: World, mine: dict[str, Any], before: str, lately: str, told: bool
+) -> None:
+    await add_history(world, mine, before, every=MINUTE, until=25 * HOUR)
+    runs = await add_history(world, mine, lately, every=30 * SECOND, until=0)
+    found = [e for e in await concerns(world) if e.kind is ConcernKind.FAILURE_RATE]
+    assert len(found) == told
+    for each in found:
+        last = lately.rindex("x")
+        assert (each.job_id, each.run_id, each.severity) == (mine["job_id"], runs[last], "error")
+        assert each.last_at == world.now - 30 * SECOND * (len(lately) - 1 - last) + SECOND
+        assert (each.params["runs"], each.params["failures"]) == (len(lately), lately.count("x"))
+
+
+async def test_two_thirds_of_successes_are_never_well(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    """However they are spread: over many jobs, over one that always fared so, over a day."""
+    jobs = [
+        mine | {"job_id": await world.jobs.create(ADMIN, mine["executor_id"], JOB | {"name": n})}
+        for n in "abcdefgh"
+    ]
+    for number, job in enumerate(jobs):
+        await add_history(world, job, ".x.", every=20 * MINUTE, until=number * MINUTE)
+    (found,) = await concerns(world)
+    assert (found.kind, found.severity) == (ConcernKind.LOW_SUCCESS, Severity.ERROR)
+    assert (found.executor_id, found.executor_name) == (mine["executor_id"], "billing")
+    assert (found.params["succeeded"], found.params["runs"]) == (16, 24)
+    clock.advance(20 * 3600)  # there is nothing of the last hour, but of the day
+    (found,) = await concerns(world)
+    assert found.params["seconds"] == 86_400
+    clock.advance(5 * 3600)
     assert await concerns(world) == []
+    looked = await world.attention.look(ADMIN)
+    assert (looked.is_well, looked.succeeded, looked.failed) == (True, 0, 0)
+
+
+async def test_failures_that_their_jobs_tell_are_not_told_again_for_all(
+    world: World, mine: dict[str, Any]
+) -> None:
+    await add_history(world, mine, "..xxxx", every=MINUTE, until=0)
+    assert await kinds(world) == ["failing_streak"]
+
+
+async def test_a_drop_is_told_that_is_unusual_for_the_executor(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    clock.now -= clock.now % HOUR
+    usual = {"timed_out": 0, "cancelled": 0, "delays": "[]", "counted_at": clock.now}
+    for hours in range(48, 72):
+        row = {"hour_at": clock.now - hours * HOUR, "succeeded": 995, "failed": 5}
+        world.change(
+            sa.insert(tables.run_stat).values(executor_id=mine["executor_id"], **row, **usual)
+        )
+    for name in "abcde":
+        job = await world.jobs.create(ADMIN, mine["executor_id"], JOB | {"name": name})
+        states = ("." * 14 + "x") * 2 + "."
+        await add_history(world, mine | {"job_id": job}, states, every=MINUTE, until=0)
+    (found,) = await concerns(world)
+    assert (found.kind, found.severity) == (ConcernKind.LOW_SUCCESS, Severity.WARNING)
+    assert (found.params["failed"], found.params["usual"]) == (10, 0.995)
+    world.change(sa.update(tables.run_stat).values(failed=50, succeeded=950))
+    assert await concerns(world) == []
+
+
+DAILY = {"kind": "cron", "expression": "0 2 * * *", "dialect": "unix", "timezone": "UTC"}
+
+
+async def test_a_nightly_job_that_failed_is_told_until_it_succeeds(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    """Also when another job has failed a thousand times since."""
+    clock.now -= clock.now % DAY - 2 * HOUR
+    nightly = await world.jobs.create(
+        ADMIN, mine["executor_id"], JOB | {"name": "nightly", "triggers": [DAILY]}
+    )
+    job = mine | {"job_id": nightly}
+    await add_history(world, job, "....x", every=DAY, until=0)
+    clock.advance(60)
+    (found,) = await concerns(world)
+    assert (found.kind, found.severity, found.job_id) == ("last_failed", "error", nightly)
+    assert found.params["next_at"] == clock.now + DAY - MINUTE
+    assert found.last_at == clock.now - MINUTE + SECOND
+
+    clock.advance(7200)
+    rollup = Rollup(world.database)
+    while await rollup.run_once():
+        pass
+    await add_history(world, mine, "xxxxx...." * 120, every=MINUTE, until=0)
+    told = {each.job_id: each.kind for each in await concerns(world) if each.job_id}
+    assert told[nightly] == ConcernKind.LAST_FAILED
+    clock.advance(36 * 3600)  # two nights later, its second run has failed as well
+    at = clock.now - clock.now % DAY + 2 * HOUR
+    world.run(**job, state="timed_out", scheduled_at=at, started_at=at, ended_at=at + SECOND)
+    world.change(
+        sa.update(tables.trigger).values(next_fire_at=at + DAY),
+    )
+    (found,) = [each for each in await concerns(world) if each.job_id == nightly]
+    assert (found.params["count"], found.last_at) == (2, at + SECOND)
+    world.run(**job, scheduled_at=clock.now, started_at=clock.now, ended_at=clock.now)
+    assert [each for each in await concerns(world) if each.job_id == nightly] == []
+    clock.advance(1)
+    while await rollup.run_once():
+        pass
+    noted = world.rows(sa.select(tables.job_failure.c.job_id))
+    assert nightly not in [row.job_id for row in noted]
+
+
+async def test_a_retry_that_failed_as_well_is_told(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    runs = await add_history(world, mine, "." * 40 + "x", every=MINUTE, until=10 * MINUTE)
+    assert await kinds(world) == []
+
+    def retry(of: int, state: str) -> int:
+        at = world.now
+        times = {"scheduled_at": at, "started_at": at, "ended_at": at + SECOND}
+        return world.run(**mine, state=state, origin="retry", retry_of=of, **times)
+
+    again = retry(runs[-1], "failed")
+    clock.advance(60)
+    world.run(**mine, scheduled_at=clock.now, started_at=clock.now, ended_at=clock.now)
+    (found,) = await concerns(world)
+    assert (found.kind, found.run_id) == (ConcernKind.RETRY_FAILED, again)
+    assert found.params["original"] == runs[-1]
+    retry(again, "running")
+    assert await concerns(world) == []  # it is being tried once more
 
 
 @pytest.mark.parametrize(
@@ -130,6 +289,7 @@ async def test_a_run_is_slow_beside_what_its_job_usually_takes(
     started = world.now - since_seconds * SECOND
     run_id = world.run(**mine, state="running", scheduled_at=started, started_at=started)
     found = await concerns(world)
+    found = [each for each in found if each.kind is not ConcernKind.LOW_SUCCESS]
     assert [(each.kind, each.severity, each.run_id, each.since) for each in found] == (
         [(ConcernKind.SLOW, Severity.WARNING, run_id, started)] if slow else []
     )
@@ -166,6 +326,13 @@ async def test_an_executor_needs_a_node_when_it_has_a_job_that_is_not_paused(
     assert (found.kind, found.executor_id, found.since) == ("no_nodes", executor_id, clock.now - 5)
     await world.jobs.pause(ADMIN, job_id)
     assert await concerns(world) == []
+    # What waits there waits for a node as well, whatever was paused since.
+    waits = world.run(
+        executor_id=executor_id, job_id=job_id, state="queued", attempt=0, due_at=clock.now
+    )
+    (found,) = await concerns(world)
+    assert (found.kind, found.params["waiting"]) == ("no_nodes", "1")
+    world.change(sa.delete(tables.run).where(tables.run.c.id == waits))
     await world.jobs.resume(ADMIN, job_id)
     await world.executors.pause(ADMIN, executor_id)
     assert await concerns(world) == []
@@ -174,6 +341,25 @@ async def test_an_executor_needs_a_node_when_it_has_a_job_that_is_not_paused(
         sa.update(tables.node).where(tables.node.c.id == ended).values(state="live", ended_at=None)
     )
     assert await concerns(world) == []
+
+
+async def test_nodes_that_died_within_the_hour_are_told_with_their_runs(
+    world: World, mine: dict[str, Any], clock: Clock
+) -> None:
+    times = {"ended_at": clock.now, "lease_expires_at": clock.now}
+    first, second = (world.node(mine["executor_id"], state="dead", **times) for _ in range(2))
+    world.node(mine["executor_id"], state="gone", **times)  # it said goodbye
+    await add_history(world, mine, "." * 50, every=MINUTE, until=0)
+    lost = {"state": "lost", "scheduled_at": clock.now, "ended_at": clock.now}
+    world.add_runs([mine | lost | {"node_id": first}] * 2)
+    clock.advance(3_599)
+    (found,) = [each for each in await concerns(world) if each.kind is ConcernKind.NODES_LOST]
+    assert (found.severity, found.executor_id) == ("error", mine["executor_id"])
+    assert (found.params["nodes"], found.params["runs"]) == (2, 2)
+    assert sorted(found.params["names"]) == [f"host-{first}", f"host-{second}"]
+    assert found.last_at == clock.now - 3_599 * SECOND
+    clock.advance(2)
+    assert "nodes_lost" not in await kinds(world)
 
 
 async def test_runs_that_wait_for_a_slot_make_an_executor_full(

@@ -200,12 +200,20 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     executor = {"executor_id": 1, "executor_name": "billing"}
     wants_slot = Waiting(code="no_free_slot", template="", params={"slots": 8})
     starts = Waiting(code="starting", template="")
+    again = {"original": 4, "run": 9}
+    rate = {"failures": 7, "runs": 21, "succeeded": 14, "usual": 0.98, "seconds": 3600}
+    lost = {"names": ["n1", "n2", "n3", "n4", "n5"], "runs": 12}
     rows = told(
         [
             concern(ConcernKind.FAILING_STREAK, run_id=9, **job),
+            concern(ConcernKind.LAST_FAILED, run_id=9, **job | {"params": {"count": 1}}),
+            concern(ConcernKind.RETRY_FAILED, run_id=9, **job | {"params": again}),
+            concern(ConcernKind.FAILURE_RATE, run_id=9, **job | {"params": rate}),
+            concern(ConcernKind.LOW_SUCCESS, since=70, params=rate),
+            concern(ConcernKind.NODES_LOST, **executor | {"params": lost}),
             concern(ConcernKind.SLOW, run_id=5, **job),
             concern(ConcernKind.TRIGGER_ERROR, trigger_id=4, **job),
-            concern(ConcernKind.NO_NODES, **executor),
+            concern(ConcernKind.NO_NODES, **executor | {"params": {}}),
             concern(ConcernKind.FULL, **executor),
             concern(ConcernKind.LATE, run_id=7, why=wants_slot, **job),
             concern(ConcernKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
@@ -225,6 +233,15 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     assert len({row.key for row in rows}) == len(rows)
     assert [(row.subject, row.text, row.href) for row in rows] == [
         ("close", "24+ failures in a row", "/jobs/3"),
+        ("close", "Its last run failed", "/jobs/3"),
+        ("close", "Run #4 was retried, and run #9 failed as well", "/runs/9"),
+        ("close", "7 of the last 21 runs failed (usual: 98%)", "/jobs/3"),
+        (
+            "All runs",
+            "66.67% of 21 runs of the last 1h 00m succeeded (usual: 98%)",
+            "/runs?state=failed_any&from=70",
+        ),
+        ("billing", "Lost nodes: n1, n2, n3 +2 · lost runs: 12", "/executors/1"),
         ("close", "Run #5 has been running for 1m 30s; usual is 20 s", "/runs/5"),
         ("close", "A trigger does not fire: It broke.", "/jobs/3"),
         ("billing", "It has jobs, but no live node", "/executors/1"),
@@ -248,7 +265,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
     ]
-    assert [row.retries for row in rows][:2] == [9, None]
+    assert [row.retries for row in rows][:4] == [9, 9, 9, None]
 
 
 def test_every_loop_of_an_admin_has_words_in_every_language() -> None:

@@ -23,6 +23,7 @@ from tickwheel_admin.store import (
     executors,
     handler_schemas,
     job_deletion,
+    job_failures,
     job_nodes,
     job_pages,
     job_states,
@@ -676,6 +677,43 @@ QUERIES = [
         "newest failures of an executor",
         lambda c, now: attention.newest_failures(c, since=0, scope=frozenset({2})),
         ("ix_run_by_state",),
+    ),
+    Query(
+        "newest successes",
+        lambda c, now: attention.newest_successes(c, since=0),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "retries of a failed retry",
+        lambda c, now: attention.is_retried_since(
+            c, attention.FailedRun(1_700_000_000_000, 9, 7, 2, "failed", 1, 8, None)
+        ),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "next fires of jobs",
+        lambda c, now: attention.next_fires_of_jobs(c, [1, 2, 3]),
+        ("ix_trigger_of_job",),
+    ),
+    Query(
+        "nodes lost lately",
+        lambda c, now: attention.lost_nodes(c, since=now - 3_600_000, scope=None),
+        ("ix_node_to_expire",),
+    ),
+    Query(
+        "jobs that failed within an hour",
+        lambda c, now: job_failures.count_failed_jobs(c, from_at=0, to_at=now),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "jobs that failed last",
+        lambda c, now: job_failures.newest_failed_jobs(c, scope=None, scanned=9, most=9),
+        ("ix_job_failure_recent",),
+    ),
+    Query(
+        "jobs that failed, by their ids",
+        lambda c, now: job_failures.failed_jobs_after(c, 7, limit=100),
+        ("primary",),
     ),
     Query(
         "long running",

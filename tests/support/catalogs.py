@@ -153,12 +153,17 @@ def _in_python(
             # What the ledger says about an attempt is shown in the reader's language as well.
             if keyword.arg == "template" or (keyword.arg == "message" and run_messages):
                 candidates.append(keyword.value)
-        for candidate in candidates:
+        for candidate in (each for some in candidates for each in _choices(some)):
             text = _text(candidate)
             if text is None:
                 text = constants.get(_name(candidate))
             if text and (" " in text or name in ("_", "N_", "gettext", "Word")):
                 yield text
+
+
+def _choices(node: ast.expr) -> list[ast.expr]:
+    """Both sides of `one if it is so else other`."""
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
 
 
 def _name(node: ast.expr) -> str:

@@ -19,9 +19,17 @@ routes = Routes()
 
 @routes.get("/api/v1/attention", permission=Permission.VIEW, api=True)
 async def list_concerns(request: web.Request) -> web.Response:
-    concerns = await request.app[ATTENTION].get(actor_of(request))
+    looked = await request.app[ATTENTION].look(actor_of(request))
     language = language_of(request)
-    return answer({"items": [_concern_view(each, language) for each in concerns]})
+    return answer(
+        {
+            "items": [_concern_view(each, language) for each in looked.concerns],
+            "looked_at": instant(looked.at),
+            "runs_since": instant(looked.since),
+            "succeeded": looked.succeeded,
+            "failed": looked.failed,
+        }
+    )
 
 
 def _concern_view(concern: Concern, language: str) -> dict[str, Any]:
@@ -31,6 +39,7 @@ def _concern_view(concern: Concern, language: str) -> dict[str, Any]:
         "severity": concern.severity.value,
         "message": translate(concern.template, concern.params, language),
         "since": instant(concern.since),
+        "last_at": instant(concern.last_at),
         "executor_id": concern.executor_id,
         "executor_name": concern.executor_name,
         "job_id": concern.job_id,

@@ -7,14 +7,25 @@ from dataclasses import dataclass
 
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.labels import waiting_text
-from tickwheel_admin.console.reader import duration
+from tickwheel_admin.console.reader import duration, number, percent
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
-from tickwheel_admin.services.job_concerns import STREAK_MARKS
+from tickwheel_admin.services.failure_concerns import STREAK_MARKS
 
 SHOWN = 4  # the others are folded
+NAMED = 3  # nodes, of all that were lost
+# Of these, somebody may want the newest run once more.
+_RETRIED = frozenset(
+    {ConcernKind.FAILING_STREAK, ConcernKind.RETRY_FAILED, ConcernKind.LAST_FAILED}
+)
+_ONCE = frozenset({ConcernKind.RETRY_FAILED})  # happened once, so there is no last time of it
 
 _ICONS = {
     ConcernKind.FAILING_STREAK: "s-failed",
+    ConcernKind.RETRY_FAILED: "retry",
+    ConcernKind.LAST_FAILED: "s-failed",
+    ConcernKind.FAILURE_RATE: "s-failed",
+    ConcernKind.LOW_SUCCESS: "s-failed",
+    ConcernKind.NODES_LOST: "offline",
     ConcernKind.LATE: "clock",
     ConcernKind.SLOW: "s-timed_out",
     ConcernKind.TRIGGER_ERROR: "warning",
@@ -36,7 +47,9 @@ class Told:
     subject: str
     text: str
     href: str
-    since: int | None
+    since: int | None  # when it began, or the only time that it happened
+    last_at: int | None  # of what happened more than once, the last time
+    next_at: int | None  # when the job fires next, where that says how long nobody will know more
     executor_id: int | None
     retries: int | None  # the run that a click does again
 
@@ -48,15 +61,26 @@ def told(concerns: Sequence[Concern]) -> list[Told]:
             key="-".join(str(part) for part in _identity(each)),
             icon=_ICONS[each.kind],
             look="bad" if each.severity is Severity.ERROR else "warn",
-            subject=each.job_name or each.executor_name or each.admin_name or _("Planning"),
+            subject=each.job_name or each.executor_name or each.admin_name or _whole(each),
             text=_text(each),
             href=_href(each),
-            since=each.since,
+            since=each.last_at if _is_once(each) else each.since,
+            last_at=None if _is_once(each) else each.last_at,
+            next_at=each.params.get("next_at"),
             executor_id=each.executor_id,
-            retries=each.run_id if each.kind is ConcernKind.FAILING_STREAK else None,
+            retries=each.run_id if each.kind in _RETRIED else None,
         )
         for each in concerns
     ]
+
+
+def _whole(concern: Concern) -> str:
+    """What a concern is about that names nothing of its own."""
+    return _("All runs") if concern.kind is ConcernKind.LOW_SUCCESS else _("Planning")
+
+
+def _is_once(concern: Concern) -> bool:
+    return concern.kind in _ONCE or concern.params.get("count") == 1
 
 
 def _identity(concern: Concern) -> tuple[object, ...]:
@@ -76,6 +100,19 @@ def _text(concern: Concern) -> str:
             count = int(params["count"])
             shown = f"{count}+" if count >= STREAK_MARKS else str(count)
             return _("%(n)s failures in a row") % {"n": shown}
+        case ConcernKind.LAST_FAILED:
+            count = int(params["count"])
+            if count == 1:
+                return _("Its last run failed")
+            return _("%(n)s failures in a row") % {"n": count}
+        case ConcernKind.RETRY_FAILED:
+            return _("Run #%(original)s was retried, and run #%(run)s failed as well") % params
+        case ConcernKind.FAILURE_RATE | ConcernKind.LOW_SUCCESS:
+            return _share_text(concern)
+        case ConcernKind.NODES_LOST:
+            return _lost_text(concern)
+        case ConcernKind.NO_NODES if params.get("waiting"):
+            return _("%(waiting)s due runs wait, and there is no live node") % params
         case ConcernKind.SLOW:
             return _("Run #%(run)s has been running for %(time)s; usual is %(usual)s") % {
                 "run": params["run"],
@@ -102,6 +139,31 @@ def _text(concern: Concern) -> str:
             return _admin_text(concern)
 
 
+def _share_text(concern: Concern) -> str:
+    params = concern.params
+    runs, usual = int(params["runs"]), params["usual"]
+    if concern.kind is ConcernKind.FAILURE_RATE:
+        text = _("%(failures)s of the last %(runs)s runs failed") % params
+    else:
+        text = _("%(share)s of %(runs)s runs of the last %(time)s succeeded") % {
+            "share": percent(int(params["succeeded"]), runs),
+            "runs": number(runs),
+            "time": duration(float(params["seconds"]) * 1000),
+        }
+    if usual is None:
+        return text
+    return f"{text} ({_('usual: %(share)s') % {'share': percent(round(usual * 1000), 1000)}})"
+
+
+def _lost_text(concern: Concern) -> str:
+    names, runs = concern.params["names"], int(concern.params["runs"])
+    more = f" +{len(names) - NAMED}" if len(names) > NAMED else ""
+    text = _("Lost nodes: %(names)s") % {"names": ", ".join(names[:NAMED]) + more}
+    if runs:
+        text += " · " + _("lost runs: %(n)s") % {"n": number(runs)}
+    return text
+
+
 def _admin_text(concern: Concern) -> str:
     params = concern.params
     if "seconds" in params:
@@ -120,6 +182,11 @@ def _href(concern: Concern) -> str:
             return f"/runs/{concern.run_id}"
         case ConcernKind.DECLARED_WAITING | ConcernKind.DECLARED_BROKEN:
             return f"/executors/{concern.executor_id}/declared-jobs"
+        case ConcernKind.RETRY_FAILED:
+            return f"/runs/{concern.run_id}"
+        case ConcernKind.LOW_SUCCESS:
+            of = f"executor={concern.executor_id}&" if concern.executor_id else ""
+            return f"/runs?{of}state=failed_any&from={concern.since}"
         case ConcernKind.ADMIN_BEHIND:
             return f"/admins#h-admin-{concern.admin_id}"
         case _ if concern.job_id is not None:

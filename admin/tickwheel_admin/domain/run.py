@@ -67,6 +67,7 @@ MOVES: dict[RunState, frozenset[RunState]] = {
 LIVE = frozenset({RunState.DISPATCHED, RunState.RUNNING})  # hold a slot on their node
 FINAL = frozenset(RunState) - LIVE - {RunState.QUEUED}
 FAILURES = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.LOST})  # what can be retried
+PASSED_OVER = frozenset({RunState.SKIPPED, RunState.CANCELLED})  # say nothing of how a job fares
 
 CONFIRM_MS = 5_000  # a dispatch not confirmed by then is asked about (architecture: 2.3)
 TIMEOUT_GRACE_MS = 15_000  # the sweeper ends what its node did not, this long after the timeout

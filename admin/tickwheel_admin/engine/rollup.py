@@ -5,19 +5,32 @@ days: runs that took long, tries that were repeated and results that came late h
 (no timeout and no wait for another try is longer than seven days). Hours that were missed, because
 no admin ran or figures were not kept yet, are counted from the newest back, a few in each pass.
 
+Beside the figures of an hour it notes the jobs that failed in it, and forgets those that have
+recovered since, some of them in each pass (`store.job_failures`).
+
 Any number of admins may do this at once: a count replaces an earlier one only, so the last one
 holds whoever wrote it. Which hours are due is read from a few hundred keys every five minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.run import FAILURES, PASSED_OVER
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.job_failures import (
+    JobFailure,
+    count_failed_jobs,
+    failed_jobs_after,
+    forget_failed_jobs,
+    note_failed_jobs,
+)
+from tickwheel_admin.store.run_marks import RunMark, recent_marks
 from tickwheel_admin.store.run_stats import (
     HOUR_MS,
     count_hour,
@@ -25,6 +38,7 @@ from tickwheel_admin.store.run_stats import (
     first_counted,
     first_hour,
     remove_old_stats,
+    slices_of,
     write_stats,
 )
 
@@ -37,6 +51,10 @@ KEPT_DAYS = 400  # so long figures are kept; twelve months and a little
 HOURS_PER_PASS = 12
 HOURS_PER_LOOK = 480  # how many of the older hours are looked up at once
 REMOVED_PER_PASS = 24  # hours
+FAILED_JOBS_KEPT_DAYS = 40  # a job that fires once a month is told of until it fires again
+FAILED_JOBS_PER_BATCH = 100
+FAILED_JOB_BATCHES = 10  # of each pass
+MARKS = 5  # newest runs of a job; among them is one that says how it fares
 
 
 class Rollup(Loop):
@@ -51,6 +69,7 @@ class Rollup(Loop):
         # has not begun; it is done once in the life of an admin, and again after a long pause.
         self._back_to: int | None = None
         self._looked_at: int | None = None
+        self._failed_after = 0  # jobs that failed are looked through by their ids, round and round
 
     async def run_once(self) -> bool:
         now = await self._store.read(now_ms)
@@ -64,9 +83,10 @@ class Rollup(Loop):
             recent = range(_hour(now) - HOUR_MS, recent_from - HOUR_MS, -HOUR_MS)
             due = await self._due(recent, now)
             for hour_at in due[:HOURS_PER_PASS]:
-                await self._count(hour_at)
-            if due or await self._catch_up(recent_from, oldest):
+                await self._count(hour_at, now)
+            if due or await self._catch_up(recent_from, oldest, now):
                 return True
+        await self._forget_recovered(now)
         kept_from = _hour(now - KEPT_DAYS * DAY_MS)
         if (await self._store.read(first_counted) or now) >= kept_from:
             return False
@@ -79,7 +99,7 @@ class Rollup(Loop):
         counted = await self._store.read(counted_hours, asked)
         return [hour_at for hour_at in asked if _is_due(hour_at, counted.get(hour_at), now)]
 
-    async def _catch_up(self, until: int, oldest: int) -> bool:
+    async def _catch_up(self, until: int, oldest: int, now: int) -> bool:
         """Count older hours that never were, newest first; whether there may be more of them."""
         if self._back_to is None:
             self._back_to = until
@@ -90,17 +110,36 @@ class Rollup(Loop):
         counted = await self._store.read(counted_hours, hours)
         missing = [hour_at for hour_at in hours if hour_at not in counted]
         for hour_at in missing[:HOURS_PER_PASS]:
-            await self._count(hour_at)
+            await self._count(hour_at, now)
         if len(missing) <= HOURS_PER_PASS:
             self._back_to = last
         return True
 
-    async def _count(self, hour_at: int) -> None:
+    async def _count(self, hour_at: int, now: int) -> None:
         # The time before the count: whatever it did not see came after that.
         counted_at = await self._store.read(now_ms)
         counted = await self._store.read(count_hour, hour_at)
         await self._store.run(write_stats, hour_at, counted, counted_at=counted_at)
         log.debug("hour.counted", hour_at=hour_at, runs=sum(each.total for each in counted))
+        if hour_at >= now - FAILED_JOBS_KEPT_DAYS * DAY_MS and any(
+            each.failed or each.timed_out for each in counted
+        ):
+            failed = await self._store.read(_failed_jobs, hour_at)
+            await self._store.run(note_failed_jobs, failed)
+
+    async def _forget_recovered(self, now: int) -> None:
+        """Look through some of the jobs that failed: a success since then ends it."""
+        for _ in range(FAILED_JOB_BATCHES):
+            failed = await self._store.read(
+                failed_jobs_after, self._failed_after, limit=FAILED_JOBS_PER_BATCH
+            )
+            self._failed_after = failed[-1].job_id if failed else 0
+            over = await self._store.read(_over, failed, now=now) if failed else []
+            if over:
+                await self._store.run(forget_failed_jobs, over)
+            if len(failed) < FAILED_JOBS_PER_BATCH:
+                self._failed_after = 0
+                return
 
 
 def _hour(at: int) -> int:
@@ -112,3 +151,28 @@ def _is_due(hour_at: int, counted_at: int | None, now: int) -> bool:
     ends_at = hour_at + HOUR_MS
     passed = [ends_at + after for after in COUNTED_AFTER_MS if ends_at + after <= now]
     return bool(passed) and (counted_at is None or counted_at < passed[-1])
+
+
+def _failed_jobs(conn: sa.Connection, hour_at: int) -> list[JobFailure]:
+    newest: dict[int, JobFailure] = {}
+    for from_at, to_at in slices_of(conn, hour_at):
+        # The parts come in the order of time, so a later one holds the newer failure.
+        newest |= {e.job_id: e for e in count_failed_jobs(conn, from_at=from_at, to_at=to_at)}
+    return list(newest.values())
+
+
+def _over(conn: sa.Connection, failed: Sequence[JobFailure], *, now: int) -> list[int]:
+    """Jobs whose last run did not fail, whose failure is long ago, or whose runs are gone."""
+    marks = recent_marks(conn, [each.job_id for each in failed], until=now, per_job=MARKS)
+    return [
+        each.job_id
+        for each in failed
+        if each.scheduled_at < now - FAILED_JOBS_KEPT_DAYS * DAY_MS
+        or not _may_fail_still(marks.get(each.job_id, ()))
+    ]
+
+
+def _may_fail_still(newest_first: Sequence[RunMark]) -> bool:
+    ended = [mark for mark in newest_first if mark.ended_at is not None]
+    telling = [mark for mark in ended if mark.state not in PASSED_OVER]
+    return telling[0].state in FAILURES if telling else bool(newest_first)

@@ -13,8 +13,12 @@ from tickwheel_admin.services.concerns import ConcernKind as ConcernKind
 from tickwheel_admin.services.concerns import Severity as Severity
 from tickwheel_admin.services.declared_concerns import declared_broken, declared_waiting
 from tickwheel_admin.services.executor_concerns import executor_concerns, late_planning
-from tickwheel_admin.services.job_concerns import failing_streaks, slow_runs, trigger_errors
+from tickwheel_admin.services.failure_concerns import failing_jobs
+from tickwheel_admin.services.job_concerns import slow_runs, trigger_errors
+from tickwheel_admin.services.node_concerns import nodes_lost
+from tickwheel_admin.services.outcome_concerns import DAY_MS, HOUR_MS, low_success, read_outcomes
 from tickwheel_admin.services.scope import visible_executors
+from tickwheel_admin.store.attention import MAX_SUCCESSES
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.pauses import read_pauses
@@ -24,9 +28,21 @@ MAX_SCOPES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class Looked:
+    """What needs attention, and what was looked at to find it."""
+
     at: int
-    concerns: list[Concern]
+    concerns: list[Concern]  # errors first, the newest first
+    since: int  # runs that were scheduled since then were looked at
+    succeeded: int = 0  # of them
+    failed: int = 0  # of them
+    counts_all: bool = True  # False: there were more successes than are counted
+    paused: bool = False  # everything is
+
+    @property
+    def is_well(self) -> bool:
+        """Nothing is the matter, and nothing is held back that would show it."""
+        return not self.concerns and not self.paused
 
 
 class Attention:
@@ -34,35 +50,58 @@ class Attention:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[frozenset[int] | None, _Kept] = {}
+        self._kept: dict[frozenset[int] | None, Looked] = {}
 
     async def get(self, actor: Actor) -> list[Concern]:
         """What needs attention as far as the caller may see: errors first, the newest first."""
+        return list((await self.look(actor)).concerns)
+
+    async def look(self, actor: Actor) -> Looked:
+        """The same, with what was looked at."""
         return await self._store.read(self._read, visible_executors(actor))
 
-    def _read(self, conn: sa.Connection, scope: frozenset[int] | None) -> list[Concern]:
+    def _read(self, conn: sa.Connection, scope: frozenset[int] | None) -> Looked:
         now = now_ms(conn)
         kept = self._kept.get(scope)
         # Threads may both look; either answer is right.
         if kept is None or not 0 <= now - kept.at < KEPT_MS:
-            kept = _Kept(at=now, concerns=_look(conn, scope, now=now))
+            kept = _look(conn, scope, now=now)
             if len(self._kept) >= MAX_SCOPES:
                 self._kept = {}
             self._kept[scope] = kept
-        return list(kept.concerns)
+        return kept
 
 
-def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> list[Concern]:
+def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> Looked:
     if scope is not None and not scope:
-        return []
+        return Looked(at=now, concerns=[], since=now)
+    pauses = read_pauses(conn, None)
+    day = read_outcomes(conn, scope, since=now - DAY_MS)
+    hour = read_outcomes(conn, scope, since=now - HOUR_MS)
+    failing = failing_jobs(conn, scope, day.all_failures, now=now)
+    told = {each.job_id for each in failing}
     found = [
-        *late_planning(conn, scope, read_pauses(conn, None), now=now),
+        *late_planning(conn, scope, pauses, now=now),
         *executor_concerns(conn, scope, now=now),
         *trigger_errors(conn, scope),
-        *failing_streaks(conn, scope, now=now),
+        *failing,
+        *low_success(conn, [hour, day], told=told, now=now),
+        *nodes_lost(conn, scope, day.all_failures, now=now),
         *slow_runs(conn, scope, now=now),
         *declared_broken(conn, scope),
         *declared_waiting(conn, scope),
         *admins_behind(conn, now=now),
     ]
-    return sorted(found, key=lambda each: (each.severity != Severity.ERROR, -(each.since or 0)))
+    return Looked(
+        at=now,
+        concerns=sorted(found, key=_urgency),
+        since=day.since,
+        succeeded=day.succeeded,
+        failed=day.failed,
+        counts_all=day.succeeded < MAX_SUCCESSES,
+        paused=pauses.everything is not None,
+    )
+
+
+def _urgency(concern: Concern) -> tuple[bool, int]:
+    return concern.severity != Severity.ERROR, -(concern.last_at or concern.since or 0)

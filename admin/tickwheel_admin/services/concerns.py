@@ -16,6 +16,11 @@ class ConcernKind(StrEnum):
     """What is the matter."""
 
     FAILING_STREAK = "failing_streak"  # the last runs of a job all failed
+    RETRY_FAILED = "retry_failed"  # a run was retried by hand, and that failed as well
+    LAST_FAILED = "last_failed"  # the last run of a job failed, and it does not run again soon
+    FAILURE_RATE = "failure_rate"  # runs of a job fail more often than usual
+    LOW_SUCCESS = "low_success"  # of an executor, or of all, more runs fail than should
+    NODES_LOST = "nodes_lost"  # nodes died within the hour
     LATE = "late"  # what is due does not start, or is not even planned
     SLOW = "slow"  # a run takes much longer than usual
     TRIGGER_ERROR = "trigger_error"  # a schedule cannot be computed
@@ -41,7 +46,8 @@ class Concern:
     severity: Severity
     template: str  # English message id
     params: Mapping[str, Any] = field(default_factory=dict)
-    since: int | None = None  # UTC ms; None: nobody knows
+    since: int | None = None  # UTC ms, when it began; None: nobody knows
+    last_at: int | None = None  # UTC ms, when it happened last; None: it is a state, not an event
     executor_id: int | None = None
     executor_name: str | None = None
     job_id: int | None = None

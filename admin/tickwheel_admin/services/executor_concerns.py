@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -49,7 +49,7 @@ def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Co
     """Executors without nodes, full ones, and those where due runs wait although slots are free."""
     loads = store.loads(conn, scope=scope, now=now)
     waiting = queues(conn, [each.id for each in loads], now=now)
-    found = _without_nodes(conn, [each for each in loads if not each.live_nodes])
+    found = _without_nodes(conn, [each for each in loads if not each.live_nodes], waiting)
     late: list[tuple[Load, Queue]] = []
     full: list[Concern] = []
     for load in loads:
@@ -68,22 +68,34 @@ def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Co
     return found
 
 
-def _without_nodes(conn: sa.Connection, loads: Sequence[Load]) -> list[Concern]:
+def _without_nodes(
+    conn: sa.Connection, loads: Sequence[Load], waiting: Mapping[int, Queue]
+) -> list[Concern]:
+    """Executors with jobs that fire, or with runs that wait: also when both were paused since."""
     active = store.with_active_jobs(conn, [each.id for each in loads if not each.paused])
-    ended_at = store.last_node_ended(conn, sorted(active))
-    found = [
-        _of_executor(
-            load,
-            kind=ConcernKind.NO_NODES,
-            severity=Severity.ERROR,
-            template="“%(executor)s” has jobs, but no live node.",
-            params={"executor": load.name},
-            since=ended_at.get(load.id),
+    concerned = [load for load in loads if load.id in active or load.id in waiting]
+    # Those where runs wait come first.
+    concerned.sort(key=lambda load: load.id not in waiting)
+    ended_at = store.last_node_ended(conn, [load.id for load in concerned[:PER_KIND]])
+    found = []
+    for load in concerned[:PER_KIND]:
+        queue = waiting.get(load.id)
+        found.append(
+            _of_executor(
+                load,
+                kind=ConcernKind.NO_NODES,
+                severity=Severity.ERROR,
+                template="“%(executor)s” has jobs, but no live node."
+                if queue is None
+                else "%(waiting)s runs of “%(executor)s” wait, and it has no live node.",
+                params={
+                    "executor": load.name,
+                    "waiting": None if queue is None else told(queue.waiting, COUNT_LIMIT),
+                },
+                since=ended_at.get(load.id) or (None if queue is None else queue.since),
+            )
         )
-        for load in loads
-        if load.id in active
-    ]
-    return found[:PER_KIND]
+    return found
 
 
 def _full(load: Load, queue: Queue) -> Concern:

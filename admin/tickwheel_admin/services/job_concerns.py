@@ -1,8 +1,7 @@
-"""Jobs that fail, run slowly or cannot fire."""
+"""Jobs that run slowly or cannot fire."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from statistics import median
 from typing import Any
@@ -10,60 +9,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.run import FAILURES, RunState
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
 from tickwheel_admin.store import attention as store
 from tickwheel_admin.store.attention import NamedJob, RunningRun, Scope
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 
-DAY_MS = 86_400_000
 MAX_JOBS = 50  # looked at for each kind
-STREAK = 3  # failures in a row
-STREAK_MARKS = 24  # of a job's newest runs are looked at
 USUAL = 20  # successes that say what is usual
 USUAL_AT_LEAST = 5  # fewer say nothing
 USUAL_MARKS = 40
 SLOW_FACTOR = 3
 SLOW_MS = 30_000
-_PASSED_OVER = (RunState.SKIPPED, RunState.CANCELLED)  # says nothing of how a job fares
-
-
-def failing_streaks(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
-    """Jobs whose last runs all failed, those with most failures lately first."""
-    failed = store.newest_failures(conn, since=now - DAY_MS, scope=scope)
-    often = Counter(each.job_id for each in failed)
-    suspects = [job_id for job_id, count in often.most_common(MAX_JOBS) if count >= STREAK]
-    named = store.named_jobs(conn, suspects)
-    marks = recent_marks(conn, list(named), until=now, per_job=STREAK_MARKS)
-    found = []
-    for job_id in suspects:
-        streak = _streak(marks.get(job_id, []))
-        if job_id not in named or len(streak) < STREAK:
-            continue
-        found.append(
-            _of_job(
-                job_id,
-                named[job_id],
-                kind=ConcernKind.FAILING_STREAK,
-                severity=Severity.ERROR,
-                # Also when there are more of them: nobody looked further.
-                template="The last %(count)d runs of “%(job)s” failed.",
-                params={"count": len(streak), "job": named[job_id].name},
-                since=streak[-1].scheduled_at,
-                run_id=streak[0].id,
-            )
-        )
-    return found[:PER_KIND]
-
-
-def _streak(newest_first: Iterable[RunMark]) -> list[RunMark]:
-    streak = []
-    for mark in newest_first:
-        if mark.state in FAILURES:
-            streak.append(mark)
-        elif mark.ended_at is not None and mark.state not in _PASSED_OVER:
-            break
-    return streak
 
 
 def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import FAILURES, Run, RunState
+from tickwheel_admin.domain.run import FAILURES, LIVE, Run, RunState
 from tickwheel_admin.domain.trigger import TriggerState
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.run_states import IS_QUEUED
@@ -19,6 +19,10 @@ from tickwheel_admin.store.waiting import COUNT_LIMIT, first_try_put_off
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500
+MAX_SUCCESSES = 20_000
+MAX_LOST_NODES = 500
+RETRIES_WITHIN = 500
+LEASES_BEFORE_MS = 86_400_000
 MAX_LIVE = 2_000
 MAX_OVERDUE = 1_000
 MAX_EXECUTORS = 1_000
@@ -32,6 +36,16 @@ class FailedRun(NamedTuple):
     scheduled_at: int
     id: int
     job_id: int
+    executor_id: int
+    state: str
+    node_id: int | None
+    retry_of: int | None
+    ended_at: int | None
+
+    @property
+    def at(self) -> int:
+        """When it failed."""
+        return self.ended_at or self.scheduled_at
 
 
 class RunningRun(NamedTuple):
@@ -48,6 +62,15 @@ class NamedJob(NamedTuple):
     name: str
     executor_id: int
     executor_name: str
+
+
+class LostNode(NamedTuple):
+    """A node whose lease ended."""
+
+    id: int
+    name: str
+    executor_id: int
+    ended_at: int
 
 
 class BrokenTrigger(NamedTuple):
@@ -78,11 +101,101 @@ def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[Fa
         lately = sa.and_(run.c.state == state, run.c.scheduled_at >= since)
         ids += _entries(conn, lately, scope=scope, most=MAX_FAILED, newest=True)
     rows = conn.execute(
-        sa.select(run.c.scheduled_at, run.c.id, run.c.job_id).where(
-            run.c.id.in_(ids), run.c.fire_id.is_(None)
-        )
+        sa.select(
+            run.c.scheduled_at,
+            run.c.id,
+            run.c.job_id,
+            run.c.executor_id,
+            run.c.state,
+            run.c.node_id,
+            run.c.retry_of,
+            run.c.ended_at,
+        ).where(run.c.id.in_(ids), run.c.fire_id.is_(None))
     )
-    return sorted((FailedRun(*row) for row in rows), reverse=True)[:MAX_FAILED]
+    found = [FailedRun(*row) for row in rows]
+    return sorted(found, key=lambda each: each[:2], reverse=True)[:MAX_FAILED]
+
+
+def newest_successes(conn: sa.Connection, *, since: int) -> tuple[dict[int, int], int]:
+    """(successes of each executor, since when they are counted): the newest `MAX_SUCCESSES` ones.
+
+    Read from `ix_run_by_state` alone; shards are counted as well, which makes no rate worse.
+    """
+    newest = reading(
+        sa.select(run.c.executor_id, run.c.scheduled_at)
+        .where(run.c.state == RunState.SUCCEEDED.value, run.c.scheduled_at >= since)
+        .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+        .limit(MAX_SUCCESSES),
+        run,
+        "ix_run_by_state",
+    ).subquery()
+    rows = conn.execute(
+        sa.select(
+            newest.c.executor_id,
+            sa.func.count().label("runs"),
+            sa.func.min(newest.c.scheduled_at).label("first_at"),
+        ).group_by(newest.c.executor_id)
+    ).all()
+    cut = sum(row.runs for row in rows) >= MAX_SUCCESSES
+    counted_from = min(int(row.first_at) for row in rows) if cut else since
+    return {row.executor_id: int(row.runs) for row in rows}, counted_from
+
+
+def is_retried_since(conn: sa.Connection, of: FailedRun) -> bool:
+    """Whether the failed retry, or what it retried, is being retried again or was with success.
+
+    Looks at the job's next `RETRIES_WITHIN` runs, like `run_lists.retries_of_run`.
+    """
+    later = reading(
+        sa.select(run.c.retry_of, run.c.state)
+        .where(run.c.job_id == of.job_id, run.c.scheduled_at >= of.at)
+        .order_by(run.c.scheduled_at, run.c.id)
+        .limit(RETRIES_WITHIN),
+        run,
+        "ix_run_of_job",
+    ).subquery()
+    hopeful = {RunState.SUCCEEDED, RunState.QUEUED} | LIVE
+    found = sa.select(later.c.retry_of).where(
+        later.c.retry_of.in_([of.id, of.retry_of]),
+        later.c.state.in_(sorted(state.value for state in hopeful)),
+    )
+    return conn.execute(found.limit(1)).first() is not None
+
+
+def next_fires_of_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
+    """When each of the jobs fires next; those that do not are left out."""
+    rows = conn.execute(
+        sa.select(trigger.c.job_id, sa.func.min(trigger.c.next_fire_at).label("at"))
+        .where(
+            trigger.c.job_id.in_(sorted(set(job_ids))),
+            unindexed(trigger.c.next_fire_at).is_not(None),
+        )
+        .group_by(trigger.c.job_id)
+    )
+    return {row.job_id: int(row.at) for row in rows}
+
+
+def lost_nodes(conn: sa.Connection, *, since: int, scope: Scope) -> list[LostNode]:
+    """Nodes that were declared dead since then, the newest first."""
+    statement = (
+        sa.select(node.c.id, node.c.name, node.c.executor_id, node.c.ended_at)
+        .where(
+            node.c.state == NodeState.DEAD.value,
+            # Declared dead later than their leases ended, when no admin was up meanwhile.
+            node.c.lease_expires_at >= since - LEASES_BEFORE_MS,
+        )
+        .order_by(node.c.lease_expires_at.desc())
+        .limit(MAX_LOST_NODES)
+    )
+    rows = conn.execute(reading(statement, node, "ix_node_to_expire"))
+    found = [
+        LostNode(row.id, row.name, row.executor_id, row.ended_at)
+        for row in rows
+        if row.ended_at is not None
+        and row.ended_at >= since
+        and (scope is None or row.executor_id in scope)
+    ]
+    return sorted(found, key=lambda each: -each.ended_at)
 
 
 def long_running(conn: sa.Connection, *, started_before: int, scope: Scope) -> list[RunningRun]:

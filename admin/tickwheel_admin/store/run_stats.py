@@ -51,7 +51,7 @@ class RunStat:
 def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
     """The figures of one hour as the ledger has them now, one for each executor that had runs."""
     counts: dict[int, dict[RunState, int]] = {}
-    slices = _slices(conn, hour_at)
+    slices = slices_of(conn, hour_at)
     for from_at, to_at in slices:
         for each in count_outcomes(conn, from_at=from_at, to_at=to_at, bucket_ms=HOUR_MS):
             of_executor = counts.setdefault(each.executor_id, {})
@@ -76,8 +76,8 @@ def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
     ]
 
 
-def _slices(conn: sa.Connection, hour_at: int) -> list[tuple[int, int]]:
-    """The hour, in as many parts as one statement each can count in time."""
+def slices_of(conn: sa.Connection, hour_at: int) -> list[tuple[int, int]]:
+    """The hour, in as many parts as one statement each can count in time; none without runs."""
     some = reading(
         sa.select(run.c.id)
         .where(run.c.scheduled_at >= hour_at, run.c.scheduled_at < hour_at + HOUR_MS)
@@ -238,6 +238,23 @@ def counted_hours(conn: sa.Connection, hours: Collection[int]) -> dict[int, int]
         )
     )
     return {row.hour_at: row.counted_at for row in rows}
+
+
+def count_hours(
+    conn: sa.Connection, hours: Collection[int], *, executors: Collection[int]
+) -> dict[int, tuple[int, int]]:
+    """By executor: (successes, failures) of these hours together, found by their keys."""
+    failed = run_stat.c.failed + run_stat.c.timed_out
+    rows = conn.execute(
+        sa.select(
+            run_stat.c.executor_id,
+            sa.func.sum(run_stat.c.succeeded).label("good"),
+            sa.func.sum(failed).label("bad"),
+        )
+        .where(run_stat.c.hour_at.in_(hours), run_stat.c.executor_id.in_(sorted(executors)))
+        .group_by(run_stat.c.executor_id)
+    )
+    return {row.executor_id: (int(row.good), int(row.bad)) for row in rows}
 
 
 def read_hours(

@@ -392,6 +392,16 @@ run_stat = _table(
     sa.Column("counted_at", Instant, nullable=False),
 )
 
+# Jobs that failed, each with its newest failed run, noted when hours are counted: a nightly job's
+# failure is found here among a million others. It goes when a later run of the job succeeds.
+job_failure = _table(
+    "job_failure",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("scheduled_at", Instant, nullable=False),  # of that run
+    sa.Index("ix_job_failure_recent", "scheduled_at", "job_id", "executor_id"),
+)
+
 user = _table(
     "user",
     sa.Column("id", Id, primary_key=True, autoincrement=False),

@@ -117,9 +117,9 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
 
 async def _attention(request: web.Request) -> dict[str, Any]:
     """What needs attention; nothing else of the overview has to be read for it."""
-    concerns = await request.app[ATTENTION].get(actor_of(request))
+    looked = await request.app[ATTENTION].look(actor_of(request))
     set_reader(request)
-    return {"concerns": told(concerns), "shown_concerns": SHOWN}
+    return {"concerns": told(looked.concerns), "shown_concerns": SHOWN, "looked": looked}
 
 
 def _period(text: str) -> Period:

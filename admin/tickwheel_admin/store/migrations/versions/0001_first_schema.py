@@ -327,6 +327,13 @@ def upgrade() -> None:
         sa.Column("counted_at", sa.BigInteger, nullable=False),
     )
     create_table(
+        "job_failure",
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("scheduled_at", sa.BigInteger, nullable=False),
+        indexes={"ix_job_failure_recent": ["scheduled_at", "job_id", "executor_id"]},
+    )
+    create_table(
         "user",
         sa.Column("id", Id, primary_key=True, autoincrement=False),
         sa.Column("name", sa.String(100), nullable=False),
