@@ -94,6 +94,26 @@ async def test_a_cordon_is_no_news_for_the_node_but_a_drain_is(admin: Admin) -> 
     assert await told(admin, node) == NodeWish()
 
 
+async def test_a_resumed_node_is_told_so_before_it_is_given_runs(
+    database: Database, admin: Admin
+) -> None:
+    """Else it would refuse them, and be passed over for a while."""
+    node = await admin.add_node(1, slots=1)
+    nodes, job_id = nodes_of(admin), await add_job(database)
+    await nodes.drain(ADMIN, node.node_id)
+    assert await told(admin, node) == NodeWish(drain=True)
+    run_id = await ask(database, job_id)
+    assert await admin.dispatch_all(node) == []
+    await nodes.resume(ADMIN, node.node_id)
+    assert [each.run for each in await admin.dispatch_all(node)] == [run_id]
+    assert admin.links.wishes == {node.node_id: NodeWish(drain=False)}
+    # More slots are told as early.
+    await nodes.set_slots(ADMIN, node.node_id, 2)
+    await ask(database, job_id)
+    assert len(await admin.dispatch_all(node)) == 1
+    assert admin.links.wishes == {node.node_id: NodeWish(slots=2)}
+
+
 async def test_slots_change_at_once_and_for_good(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1, slots=1)
     job_id = await add_job(database)

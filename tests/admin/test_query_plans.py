@@ -686,7 +686,7 @@ QUERIES = [
     Query(
         "retries of a failed retry",
         lambda c, now: attention.is_retried_since(
-            c, attention.FailedRun(1_700_000_000_000, 9, 7, 2, "failed", 1, 8, None)
+            c, attention.FailedRun(1_700_000_039_000, 9, 7, 2, "failed", 1, 8, None)
         ),
         ("ix_run_of_job",),
     ),
@@ -979,6 +979,7 @@ def populate(world: World) -> None:
     fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
     fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
     fill(tables.run_stat, [_stat(hour_at, n) for hour_at in HOURS for n in range(30)])
+    fill(tables.job_failure, [_failure(n) for n in range(5_000)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
@@ -1045,6 +1046,10 @@ def _declared(n: int) -> dict[str, Any]:
         "node_id": 1,
         "declared_at": 1,
     }
+
+
+def _failure(n: int) -> dict[str, Any]:
+    return {"job_id": n, "executor_id": n % 50 + 1, "scheduled_at": 1_700_000_000_000 + n * 97}
 
 
 def _schema(n: int) -> dict[str, Any]:

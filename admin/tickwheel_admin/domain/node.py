@@ -40,6 +40,7 @@ class Node:
     cordoned: bool  # an operator gives it no new runs
     drain_wanted: bool  # and has it told so
     slots: int  # attempts it runs at once
+    slots_wanted: int | None = None  # set by an operator; None: as many as it said
     in_use: int  # slots taken by dispatched and running attempts
     weight: int = 1  # 1..1000: its share of runs with routing `weighted`
     handlers: frozenset[str]
@@ -51,6 +52,11 @@ class Node:
     lease_expires_at: int
     full_lease_at: int  # the same, but not shortened when its sockets close
     ended_at: int | None  # when it went or died
+
+    @property
+    def wish(self) -> NodeWish:
+        """What operators want of it."""
+        return NodeWish(slots=self.slots_wanted, drain=self.drain_wanted)
 
     @property
     def takes_runs(self) -> bool:

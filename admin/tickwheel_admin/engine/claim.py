@@ -17,6 +17,7 @@ from tickwheel_admin.domain import moves as run_moves
 from tickwheel_admin.domain.blocking import Blocking, Verdict
 from tickwheel_admin.domain.fires import shards_of
 from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.node import NodeWish
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.run import (
@@ -63,6 +64,9 @@ class Claims:
     """What one transaction did for one executor."""
 
     requests: dict[int, list[RunRequest]] = field(default_factory=dict)  # by node
+    # What operators want of these nodes. They are told before the runs are sent: a node that
+    # drained until now, or had fewer slots, would refuse them.
+    wishes: dict[int, NodeWish] = field(default_factory=dict)
     claimed: int = 0
     settled: int = 0  # runs that were expanded, skipped, parked or put off
     stopping: bool = False  # live runs were asked to end for newer ones
@@ -338,6 +342,9 @@ class _Claim:
                 recovering=run.id in given.recovering,
             )
             self._claims.requests.setdefault(node_id, []).append(request)
+        self._claims.wishes = {
+            node_id: self._router.wish_of(node_id) for node_id in self._claims.requests
+        }
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
         self._claims.more = self._window_is_full and self._router.free_slots > 0
         self._claims.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)

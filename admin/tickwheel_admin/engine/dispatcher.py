@@ -24,6 +24,7 @@ from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.runs import due_executors
+from tickwheel_shared.protocol import Refusal
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,7 @@ PACE_SECONDS = 0.1
 MAX_LOOKS = 4
 CONTENDED_SECONDS = 0.02
 AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
+DRAINING_SECONDS = 0.3  # the same, when it refuses all runs
 
 
 class Dispatcher(Loop):
@@ -95,9 +97,11 @@ class Dispatcher(Loop):
         if self._blocked:
             self.wake()
 
-    def avoid(self, node_id: int, handler: str) -> None:
+    def avoid(self, node_id: int, handler: str, why: Refusal) -> None:
         """Pass over a node that just refused this handler."""
-        until = asyncio.get_running_loop().time() + AVOID_SECONDS
+        # That a node drains stands in its row as well, and there it ends at once.
+        seconds = DRAINING_SECONDS if why is Refusal.DRAINING else AVOID_SECONDS
+        until = asyncio.get_running_loop().time() + seconds
         self._avoided[node_id, handler] = until
 
     async def _claim(self, executor_id: int) -> bool:
@@ -139,6 +143,8 @@ class Dispatcher(Loop):
         return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
     def _send(self, claims: Claims) -> None:
+        if claims.wishes:
+            self._links.wish(claims.wishes)
         for node_id, requests in claims.requests.items():
             reached("claimed")
             if not self._links.send(node_id, requests):

@@ -111,8 +111,8 @@ class Recorder(Loop):
             session.send(told)
         for session in recorded.opened:
             session.opened()
-        for node_id, handler in recorded.refusals:
-            self._dispatcher.avoid(node_id, handler)
+        for node_id, handler, why in recorded.refusals:
+            self._dispatcher.avoid(node_id, handler, why)
         _log_ignored(recorded.ignored)
         if recorded.unkept:
             log.warning("state.not_kept", run_ids=list(recorded.unkept))

@@ -45,7 +45,8 @@ class Recorded:
 
     replies: list[tuple[Session, Message]] = field(default_factory=list)
     opened: list[Session] = field(default_factory=list)
-    refusals: list[tuple[int, str]] = field(default_factory=list)  # (node, handler)
+    # (node, handler, why)
+    refusals: list[tuple[int, str, Refusal]] = field(default_factory=list)
     ignored: list[tuple[str, int, int]] = field(default_factory=list)  # (why, node, run)
     unkept: Sequence[int] = ()  # runs whose state is not kept: it is not theirs any more
     logged_runs: set[int] = field(default_factory=set)
@@ -191,7 +192,7 @@ class _Book:
             now=self._now,
         )
         if answer.move is not None and refused.reason is not Refusal.NEVER_SEEN:
-            self.recorded.refusals.append((session.node_id, config.handler))
+            self.recorded.refusals.append((session.node_id, config.handler, refused.reason))
         self._answer(session, refused.run, answer)
 
     def _note_progress(self, session: Session, progress: Progress) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node
+from tickwheel_admin.domain.node import Node, NodeWish
 from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
 from tickwheel_admin.domain.routing.hash_ring import value_to_hash
 from tickwheel_admin.domain.routing.narrowing import admits, in_order, what_narrows
@@ -81,6 +81,10 @@ class Router:
     def knows(self, node_id: int) -> bool:
         """Whether the node is live, be it that it takes no runs."""
         return node_id in self._nodes
+
+    def wish_of(self, node_id: int) -> NodeWish:
+        """What operators wanted of a live node when it was chosen."""
+        return self._nodes[node_id].wish
 
     def offers(self, handler: str) -> bool:
         """Whether any node takes runs for the handler."""

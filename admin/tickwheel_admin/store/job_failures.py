@@ -17,6 +17,7 @@ from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.tables import job_failure, run
 
 MAX_FAILURES = 20_000  # of one state in one part of an hour that are looked at
+BATCH = 1_000  # runs that are looked up at once
 _COLUMNS = [column.name for column in job_failure.columns]
 
 
@@ -33,27 +34,38 @@ def count_failed_jobs(conn: sa.Connection, *, from_at: int, to_at: int) -> list[
     """The jobs that failed within a time; reads at most `MAX_FAILURES` runs of each state."""
     newest: dict[int, JobFailure] = {}
     for state in sorted(state.value for state in FAILURES):
-        entries = reading(
-            sa.select(run.c.id)
-            .where(run.c.state == state, run.c.scheduled_at >= from_at, run.c.scheduled_at < to_at)
-            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-            .limit(MAX_FAILURES),
-            run,
-            "ix_run_by_state",
-        ).subquery()
-        rows = conn.execute(
-            sa.select(run.c.job_id, run.c.executor_id, sa.func.max(run.c.scheduled_at).label("at"))
-            .join(entries, entries.c.id == run.c.id)
-            .where(run.c.fire_id.is_(None))
-            .group_by(run.c.job_id, run.c.executor_id)
-        )
-        for row in rows:
-            known = newest.get(row.job_id)
-            if known is None or known.scheduled_at < row.at:
-                newest[row.job_id] = JobFailure(
-                    job_id=row.job_id, executor_id=row.executor_id, scheduled_at=int(row.at)
+        ids = list(
+            conn.execute(
+                reading(
+                    sa.select(run.c.id)
+                    .where(
+                        run.c.state == state,
+                        run.c.scheduled_at >= from_at,
+                        run.c.scheduled_at < to_at,
+                    )
+                    .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+                    .limit(MAX_FAILURES),
+                    run,
+                    "ix_run_by_state",
                 )
+            ).scalars()
+        )
+        for first in range(0, len(ids), BATCH):
+            for row in conn.execute(_failed_jobs(ids[first : first + BATCH])):
+                known = newest.get(row.job_id)
+                if known is None or known.scheduled_at < row.at:
+                    newest[row.job_id] = JobFailure(
+                        job_id=row.job_id, executor_id=row.executor_id, scheduled_at=int(row.at)
+                    )
     return [newest[job_id] for job_id in sorted(newest)]
+
+
+def _failed_jobs(run_ids: Sequence[int]) -> sa.Select[int, int, int]:
+    return (
+        sa.select(run.c.job_id, run.c.executor_id, sa.func.max(run.c.scheduled_at).label("at"))
+        .where(run.c.id.in_(run_ids), run.c.fire_id.is_(None))
+        .group_by(run.c.job_id, run.c.executor_id)
+    )
 
 
 def note_failed_jobs(conn: sa.Connection, failures: Sequence[JobFailure]) -> None:

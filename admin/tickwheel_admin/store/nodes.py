@@ -42,6 +42,7 @@ def node_from_row(row: Any) -> Node:
         cordoned=bool(row.cordoned),
         drain_wanted=bool(row.drain_wanted),
         slots=row.slots,
+        slots_wanted=row.slots_wanted,
         in_use=row.in_use,
         weight=row.weight,
         handlers=_names(row.handlers),
