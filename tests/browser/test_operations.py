@@ -383,3 +383,64 @@ def test_admins_say_how_they_do(admin_page: Page, console: Console) -> None:
     failing = admin_page.get_by_role("region", name="admin-3")
     expect(failing.locator("tr", has_text="Recording results")).to_contain_text("Failing")
     expect(failing).to_contain_text("1,840")
+
+
+# --- dialogs -----------------------------------------------------------------------------------
+
+
+def cancel_elsewhere(page: Page, console: Console, run_id: int) -> None:
+    """As another operator would, in a page of their own."""
+    page.goto(f"{console.url}/runs/{run_id}/cancel")
+    page.get_by_role("button", name="Cancel 1 run").click()
+    expect(page.locator(".toast")).to_be_visible()
+
+
+def test_a_dialog_closes_when_its_run_has_ended(
+    admin_page: Page, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected.append("409")
+    page = admin_page
+    page.goto(f"{console.url}/jobs/{console.ids['job:log-rotate']}")
+    page.get_by_role("link", name="Run now").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run now").click()
+    expect(page).to_have_url(re.compile(r"/runs/\d+$"))
+    run_id = int(page.url.rpartition("/")[2])
+    page.get_by_role("link", name="Cancel", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+
+    other = page.context.new_page()
+    cancel_elsewhere(other, console, run_id)
+    other.close()
+
+    expect(dialog).to_be_hidden()
+    expect(page.locator(".toast.bad")).to_have_text("This run has already ended.")
+    expect(page.locator(".page-head")).to_contain_text("Cancelled")
+
+
+def test_what_goes_wrong_in_a_dialog_is_told_in_it(
+    admin_page: Page, console: Console, page_errors: PageErrors
+) -> None:
+    page_errors.expected += ["503", "404", "htmx:sendError", "ERR_FAILED"]
+    page = admin_page
+    job = f"{console.url}/jobs/{console.ids['job:log-rotate']}"
+    page.goto(job)
+    page.get_by_role("link", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    address = "**/delete"
+    page.route(address, lambda route: route.fulfill(status=503, body="Try again in a moment."))
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog.get_by_role("alert")).to_have_text("Try again in a moment.")
+    page.unroute(address)
+    page.route(address, lambda route: route.abort())
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The admin does not answer")
+    expect(page.locator(".toast")).to_have_count(0)
+    page.unroute(address)
+
+    # Gone meanwhile, which no event of the stopped console told.
+    gone = {"status": 404, "headers": {"X-Over": "yes"}, "body": "Gone."}
+    page.route(address, lambda route: route.fulfill(**gone))
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator(".toast.bad")).to_have_text("Gone.")

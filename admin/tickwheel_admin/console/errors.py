@@ -8,10 +8,12 @@ from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.people_words import role_name
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import RENDERER, is_scripted
-from tickwheel_admin.domain.errors import NotAllowed, UserError
+from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound, UserError
 from tickwheel_admin.domain.user import Permission, Role
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.identity import actor_or_none
+
+OVER_HEADER = "X-Over"  # what a request was about is gone, or has ended
 
 
 def show_error(
@@ -21,7 +23,9 @@ def show_error(
     set_reader(request)
     message = _refusal(error) or describe(error, READER.get().language)[1]
     if is_scripted(request) or "X-Block" in request.headers:
-        return web.Response(status=error.status, text=message)
+        # A dialog about something that is gone, or has ended, closes itself.
+        headers = {OVER_HEADER: "yes"} if _is_over(error) else {}
+        return web.Response(status=error.status, text=message, headers=headers)
     template = "error.html" if actor_or_none(request) is not None else "error_alone.html"
     return request.app[RENDERER].page(
         request,
@@ -35,6 +39,14 @@ def show_error(
         },
         status=error.status,
     )
+
+
+# Conflicts that no other try of the same action can get around.
+_OVER = frozenset({"job.deleted", "node.ended", "run.ended", "run.not_ended", "run.not_stopping"})
+
+
+def _is_over(error: UserError | web.HTTPException) -> bool:
+    return isinstance(error, NotFound) or (isinstance(error, Conflict) and error.code in _OVER)
 
 
 _LOOKS = {  # tone and icon of what was not wrong, only not so

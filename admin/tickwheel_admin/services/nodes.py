@@ -7,7 +7,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.events import NODES, QUEUED, Events
 from tickwheel_admin.services.executor_lists import NodeDetail as NodeDetail
@@ -148,8 +148,9 @@ class Nodes:
                 raise not_found()
             actor.require(Permission.OPERATE, found.node.executor_id)
             found = get_node(conn, node_id, lock=True)
-            if found is None or found.node.state is not NodeState.LIVE:
-                raise Conflict("node.ended", "This node has ended.")
+            if found is None:
+                raise not_found()
+            check_live(found.node)
             if work(conn, found):
                 write_audit(
                     conn,
@@ -164,3 +165,9 @@ class Nodes:
         await self._store.run(change)
         self._events.publish(NODES)
         self._events.publish(QUEUED)
+
+
+def check_live(node: Node) -> None:
+    """Raises Conflict node.ended."""
+    if node.state is not NodeState.LIVE:
+        raise Conflict("node.ended", "This node has ended.")

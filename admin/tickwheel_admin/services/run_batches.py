@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.errors import Conflict, InvalidInput, UserError
+from tickwheel_admin.domain.errors import InvalidInput, UserError
 from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import FINAL, TIMEOUT, Move, Run, RunState
 from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.run_edits import Retry, RunEdit, check_ended, retry_ended
+from tickwheel_admin.services.run_edits import Retry, RunEdit, check_ended, job_deleted, retry_ended
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store import run_lists
@@ -174,7 +174,7 @@ def _shares(conn: sa.Connection, ended: Mapping[int, Run], retry: Retry) -> dict
 
 def _alive(job: Job | None) -> Job:
     if job is None:
-        raise Conflict("job.deleted", "The job of this run has been deleted.")
+        raise job_deleted()
     return job
 
 

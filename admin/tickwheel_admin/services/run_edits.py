@@ -65,8 +65,7 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     if find_audit(conn, edit.audit_id) is not None:
         return
     run = _lock(conn, edit.actor, run_id)
-    if run.state in FINAL:
-        raise Conflict("run.ended", "This run has already ended.")
+    check_not_ended(run)
     now = now_ms(conn)
     if run.state is RunState.QUEUED:
         move_with_follow_ups(
@@ -84,6 +83,31 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     _note(conn, edit, "run.cancelled", run)
 
 
+def job_deleted() -> Conflict:
+    """Why a run is not done again."""
+    return Conflict("job.deleted", "The job of this run has been deleted.")
+
+
+def check_not_ended(run: Run) -> None:
+    """Raises Conflict run.ended."""
+    if run.state in FINAL:
+        raise Conflict("run.ended", "This run has already ended.")
+
+
+def check_stopping(run: Run) -> None:
+    """Refuse what has ended, and what its node was not asked to stop.
+
+    Raises:
+        Conflict: run.ended; run.not_stopping.
+    """
+    check_not_ended(run)
+    if run.state not in LIVE or run.is_fire or run.cancel_requested_at is None:
+        raise Conflict(
+            "run.not_stopping",
+            "Only a run that its node was asked to stop can be released; cancel it first.",
+        )
+
+
 def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     """Stop waiting for a node to confirm the end of a run that was asked to stop.
 
@@ -94,13 +118,7 @@ def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     if find_audit(conn, edit.audit_id) is not None:
         return
     run = _lock(conn, edit.actor, run_id)
-    if run.state in FINAL:
-        raise Conflict("run.ended", "This run has already ended.")
-    if run.state not in LIVE or run.is_fire or run.cancel_requested_at is None:
-        raise Conflict(
-            "run.not_stopping",
-            "Only a run that its node was asked to stop can be released; cancel it first.",
-        )
+    check_stopping(run)
     now = now_ms(conn)
     move_with_follow_ups(
         conn,
@@ -125,7 +143,7 @@ def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> 
     ended = check_ended(edit.actor, run_lists.get_run(conn, run_id))
     job = store_jobs.lock_job(conn, ended.job_id)
     if job is None:
-        raise Conflict("job.deleted", "The job of this run has been deleted.")
+        raise job_deleted()
     return retry_ended(conn, edit, ended, job=job, retry=retry)
 
 

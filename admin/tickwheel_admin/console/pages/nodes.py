@@ -8,6 +8,7 @@ from tickwheel_admin.console.rendering import done_or_back, render
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import NodeView
+from tickwheel_admin.services.nodes import check_live
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
@@ -46,7 +47,7 @@ async def resume_node(request: web.Request) -> web.Response:
 
 @routes.get(f"{NODE}/slots", permission=Permission.OPERATE)
 async def ask_slots(request: web.Request) -> web.Response:
-    view = await _view(request)
+    view = await _live_view(request)
     return await _number_form(
         request, view, "slots", wanted=view.slots_wanted, typed=str(view.node.slots)
     )
@@ -70,7 +71,7 @@ async def set_slots(request: web.Request) -> web.Response:
 
 @routes.get(f"{NODE}/weight", permission=Permission.OPERATE)
 async def ask_weight(request: web.Request) -> web.Response:
-    view = await _view(request)
+    view = await _live_view(request)
     return await _number_form(
         request, view, "weight", wanted=view.weight_wanted, typed=str(view.node.weight)
     )
@@ -121,6 +122,13 @@ async def _view(request: web.Request) -> NodeView:
     if found.node.executor_id != int(request.match_info["executor_id"]):
         raise not_found()
     return found.view
+
+
+async def _live_view(request: web.Request) -> NodeView:
+    """The same, of a node that can still be changed; raises Conflict node.ended likewise."""
+    view = await _view(request)
+    check_live(view.node)
+    return view
 
 
 async def _done(request: web.Request, code: str) -> web.Response:

@@ -27,6 +27,7 @@ from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
 from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.services.run_edits import check_not_ended, check_stopping, job_deleted
 from tickwheel_admin.services.runs import RetryRevision, RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
@@ -66,6 +67,7 @@ async def show_run(request: web.Request) -> web.Response:
 @routes.get(f"{RUN}/cancel", permission=Permission.OPERATE)
 async def ask_cancel(request: web.Request) -> web.Response:
     detail = await _detail(request)
+    check_not_ended(detail.item.run)
     return await render(request, "run_cancel.html", {"detail": detail, "run": detail.item.run})
 
 
@@ -80,6 +82,7 @@ async def cancel_run(request: web.Request) -> web.Response:
 @routes.get(f"{RUN}/release", permission=Permission.OPERATE)
 async def ask_release(request: web.Request) -> web.Response:
     detail = await _detail(request)
+    check_stopping(detail.item.run)
     return await render(request, "run_release.html", {"detail": detail, "run": detail.item.run})
 
 
@@ -169,6 +172,8 @@ async def _retry_form(
     """The form as somebody filled it in; None: nobody did yet."""
     set_reader(request)
     detail = await _detail(request)
+    if detail.job_deleted:
+        raise job_deleted()
     revision, schema = await _job_now(request, detail)
     if sent is None:
         parameters = parameter_form(schema, pretty(detail.parameters))

@@ -21,14 +21,18 @@ export function toast({text, href, link, bad = false}) {
 
 document.body.addEventListener('toast', (event) => toast(event.detail));
 if ($('#toasts').dataset.flash) toast({text: $('#toasts').dataset.flash});
+const told = (status, text) => (text && text.length < 400 && !text.includes('<') ? text : `${words.failed} (${status})`);
 document.body.addEventListener('htmx:responseError', (event) => {
-  const {status, responseText} = event.detail.xhr;
-  const plain = responseText.length < 400 && !responseText.includes('<');
-  toast({text: plain && responseText ? responseText : `${words.failed} (${status})`, bad: true});
+  const {xhr, elt} = event.detail;
+  const text = told(xhr.status, xhr.responseText);
+  if (!isOfDialog(elt)) toast({text, bad: true});
+  else if (xhr.getResponseHeader('X-Over')) closeOver(text);
+  else tellInDialog(text);
 });
-document.body.addEventListener('htmx:sendError', (event) => {
+document.body.addEventListener('htmx:sendError', ({detail}) => {
+  if (isOfDialog(detail.elt)) tellInDialog(words.unreachable);
   // What a page fetches by itself says so by the live dot.
-  if (!event.detail.requestConfig?.headers['X-Block']) toast({text: words.unreachable, bad: true});
+  else if (!detail.requestConfig?.headers['X-Block']) toast({text: words.unreachable, bad: true});
 });
 
 // A refusal in plain words is told so, and never put where a form was: that would be lost.
@@ -42,6 +46,55 @@ document.body.addEventListener('htmx:beforeSwap', ({detail}) => {
 // --- dialogs: any link with data-dialog; without script it is a page of its own ---
 
 const modal = $('#modal');
+let opened = ''; // the address of what is in the dialog
+
+// An error stands where it was caused: a toast would lie behind the backdrop.
+const isOfDialog = (element) => Boolean(modal?.open && element?.closest?.('#modal'));
+function tellInDialog(text) {
+  const note = $('#modal-problem', modal) ?? document.createElement('p');
+  note.id = 'modal-problem';
+  note.className = 'notice bad';
+  note.setAttribute('role', 'alert');
+  note.textContent = text;
+  const form = $('form', modal);
+  form.insertBefore(note, $('footer', form));
+  note.scrollIntoView({block: 'nearest'});
+}
+document.body.addEventListener('htmx:beforeRequest', ({detail}) => {
+  if (isOfDialog(detail.elt)) $('#modal-problem', modal)?.remove();
+});
+
+// What the dialog is about has ended or is gone: it closes, says why, and the page shows it.
+function closeOver(text) {
+  modal.close();
+  toast({text, bad: true});
+  for (const topic of ['runs', 'jobs', 'nodes', 'stats']) {
+    document.body.dispatchEvent(new CustomEvent(`live:${topic}`));
+  }
+}
+
+// Asked when something changed, and not more often than every two seconds. Dialogs about many things
+// have no id in their address: they count what is left when they act.
+const ASK_MS = 2000;
+let askedAt = 0;
+let asksLater = 0;
+async function askWhetherOver() {
+  const address = opened;
+  if (!modal.open || !/\/\d+\//.test(address)) return;
+  if (asksLater) return;
+  const wait = askedAt + ASK_MS - performance.now();
+  if (askedAt && wait > 0) {
+    asksLater = setTimeout(() => { asksLater = 0; askWhetherOver(); }, wait);
+    return;
+  }
+  askedAt = performance.now();
+  const answer = await fetch(address, {headers: {'HX-Request': 'true', 'X-Block': 'dialog'}}).catch(() => null);
+  const form = $('form', modal);
+  if (!answer?.headers.has('X-Over') || !modal.open || opened !== address || busy.has(form)) return;
+  closeOver(told(answer.status, await answer.text()));
+}
+for (const topic of ['runs', 'jobs', 'nodes']) document.body.addEventListener(`live:${topic}`, () => { if (modal?.open) askWhetherOver(); });
+
 async function openDialog(address) {
   await htmx.ajax('GET', address, {
     target: '#modal-body',
@@ -49,6 +102,7 @@ async function openDialog(address) {
     headers: {'X-Block': 'dialog'},
   });
   if (!$('#modal-body form')) return;
+  opened = address;
   modal.showModal();
   const field = $('textarea, input:not([type=hidden]):not([type=checkbox])', modal) ?? $('footer .button:last-child', modal);
   field?.focus();
