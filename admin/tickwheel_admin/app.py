@@ -64,6 +64,7 @@ from tickwheel_admin.web import keys
 from tickwheel_admin.web.application import create_web_application
 from tickwheel_admin.web.health import CHECKS
 from tickwheel_admin.web.server import create_runner, serve
+from tickwheel_admin.web.watchdog import Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -103,9 +104,11 @@ class Services:
     system: System
 
 
-def create_services(store: Store, *, passwords: Passwords | None = None) -> Services:
+def create_services(
+    store: Store, *, ids: Ids | None = None, passwords: Passwords | None = None
+) -> Services:
     """The use cases over a store; tests pass cheaper password parameters."""
-    ids, events = Ids(store), Events()
+    ids, events = ids or Ids(store), Events()
     jobs = Jobs(store, ids, events)
     return Services(
         store=store,
@@ -179,8 +182,10 @@ class Admin:
     def __init__(self, config: Config, database: Database) -> None:
         self._config = config
         self._database = database
-        self.services = create_services(database)
+        # Ids are the engine's too: it must not wait behind people's requests for them.
+        self.services = create_services(database.for_people, ids=Ids(database))
         self._hub = LinkHub()
+        self._watchdog = Watchdog()
         self._engine: Engine | None = None
         self._stopping = False
         self._started_at = 0.0  # event loop time
@@ -207,6 +212,7 @@ class Admin:
         runner = create_runner(self._create_app(engine), shutdown_seconds=REQUEST_SECONDS)
         await runner.setup()
         self._started_at = asyncio.get_running_loop().time()
+        self._watchdog.start()
         loops = {loop: _start(loop) for loop in engine.loops}
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -216,6 +222,7 @@ class Admin:
             await asyncio.wait([stopped, *loops.values()], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()
+            self._watchdog.stop()
             await self._stop(engine, runner, loops)
         for loop in loops.values():
             if not loop.cancelled() and (error := loop.exception()) is not None:
@@ -242,6 +249,7 @@ class Admin:
             new_token=lambda: secrets.token_hex(16),
             retention_days=self._config.retention_days,
             wall_clock=lambda: time.time_ns() // 1_000_000,
+            stall=self._watchdog.told,
         )
 
     def _create_app(self, engine: Engine) -> web.Application:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
-from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.engine.rollup import Rollup
 from tickwheel_admin.services import attention
@@ -475,6 +475,15 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
         AdminStatus(loops={"sweeper": LoopStatus(last_pass_ms_ago=None, failing=False)}),
         0,
         "“Sweeping up” stands still on the admin “one”.",
+    ),
+    (
+        AdminStatus(
+            stall=LoopStall(
+                milliseconds=480, ms_ago=9_000, place="count (x.py:7)", request="GET /coming"
+            )
+        ),
+        0,
+        "did nothing else for 480 ms: GET /coming, count (x.py:7).",
     ),
 ]
 

@@ -92,9 +92,9 @@ def held(directory: Path, *, name: str, taken: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(config: Config, *, threads: int = 8) -> Iterator[Database]:
+def opened(config: Config, *, threads: int = 8, for_people: int = 0) -> Iterator[Database]:
     """The database with a schema that this program can use."""
-    database = Database(config.database_url, threads=threads)
+    database = Database(config.database_url, threads=threads, for_people=for_people)
     try:
         prepare(database.engine)
         yield database

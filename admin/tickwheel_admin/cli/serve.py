@@ -46,6 +46,11 @@ examples:
   TICKWHEEL_DATABASE_URL=postgresql+psycopg://user:password@db/tickwheel tickwheel serve
 """
 
+PEOPLES_THREADS = 4  # for what people and programs read and change; the engine has its own
+# A thread that computes is asked so often to let others go on. The loop waits for so long each time
+# that it comes back from a socket while somebody's page is computed.
+SWITCH_SECONDS = 0.001
+
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
@@ -72,6 +77,7 @@ def _serve(args: argparse.Namespace) -> int:
     make_data_directory(config)
     configure_logging(config.log_format, config.log_level)
     allow_sockets()
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         kill_points.arm(os.environ)
     except kill_points.KillPointError as error:
@@ -85,7 +91,7 @@ def _serve(args: argparse.Namespace) -> int:
             # The embedded database relies on being one admin's alone.
             taken = f"another admin already runs on {config.data_dir}; give this one a --data-dir"
             stack.enter_context(held(config.data_dir, name="admin.lock", taken=taken))
-        database = stack.enter_context(opened(config))
+        database = stack.enter_context(opened(config, for_people=PEOPLES_THREADS))
         try:
             asyncio.run(_run(config, database, sockets))
         except DatabaseUnavailable as error:

@@ -14,6 +14,16 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     failing: bool
 
 
+class LoopStall(msgspec.Struct, frozen=True, kw_only=True):
+    """The longest time of the last ten minutes in which an admin did one thing and nothing else."""
+
+    milliseconds: int
+    ms_ago: int  # since its end
+    count: int = 1  # how many such times there were
+    place: str = ""  # "function (file:line)"; "": nobody knows
+    request: str = ""  # "GET /jobs/{job_id}" when it was answering one
+
+
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One admin, a lease renewal ago at most."""
 
@@ -21,6 +31,7 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 0  # nodes connected to it
     waiting: int = 0  # messages of nodes that are not recorded yet
     loops: Mapping[str, LoopStatus] = {}
+    stall: LoopStall | None = None  # None: there was none
     changes: Mapping[str, int] = {}  # topic of `services.events` → how often it changed there
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.engine.cleaner import Cleaner
 from tickwheel_admin.engine.dispatcher import Dispatcher
@@ -45,6 +45,7 @@ class Engine:
         new_token: Callable[[], str],
         retention_days: int,
         wall_clock: Callable[[], int],
+        stall: Callable[[], LoopStall | None] = lambda: None,
     ) -> None:
         """Wire the loops; nothing runs yet.
 
@@ -53,12 +54,14 @@ class Engine:
             new_token: an unguessable claim token of at most 32 characters.
             retention_days: how long ended runs are kept.
             wall_clock: this machine's own, in UTC epoch ms; it decides nothing.
+            stall: what held up the event loop lately, for people.
         """
         configs, calendars = JobConfigs(), Calendars()
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )
         self._links = links
+        self._stall = stall
         self.leases = Leases(
             store,
             links,
@@ -131,6 +134,7 @@ class Engine:
             sessions=len(self._links.connected()),
             waiting=self.recorder.backlog,
             loops=loops,
+            stall=self._stall(),
             changes=self._events.counts(),
         )
         return status_to_json(status)

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
+from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, status_from_json
 from tickwheel_admin.domain.node import ADMIN_LEASE_MS
 from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
 from tickwheel_admin.services.loop_names import loop_words
@@ -52,6 +52,15 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
                 since=passed_at,
                 loop=loop_words(name),
             )
+    if status.stall is not None:
+        return _of_admin(
+            admin,
+            severity=Severity.WARNING,
+            template="The admin “%(admin)s” did nothing else for %(stalled_ms)s ms: %(place)s.",
+            since=renewed_at - status.stall.ms_ago,
+            stalled_ms=status.stall.milliseconds,
+            place=_place(status.stall),
+        )
     offset = status.clock_offset_ms
     if offset is not None and abs(offset) > MAX_OFFSET_MS:
         return _of_admin(
@@ -61,6 +70,11 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
             seconds=f"{abs(offset) / 1000:.1f}",
         )
     return None
+
+
+def _place(stall: LoopStall) -> str:
+    """Where it was held up, as far as anybody knows."""
+    return ", ".join(part for part in (stall.request, stall.place) if part) or "?"
 
 
 def _of_admin(

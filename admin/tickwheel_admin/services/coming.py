@@ -13,6 +13,7 @@ from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.fire_count import Count, Heat, Window
+from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store.calendars import Calendars
 from tickwheel_admin.store.clock import now_ms
@@ -23,7 +24,7 @@ from tickwheel_admin.store.pauses import Pauses, read_pauses
 
 DAY_SECONDS = 86_400
 CELL_MINUTES = {1: 15, 7: 60}  # by number of days
-CHUNK = 1_000  # triggers read at once
+CHUNK = 250  # triggers read at once: to read them computes as well
 MAX_EXECUTORS = 1_000
 KEPT_MS = 60_000
 LAST_START = 7_258_118_400_000  # the end of 2199; cron is computed no further
@@ -37,6 +38,7 @@ class Coming:
         self._store = store
         self._calendars = calendars
         self._one_at_a_time = asyncio.Lock()
+        self._heavy = HeavyReads()
         self._kept: dict[object, tuple[int, Heat]] = {}
 
     async def heat(
@@ -56,7 +58,7 @@ class Coming:
                 "start", "out_of_range", "This must lie between the years 1970 and 2199."
             )
         scope = visible_executors(actor, executor_id)
-        async with self._one_at_a_time:
+        async with self._heavy.turn(actor.user_id), self._one_at_a_time:
             now = await self._store.read(now_ms)
             window = _window(now if start is None else start, now, days, found_zone)
             key = (scope, window.start, window.end, zone)
@@ -69,7 +71,7 @@ class Coming:
 
     async def _count(self, window: Window, scope: frozenset[int] | None, zone: str) -> Heat:
         pauses, executors = await self._store.read(_pauses_and_executors, scope)
-        count = Count(window)
+        count = Count(window, Breath)
         if pauses.everything is not None:
             return replace(count.result(zone, executors, truncated=False), all_paused=True)
         after, more = 0, True

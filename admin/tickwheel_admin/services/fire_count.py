@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.calendar import Calendar
 from tickwheel_admin.domain.schedule import Schedule, ScheduleError, parse
 from tickwheel_admin.domain.trigger import TriggerKind
+from tickwheel_admin.services.heavy_reads import Breath
 from tickwheel_admin.store.job_triggers import ArmedTrigger
 
 MINUTE_MS = 60_000
@@ -102,15 +103,20 @@ class _Job:
 class Count:
     """What has been counted so far; filled in threads, one after the other."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, breath: Callable[[], Breath] = Breath) -> None:
+        """Count within this window; `breath` is made for each piece of work of a thread."""
         self.window = window
+        self._new_breath = breath
+        self._breath = breath()
         self.jobs: dict[int, _Job] = {}
         self.left = MAX_FIRES
         self.approximate = False
 
     def add(self, triggers: Sequence[ArmedTrigger], calendars: Mapping[str, Calendar]) -> None:
         """Count the fires of some triggers, as far as the budget goes."""
+        self._breath = self._new_breath()
         for armed in triggers:
+            self._breath.take()
             if self.left <= 0:
                 return
             self.left -= 1  # a look costs about as much as a fire
@@ -159,6 +165,7 @@ class Count:
         at: int | None = first
         while at is not None and at < window.end and self.left > 0:
             day_end = min(at + DAY_MS, window.end)
+            self._breath.take()
             found = array("i")
             cursor: int | None = at
             while cursor is not None and cursor < day_end and len(found) < EXACT_FIRES:
@@ -187,6 +194,7 @@ class Count:
         cursor: int | None = at
         while cursor is not None and cursor < end and self.left > 0:
             hour_end = min((cursor // HOUR_MS + 1) * HOUR_MS, end)
+            self._breath.take()
             begin, seen = cursor, 0
             while cursor is not None and cursor < hour_end and seen < SAMPLED_FIRES:
                 seen += 1
@@ -209,8 +217,10 @@ class Count:
     def result(self, zone: str, executors: Mapping[int, str], *, truncated: bool) -> Heat:
         """Everything that was counted, most first."""
         window, size = self.window, self.window.cell_minutes
+        self._breath = self._new_breath()
         by_executor: dict[int, list[float]] = {}
         for job in self.jobs.values():
+            self._breath.take()
             row = by_executor.setdefault(job.executor_id, [0.0] * window.cells)
             _add_cells(row, job, size)
         totals = [round(sum(cells)) for cells in zip(*by_executor.values(), strict=True)]
@@ -260,6 +270,7 @@ class Count:
     def _busiest(self) -> tuple[HeatMinute, ...]:
         minutes = [0.0] * (self.window.cells * self.window.cell_minutes)
         for job in self.jobs.values():
+            self._breath.take()
             for minute in job.minutes:
                 minutes[minute] += 1
         _add_stretches(minutes, self.jobs.values())
@@ -268,6 +279,7 @@ class Count:
         jobs: defaultdict[int, Counter[int]] = defaultdict(Counter)
         wanted = frozenset(chosen)
         for job_id, job in self.jobs.items():
+            self._breath.take()
             for minute in wanted.intersection(job.minutes):
                 jobs[minute][job_id] += job.minutes.count(minute)
             for first, last, rate in job.stretches:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.run import FINAL, LIVE, Attempt, Run, RunState
+from tickwheel_admin.services.heavy_reads import Breath
 from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted, LogEntry
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store.clock import now_ms
@@ -25,7 +26,7 @@ MAX_SEQ = 2**31 - 1
 # Lines of an ended attempt may still be on their way: after so long, a gap is shown as it is.
 SETTLED_MS = 60_000
 FIRST_CHUNKS = 4  # a chunk may hold megabytes, or one short line
-MAX_CHUNKS = 64
+MAX_CHUNKS = 16  # a chunk of many lines takes milliseconds to look through
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ def read_log(
     after: int,
     limit: int,
     wanted: LinesWanted = EVERY_LINE,
+    breath: Breath | None = None,
 ) -> LogPage:
     """Lines behind `after`, as many as fit into a page.
 
@@ -110,6 +112,8 @@ def read_log(
                 )
             if more := scanned > MAX_SCANNED:
                 break
+            if breath is not None:
+                breath.take()
             scanned += len(chunk.text)
             for entry in wanted.of_chunk(chunk):
                 if entry.seq <= position:
@@ -149,6 +153,7 @@ def read_earlier(
     before: int | None,
     limit: int,
     wanted: LinesWanted = EVERY_LINE,
+    breath: Breath | None = None,
 ) -> EarlierPage:
     """The last wanted lines before `before`; None: the last of all.
 
@@ -165,6 +170,8 @@ def read_earlier(
     while lowest > 1:
         found = log_chunks_before(conn, run_id=run.id, attempt=attempt, before=lowest, limit=chunks)
         for chunk in found:
+            if breath is not None:
+                breath.take()
             if newest is None or (fills and chunk.last_seq < lowest - 1):
                 lines, newest = [], chunk.last_seq
             for entry in reversed(wanted.of_chunk(chunk)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services import run_batches, run_edits
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
 from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted
 from tickwheel_admin.services.log_lines import LogEntry as LogEntry
 from tickwheel_admin.services.paging import Page, check_limit, decode_cursor
@@ -52,6 +54,7 @@ class Runs:
         self._events = events
         self._configs = JobConfigs(keep=1_000)
         self._bulk = BulkEdits(store, ids, configs=self._configs)
+        self._searches = HeavyReads()  # of logs
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -135,9 +138,18 @@ class Runs:
 
         def read(conn: sa.Connection) -> LogPage:
             run = visible_item(conn, actor, run_id).run
-            return read_log(conn, run, attempt=attempt, after=after, limit=limit, wanted=wanted)
+            return read_log(
+                conn,
+                run,
+                attempt=attempt,
+                after=after,
+                limit=limit,
+                wanted=wanted,
+                breath=Breath(),
+            )
 
-        return await self._store.read(read)
+        async with self._turn_to_search(actor, wanted):
+            return await self._store.read(read)
 
     async def log_before(
         self,
@@ -155,10 +167,23 @@ class Runs:
         def read(conn: sa.Connection) -> EarlierPage:
             run = visible_item(conn, actor, run_id).run
             return read_earlier(
-                conn, run, attempt=attempt, before=before, limit=limit, wanted=wanted
+                conn,
+                run,
+                attempt=attempt,
+                before=before,
+                limit=limit,
+                wanted=wanted,
+                breath=Breath(),
             )
 
-        return await self._store.read(read)
+        async with self._turn_to_search(actor, wanted):
+            return await self._store.read(read)
+
+    def _turn_to_search(
+        self, actor: Actor, wanted: LinesWanted
+    ) -> AbstractAsyncContextManager[None]:
+        """To look for lines computes for long; to read them does not."""
+        return nullcontext() if wanted.all else self._searches.turn(actor.user_id)
 
     # --- changing one ------------------------------------------------------------------------
 

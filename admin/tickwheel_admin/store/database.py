@@ -1,4 +1,4 @@
-"""Transactions: one bounded thread pool, limits on every connection, whole repeats on errors.
+"""Transactions: bounded thread pools, limits on every connection, whole repeats on errors.
 
 PyMySQL blocks and the event loop must not, so store functions run in threads. Any transient error
 rolls back and repeats the whole transaction from its reads; every write is a compare-and-set or
@@ -66,25 +66,37 @@ class Store(Protocol):
 
 
 class Database:
-    """The production store: a connection pool and as many threads."""
+    """The production store: a connection pool and as many threads.
+
+    People's requests may have threads of their own, so that however many of them read at once, and
+    however long, the engine never waits for a thread or a connection.
+    """
 
     def __init__(
-        self, url: str, *, threads: int = 8, clock: Callable[[], int] | None = None
+        self,
+        url: str,
+        *,
+        threads: int = 8,
+        for_people: int = 0,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         """Connect lazily.
 
         Args:
             url: SQLAlchemy URL of SQLite, MySQL/MariaDB (PyMySQL) or PostgreSQL (psycopg).
-            threads: transactions at once, and connections held.
+            threads: transactions at once.
+            for_people: transactions at once through `for_people`, beside those; 0: it is this
+                database itself.
             clock: UTC epoch milliseconds, for SQLite only; servers have their own.
         """
-        self.engine = create_engine(url, connections=threads, clock=clock)
+        self.engine = create_engine(url, connections=threads + for_people, clock=clock)
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
             # Each statement sees what is committed in any case, so a transaction would be nothing
             # but two more round trips.
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="database")
+        self._lane = _Lane(self, for_people) if for_people else None
         # SQLite has one writer: queueing here is fair, waiting in its busy handler is not.
         self._writer = threading.Lock() if self.engine.dialect.name == "sqlite" else nullcontext()
 
@@ -124,14 +136,43 @@ class Database:
 
         return _repeated(transact, name=getattr(work, "__name__", "transaction"))
 
+    @property
+    def for_people(self) -> Store:
+        """The same database with threads of its own: for requests, which may come in any number."""
+        return self if self._lane is None else self._lane
+
     async def close(self) -> None:
         """Wait for running transactions and close every connection."""
         await asyncio.to_thread(self.close_sync)
 
     def close_sync(self) -> None:
         """`close` for the command line."""
+        if self._lane is not None:
+            self._lane.threads.shutdown()
         self._threads.shutdown()
         self.engine.dispose()
+
+
+class _Lane:
+    """A database through other threads."""
+
+    def __init__(self, database: Database, threads: int) -> None:
+        self._database = database
+        self.threads = ThreadPoolExecutor(threads, thread_name_prefix="people")
+
+    async def run(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self.threads, lambda: self._database.run_sync(work, *args, **kwargs)
+        )
+
+    async def read(
+        self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self.threads, lambda: self._database.read_sync(work, *args, **kwargs)
+        )
 
 
 def _repeated(transact: Callable[[], T], *, name: str) -> T:
