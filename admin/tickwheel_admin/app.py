@@ -231,6 +231,7 @@ class Admin:
     async def close(self) -> None:
         """Give back threads and connections."""
         self.services.people.close()
+        self.services.calendars.close()
         await self._database.close()
 
     async def _create_engine(self) -> Engine:

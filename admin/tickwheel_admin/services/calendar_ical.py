@@ -6,9 +6,10 @@ expanded within bounds; single instances that were moved or called off count as 
 
 from __future__ import annotations
 
+import re
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -17,12 +18,19 @@ from typing import Any
 from dateutil.rrule import rrulestr
 from icalendar import Calendar
 
+from tickwheel_admin.domain.errors import InvalidInput
+
 MAX_RECURRING = 500
 MAX_INSTANCES = 20_000  # of one event
 MAX_EVENT_DAYS = 366
 FIRST_START_YEAR = 1900  # recurring events that begin earlier are not walked through
 MAX_BARREN = 3  # recurring events without any instance: to find that out takes a second each
 _OFTEN = frozenset({"HOURLY", "MINUTELY", "SECONDLY"})
+# A zone changes its clocks a few times a year. The library expands its rules for decades before
+# anything is asked of the zone, so one of every second would take all the time there is.
+_OF_ZONES = frozenset({"YEARLY", "MONTHLY"})
+_BY_TIME = re.compile(r";BY(?:HOUR|MINUTE|SECOND)=")
+_FREQUENCY = re.compile(r"(?:^|[:;])FREQ=([A-Z]+)")
 _OF_DAYS = frozenset(
     {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYDAY"}
 )
@@ -45,8 +53,48 @@ class UnreadableEvent:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-def days_of_events(text: str, *, first: date, last: date) -> Iterator[EventDays | UnreadableEvent]:
+def refuse_frequent_zone_rules(text: str) -> None:
+    """Raise InvalidInput (import.zone_rule) for a time zone whose clocks change every few days."""
+    inside = False
+    for number, line in _unfolded(text):
+        upper = line.strip().upper()
+        if upper == "BEGIN:VTIMEZONE":
+            inside = True
+        elif upper == "END:VTIMEZONE":
+            inside = False
+        elif inside and upper.startswith(("RRULE:", "RRULE;")):
+            found = _FREQUENCY.findall(upper)
+            if len(found) == 1 and found[0] in _OF_ZONES and not _BY_TIME.search(upper):
+                continue
+            raise InvalidInput.one(
+                "content",
+                "import.zone_rule",
+                "Line %(line)d: a time zone (VTIMEZONE) changes its clocks by “%(rule)s”. Only"
+                " yearly and monthly rules without BYHOUR, BYMINUTE and BYSECOND are read.",
+                line=number,
+                rule=line.strip()[:100],
+            )
+
+
+def _unfolded(text: str) -> Iterator[tuple[int, str]]:
+    """Content lines with their continuations (RFC 5545, 3.1), each with its first line's number."""
+    first, parts = 1, [""]
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line[:1] in (" ", "\t"):
+            parts.append(line[1:])
+            continue
+        yield first, "".join(parts)
+        first, parts = number, [line]
+    yield first, "".join(parts)
+
+
+def days_of_events(
+    text: str, *, first: date, last: date, at: Callable[[str], None] = lambda _place: None
+) -> Iterator[EventDays | UnreadableEvent]:
     """The events of a file in its order, with their days from `first` to `last`.
+
+    Args:
+        at: told the rule that is expanded next.
 
     Raises:
         ValueError: this is not an iCalendar file.
@@ -63,6 +111,8 @@ def days_of_events(text: str, *, first: date, last: date) -> Iterator[EventDays 
                 params={"limit": recurring - 1},
             )
             continue
+        if "RRULE" in event:
+            at(_rule_text(event))
         found: EventDays | UnreadableEvent
         try:
             found = _days_of(event, replaced, first=first, last=last)
@@ -73,6 +123,12 @@ def days_of_events(text: str, *, first: date, last: date) -> Iterator[EventDays 
             )
         barren += "RRULE" in event and isinstance(found, EventDays) and not found.days
         yield found
+
+
+def _rule_text(event: Any) -> str:
+    """An event's rule as its file has it, for people."""
+    rule = event["RRULE"]
+    return "RRULE:" + ("…" if isinstance(rule, list) else rule.to_ical().decode(errors="replace"))
 
 
 def _replaced_instances(events: list[Any]) -> dict[str, set[date]]:

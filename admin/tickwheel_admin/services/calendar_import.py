@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -16,7 +16,11 @@ from typing import Any
 from tickwheel_admin.domain.calendar_input import MAX_DATES
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.wall_clock import MAX_YEAR, MIN_YEAR
-from tickwheel_admin.services.calendar_ical import UnreadableEvent, days_of_events
+from tickwheel_admin.services.calendar_ical import (
+    UnreadableEvent,
+    days_of_events,
+    refuse_frequent_zone_rules,
+)
 
 MAX_CHARS = 1_000_000
 MAX_PROBLEMS = 100  # more lines than that with problems are not told one by one
@@ -81,21 +85,24 @@ def read_days(
     format: CalendarFormat,  # noqa: A002 - what the field of the form is called
     *,
     now: int,
+    at: Callable[[str], None] = lambda _place: None,
 ) -> ImportedDays:
     """The days in a file.
 
     Args:
         now: UTC epoch ms; recurring events are expanded for ten years around it.
+        at: told what is looked at next, when that may take long.
 
     Raises:
-        InvalidInput: import.too_long, import.not_text, import.not_ical, import.too_many.
+        InvalidInput: import.too_long, import.not_text, import.not_ical, import.zone_rule,
+            import.too_many.
     """
-    text = _text(content)
+    text = text_of(content)
     found = ImportedDays()
     if format is CalendarFormat.CSV:
         _read_csv(text, found)
     else:
-        _read_ical(text, found, this_year=datetime.fromtimestamp(now / 1000, UTC).year)
+        _read_ical(text, found, this_year=datetime.fromtimestamp(now / 1000, UTC).year, at=at)
     found.dates = sorted(set(found.dates))
     found.yearly = sorted(set(found.yearly))
     if len(found.dates) > MAX_DATES:
@@ -109,7 +116,8 @@ def read_days(
     return found
 
 
-def _text(content: str | bytes) -> str:
+def text_of(content: str | bytes) -> str:
+    """A file's text; raises InvalidInput as `read_days` does."""
     if len(content) > MAX_CHARS:
         raise InvalidInput.one(
             "content", "import.too_long", "At most %(limit)s bytes, please.", limit=f"{MAX_CHARS:,}"
@@ -221,12 +229,16 @@ def _read_row(cells: list[str], columns: _Columns, line: int, found: ImportedDay
 # --- iCalendar -------------------------------------------------------------------------------
 
 
-def _read_ical(text: str, found: ImportedDays, *, this_year: int) -> None:
+def _read_ical(
+    text: str, found: ImportedDays, *, this_year: int, at: Callable[[str], None]
+) -> None:
     lines = _lines_of_events(text)
+    at("BEGIN:VCALENDAR")
+    refuse_frequent_zone_rules(text)
     first = date(max(this_year - YEARS_AROUND, MIN_YEAR), 1, 1)
     last = date(min(this_year + YEARS_AROUND, MAX_YEAR), 12, 31)
     try:
-        for number, event in enumerate(days_of_events(text, first=first, last=last)):
+        for number, event in enumerate(days_of_events(text, first=first, last=last, at=at)):
             line = lines[number] if number < len(lines) else 1
             if isinstance(event, UnreadableEvent):
                 found.note(ImportProblem(line=line, template=event.template, params=event.params))

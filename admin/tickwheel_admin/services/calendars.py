@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.calendar_import import CalendarFormat as CalendarFormat
 from tickwheel_admin.services.calendar_import import ImportedDays as ImportedDays
 from tickwheel_admin.services.calendar_import import ImportProblem as ImportProblem
-from tickwheel_admin.services.calendar_import import read_days
+from tickwheel_admin.services.calendar_import import text_of
 from tickwheel_admin.services.calendar_rules import check_base, refuse_if_used
 from tickwheel_admin.services.events import CALENDARS, TRIGGERS, Events
 from tickwheel_admin.services.paging import (
@@ -28,6 +27,7 @@ from tickwheel_admin.services.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.services.worker_process import TookTooLong, WorkerProcess
 from tickwheel_admin.store import calendar_edits
 from tickwheel_admin.store import calendars as store_calendars
 from tickwheel_admin.store.audit import find_audit, write_audit
@@ -77,10 +77,17 @@ class CalendarDetail:
 class Calendars:
     """Use cases of calendars. Everybody may see them; changing one concerns every executor."""
 
-    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+    def __init__(
+        self, store: Store, ids: Ids, events: Events, *, worker: WorkerProcess | None = None
+    ) -> None:
         self._store = store
         self._ids = ids
         self._events = events
+        self._worker = worker or WorkerProcess()  # reads files: their rules may be without measure
+
+    def close(self) -> None:
+        """End the process that reads files."""
+        self._worker.close()
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -135,12 +142,29 @@ class Calendars:
         """The days in a CSV or iCalendar file, and the lines that are none. Stores nothing.
 
         Raises:
-            InvalidInput: import.too_long, import.not_text, import.not_ical.
+            InvalidInput: import.too_long, import.not_text, import.not_ical, import.too_many,
+                import.zone_rule, import.takes_too_long.
+            TooMany: this person's last file, or too many people's, are still being read.
+            Unavailable: the process that reads files fails.
         """
         actor.require(Permission.LOGGED_IN)
+        text = text_of(content)
         now = await self._store.read(now_ms)
-        # A file's rules may take a second to expand; requests are not held up by that.
-        return await asyncio.to_thread(read_days, content, format, now=now)
+        try:
+            return await self._worker.run(
+                "import_days",
+                {"text": text, "format": format.value, "now": now},
+                ImportedDays,
+                person=actor.user_id,
+            )
+        except TookTooLong as error:
+            raise InvalidInput.one(
+                "content",
+                "import.takes_too_long",
+                "This took too long to read and was stopped at “%(place)s”. Take out a rule that"
+                " recurs without measure, or import the file in parts.",
+                place=error.at[:100],
+            ) from None
 
     # --- changing ----------------------------------------------------------------------------
 
