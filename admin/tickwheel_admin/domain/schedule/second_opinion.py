@@ -28,7 +28,7 @@ from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
 
 COMPARED = 50
-_LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # croniter knows no later year
+_LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # the year field of croniter 7.0.0 ends there
 _LATEST_MS = int(_LATEST.timestamp()) * 1000
 _DIFFERS = Word(
     "croniter, another cron library, computes another fire than Tickwheel does;"
