@@ -49,7 +49,7 @@ def test_every_field_of_a_job_has_its_name() -> None:
         ({"parameters": {"n": 1}}, ("Parameters", [], ["{", '  "n": 1', "}"])),
         (
             {"triggers": [{"kind": "cron", "expression": "0 7 * * 1", "timezone": "UTC"}]},
-            ("When", [], ["At 07:00 on Monday (0 7 * * 1)"]),
+            ("When", [], ["At 07:00 every Monday (0 7 * * 1)"]),
         ),
         (
             {"children": [{"job": 7, "on": "always"}]},

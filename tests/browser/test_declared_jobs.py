@@ -34,7 +34,9 @@ def test_each_declaration_says_what_it_is_and_what_would_change(declared: Page) 
     expect(digest.get_by_role("row", name="Timeout")).to_have_text(
         re.compile(r"Timeout\s*none\s*15 min")
     )
-    expect(digest.get_by_role("row", name="When")).to_contain_text("At 07:00 on Monday (0 7 * * 1")
+    expect(digest.get_by_role("row", name="When")).to_contain_text(
+        "At 07:00 every Monday (0 7 * * 1"
+    )
     expect(card(declared, "odd-hours").locator(".error-text")).to_have_count(2)
     expect(card(declared, "odd-hours").get_by_role("button")).to_have_count(0)
     expect(card(declared, "statements")).to_contain_text("No live node declares this job any more")

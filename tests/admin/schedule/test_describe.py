@@ -54,10 +54,12 @@ def test_spring_means_both_days() -> None:
     assert describe(first, english) == (
         "At 09:00 on the 1st to the 7th of March when that falls on the first Friday of the month"
     )
-    assert describe(friday, chinese) == "每月13日且当天为星期五 09:00"
+    assert describe(friday, chinese) == "每月13日（且当天为星期五） 09:00"
 
 
-@pytest.mark.parametrize("expression", ["0 9 * *", "x y z a b", "0 ٩ * * *", "", "@reboot"])
+@pytest.mark.parametrize(
+    "expression", ["0 9 * *", "x y z a b", "0 ٩ * * *", "", "@reboot", "0 9 * * 1 # x"]
+)
 def test_what_is_refused_stands_for_itself(expression: str) -> None:
     assert describe(cron(expression), english) == expression
 
@@ -127,7 +129,7 @@ def test_daily_windows_say_their_span_where_it_matters() -> None:
     assert describe(replace(all_day, every_ms=25_200_000), english) == (
         "Every 7 hours from 00:00 to 23:59:59"
     )
-    assert describe(replace(spec, weekdays=(6,)), english).endswith(", on Saturday")
+    assert describe(replace(spec, weekdays=(6,)), english).endswith(", on Saturdays")
 
 
 def test_what_differs_from_the_default_is_told_beside() -> None:

@@ -97,7 +97,8 @@ def _grid(spec: TriggerSpec) -> DayGrid | MonthGrid:
         first_day = day_of_date(spec.start_date or "")
     except ValueError:
         raise ScheduleError(
-            "start_date", "A calendar interval needs its first day, such as 2026-03-29."
+            "start_date",
+            "A calendar interval needs its first day, from 1970 to 2199, such as 2026-03-29.",
         ) from None
     try:
         time = seconds_of_time(spec.at_time or "")

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import whole_refusals as refusals
+from tickwheel_admin.domain.schedule.cron.crontab import check_foreign_parts, check_line
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
 from tickwheel_admin.domain.schedule.cron.fields import RULES, FieldKind, FieldRules
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
@@ -82,6 +83,7 @@ def parse_cron(expression: str, dialect: Dialect) -> CronExpression:
     texts = expression.split()
     if not texts:
         raise refusals.nothing()
+    check_foreign_parts(texts, dialect)
     if texts[0][0] == "@":
         macro = " ".join(texts).lower()
         if macro not in MACROS or dialect is Dialect.QUARTZ:
@@ -90,6 +92,7 @@ def parse_cron(expression: str, dialect: Dialect) -> CronExpression:
         return _joined(dialect, macro, fields + _IN_ALL_YEARS)
     rules, counts = _WRITTEN[dialect]
     if len(texts) not in counts:
+        check_line(texts, dialect, counts[-1])
         raise refusals.wrong_count(texts, dialect)
     fields = _fields(texts, rules, expression)
     if dialect is Dialect.QUARTZ:

@@ -49,7 +49,7 @@ def parse_field(rules: FieldRules, text: str) -> Field:
         ScheduleError: the text means nothing here; `position` counts from the field's start.
     """
     if not text.isascii():  # letters and digits of other scripts look like ours
-        raise refusals.unreadable(rules, text, 0)
+        raise refusals.odd_character(rules, text)
     written = text.upper()
     is_any = written in ("*", "?")
     if "?" in written and not (is_any and rules.kind in _DAYS):
@@ -120,7 +120,7 @@ def _plain(rules: FieldRules, item: str, at: int) -> tuple[Token, int]:
     if slash:
         step = int(step_text) if step_text else 0
         if not 1 <= step <= rules.max_step:
-            raise refusals.bad_step(rules, item, at)
+            raise refusals.bad_step(rules, item, at, step)
     if star or not (first_text or dash or last_text):  # `*/5`, or `/5`, which is the same in Quartz
         if first_text or dash or last_text or not slash:
             raise refusals.unreadable(rules, item, at)
@@ -193,6 +193,8 @@ def _special(rules: FieldRules, item: str, at: int) -> Special | None:
             if match["nth"] not in _NTH:
                 raise refusals.bad_nth(rules, item, at)
             return NthWeekday(weekday, int(match["nth"]))
+    if refusals.meant(rules, item) is not None:
+        raise refusals.unreadable(rules, item, at)
     return None
 
 

@@ -7,9 +7,11 @@ expression moves it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from difflib import get_close_matches
 from typing import Any
 
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron.fields import FIELD_NAMES, FieldKind, FieldRules
 
@@ -27,6 +29,15 @@ _REORDERED = {
         (re.compile(r"([0-9]|[A-Z]{3})-L"), r"\1L"),
         (re.compile(r"#([1-5])([0-9]|[A-Z]{3})"), r"\2#\1"),
     ),
+}
+# What a step counts in each field, and the kind of trigger that counts on without an end.
+_INTERVALS = {
+    FieldKind.SECOND: (Word("seconds"), Word("fixed rate")),
+    FieldKind.MINUTE: (Word("minutes"), Word("fixed rate")),
+    FieldKind.HOUR: (Word("hours"), Word("fixed rate")),
+    FieldKind.DAY_OF_MONTH: (Word("days"), Word("calendar interval")),
+    FieldKind.MONTH: (Word("months"), Word("calendar interval")),
+    FieldKind.YEAR: (Word("years"), Word("calendar interval")),
 }
 _SIGNS = {FieldKind.DAY_OF_MONTH: "* , - / ? L W", FieldKind.DAY_OF_WEEK: "* , - / ? L #"}
 
@@ -84,18 +95,66 @@ def _meant(rules: FieldRules, token: str, suggestion: str, number: int, at: int)
     )
 
 
-def unreadable(rules: FieldRules, token: str, at: int) -> ScheduleError:
-    """A token that is no form of anything; the forms are named, or the one that is meant."""
+def meant(rules: FieldRules, token: str) -> str | None:
+    """What a token says whose parts are in another order than ours."""
     for form, rewritten in _REORDERED.get(rules.kind, ()):
         if form.fullmatch(token):
-            return refuse(
-                rules,
-                at,
-                "“%(token)s” at character %(position)s cannot be read as %(field)s;"
-                " did you mean %(suggestion)s?",
-                token,
-                suggestion=form.sub(rewritten, token),
-            )
+            return form.sub(rewritten, token)
+    return None
+
+
+def odd_character(rules: FieldRules, text: str) -> ScheduleError:
+    """A field with a character that no expression has; many look like one that it may have."""
+    at, found = next((at, each) for at, each in enumerate(text) if not each.isascii())
+    code = f"U+{ord(found):04X}"
+    suggestion = _look_alike(found)
+    if suggestion is not None:
+        return refuse(
+            rules,
+            at,
+            "“%(token)s” at character %(position)s is %(code)s, which only looks like"
+            " “%(suggestion)s”; write “%(suggestion)s”.",
+            found,
+            code=code,
+            suggestion=suggestion,
+        )
+    return refuse(
+        rules,
+        at,
+        "“%(token)s” at character %(position)s is %(code)s; an expression has only the digits 0-9,"
+        " the letters A-Z and the signs * , - / ? # @.",
+        found,
+        code=code,
+    )
+
+
+def _look_alike(character: str) -> str | None:
+    """The ASCII character that one of another script or width stands for."""
+    if unicodedata.category(character) == "Pd" or character == "\u2212":  # dashes, the minus sign
+        return "-"
+    if character in "\u2217\u00d7\u22c6\u204e":  # asterisks of formulas, and the times sign
+        return "*"
+    if character in "\u3001\u060c":  # commas of Chinese lists and of Arabic
+        return ","
+    if (digit := unicodedata.digit(character, None)) is not None:
+        return str(digit)
+    plain = unicodedata.normalize("NFKC", character)
+    is_one = len(plain) == 1 and plain.isascii() and plain.isprintable() and plain != " "
+    return plain if is_one else None
+
+
+def unreadable(rules: FieldRules, token: str, at: int) -> ScheduleError:
+    """A token that is no form of anything; the forms are named, or the one that is meant."""
+    suggestion = meant(rules, token)
+    if suggestion is not None:
+        return refuse(
+            rules,
+            at,
+            "“%(token)s” at character %(position)s cannot be read as %(field)s;"
+            " did you mean %(suggestion)s?",
+            token,
+            suggestion=suggestion,
+        )
     if rules.names:
         return refuse(
             rules,
@@ -153,7 +212,22 @@ def empty_item(rules: FieldRules, at: int) -> ScheduleError:
     )
 
 
-def bad_step(rules: FieldRules, token: str, at: int) -> ScheduleError:
+def bad_step(rules: FieldRules, token: str, at: int, step: int) -> ScheduleError:
+    interval = _INTERVALS.get(rules.kind)
+    if step > rules.max_step and interval is not None:
+        unit, kind = interval
+        return refuse(
+            rules,
+            at,
+            "“%(token)s” at character %(position)s: a step of %(field)s is 1-%(most)s, for it"
+            " starts anew after the last value. For “every %(step)s %(unit)s” choose a trigger of"
+            " another kind: %(kind)s.",
+            token,
+            most=rules.max_step,
+            step=str(step)[:_MOST_SHOWN],
+            unit=unit,
+            kind=kind,
+        )
     return refuse(
         rules,
         at,

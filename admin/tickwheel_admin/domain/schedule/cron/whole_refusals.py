@@ -92,6 +92,13 @@ def wrong_count(texts: Sequence[str], dialect: Dialect) -> ScheduleError:
                 " 0 %(expression)s?",
                 expression=_shown(" ".join(texts)),
             )
+        case Dialect.SPRING if count == 7:
+            return ScheduleError(
+                "expression",
+                "A spring cron expression has 6 fields (second, minute, hour, day of month, month,"
+                " day of week); this one has 7; did you mean the quartz dialect, whose last field"
+                " is the year?",
+            )
         case Dialect.SPRING:
             return ScheduleError(
                 "expression",

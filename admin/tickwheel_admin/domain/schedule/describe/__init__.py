@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.schedule import ScheduleError, dialect_of
-from tickwheel_admin.domain.schedule.cron import FieldKind, parse_cron
+from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.describe.days import (
     Days,
     days_in_words,
     weekdays_in_words,
-    years_in_words,
 )
+from tickwheel_admin.domain.schedule.describe.months import year_bound
 from tickwheel_admin.domain.schedule.describe.more import describe_more as describe_more
 from tickwheel_admin.domain.schedule.describe.times import times_in_words
 from tickwheel_admin.domain.schedule.describe.words import Translate as Translate
@@ -52,8 +52,11 @@ def _cron(spec: TriggerSpec, _: Translate) -> str:
         expression = parse_cron(spec.expression or "", dialect_of(spec))
     except ScheduleError:
         return " ".join((spec.expression or "").split())
-    days = days_in_words(expression, _)
+    years = year_bound(expression, _)
+    days = days_in_words(expression, years, _)
     times = times_in_words(expression, _, every_day=days is None and expression.covers_all_years)
+    if not times.is_list:
+        days = days_in_words(expression, years, _, beside_rhythm=True)
     if times.is_list and days is None:
         text = _("Every day at %(times)s") % {"times": times.text}
     elif times.is_list and days is not None and days.is_apart:
@@ -62,10 +65,9 @@ def _cron(spec: TriggerSpec, _: Translate) -> str:
         text = _("At %(times)s %(days)s") % {"times": times.text, "days": days.text}
     else:
         text = _with_days(times.text, days, _)
-    if expression.covers_all_years:
+    if years is None or (days is not None and days.names_years):
         return text
-    years = years_in_words(expression.fields[FieldKind.YEAR], _)
-    return _("%(sentence)s, %(years)s") % {"sentence": text, "years": years}
+    return _("%(sentence)s, %(years)s") % {"sentence": text, "years": years.text}
 
 
 def _with_days(rhythm: str, days: Days | None, _: Translate) -> str:
@@ -109,5 +111,7 @@ def _daily_window(spec: TriggerSpec, _: Translate) -> str:
             "first": short_time(start),
             "last": short_time(end),
         }
-    days = weekdays_in_words(spec.weekdays, _) if 0 < len(spec.weekdays) < 7 else None
+    days = None
+    if 0 < len(spec.weekdays) < 7:
+        days = weekdays_in_words(spec.weekdays, _, beside_rhythm=True)
     return _with_days(text, days, _)

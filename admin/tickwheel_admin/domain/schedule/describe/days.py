@@ -13,51 +13,75 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     NthWeekday,
     Special,
 )
+from tickwheel_admin.domain.schedule.describe.months import (
+    Months,
+    Years,
+    months_in_words,
+    without_the_day,
+)
 from tickwheel_admin.domain.schedule.describe.words import (
     Translate,
     cyclic,
     day_of_month,
     listed,
-    month_name,
     named,
-    numbers,
     step_of,
     weekday_name,
+    weekdays_name,
 )
 
 _ALL_DATES = (1 << 32) - 2
-_ALL_MONTHS = (1 << 13) - 2
 _ALL_WEEKDAYS = (1 << 7) - 1
-_MOST_LISTED = 6  # dates or years with a step; more of them are said by their step
+_MOST_LISTED = 6  # dates with a step; more of them are said by their step
 
 
 class Days(NamedTuple):
     """A phrase for days."""
 
     text: str
-    is_apart: bool = False  # it does not begin with “on”, so a comma goes before it
+    is_apart: bool = False  # it does not begin with “on” or “every”, so a comma goes before it
+    names_years: bool = False  # no year has to be named beside it
 
 
-def days_in_words(expression: CronExpression, _: Translate) -> Days | None:
-    """The days of an expression; None: every day."""
+def days_in_words(
+    expression: CronExpression, years: Years | None, _: Translate, *, beside_rhythm: bool = False
+) -> Days | None:
+    """The days of an expression; None: every day.
+
+    Args:
+        years: those it is bound to.
+        beside_rhythm: it follows “Every 5 minutes”, so weekdays are “on Mondays”.
+    """
+    months = months_in_words(expression.fields[FieldKind.MONTH], years, _)
+    days = _days(expression, months, _, beside_rhythm=beside_rhythm)
+    if days is None or months is None:
+        return days
+    return days._replace(names_years=months.names_years)
+
+
+def _days(
+    expression: CronExpression, months: Months | None, _: Translate, *, beside_rhythm: bool
+) -> Days | None:
+    month_field = expression.fields[FieldKind.MONTH]
     in_month = expression.fields[FieldKind.DAY_OF_MONTH]
     in_week = expression.fields[FieldKind.DAY_OF_WEEK]
     every_date = in_month.mask & _ALL_DATES == _ALL_DATES
     every_weekday = in_week.mask == _ALL_WEEKDAYS
-    months = _months(expression.fields[FieldKind.MONTH], _)
     if expression.either_day and (every_date or every_weekday):
         every_date = every_weekday = True
     if every_date and every_weekday:
         if months is None:
             return None
-        return Days(_("every day in %(months)s") % {"months": months})
+        if months.is_run:
+            return Days(_("every day, %(months)s") % {"months": months.text})
+        return Days(_("every day in %(months)s") % {"months": months.text})
     if every_weekday:
-        return Days(_dates(in_month, months, _))
+        return Days(_dates(in_month, month_field, months, _))
     if every_date:
-        return _weekdays(in_week, months, _)
-    dates = _dates(in_month, months, _)
+        return _weekdays(in_week, months, _, beside_rhythm=beside_rhythm)
+    dates = _dates(in_month, month_field, months, _)
     if expression.either_day:
-        weekdays = _weekdays(in_week, months, _).text
+        weekdays = _weekdays(in_week, months, _, beside_rhythm=beside_rhythm).text
         return Days(
             _("%(days)s, and also %(other_days)s") % {"days": dates, "other_days": weekdays}
         )
@@ -67,28 +91,50 @@ def days_in_words(expression: CronExpression, _: Translate) -> Days | None:
     )
 
 
-def weekdays_in_words(weekdays: tuple[int, ...], _: Translate) -> Days:
+def weekdays_in_words(
+    weekdays: tuple[int, ...], _: Translate, *, beside_rhythm: bool = False
+) -> Days:
     """Some weekdays, 1 for Monday to 7."""
-    items = named(cyclic(sorted(weekdays), size=7), lambda weekday: weekday_name(weekday, _), _)
-    text = listed(items, _)
+    days = cyclic(sorted(weekdays), size=7)
+    items = named(days, lambda weekday: weekday_name(weekday, _), _)
     if len(items) < len(weekdays):  # “Monday to Friday”
-        return Days(text, is_apart=True)
-    return Days(_("on %(weekdays)s") % {"weekdays": text})
+        return Days(listed(items, _), is_apart=True)
+    if beside_rhythm:
+        text = listed([weekdays_name(weekday, _) for weekday in days], _)
+        return Days(_("on %(weekdays)s") % {"weekdays": text})
+    return Days(_("every %(weekdays)s") % {"weekdays": listed(items, _)})
 
 
-def _months(field: Field, _: Translate) -> str | None:
-    """None: every month."""
-    if field.mask & _ALL_MONTHS == _ALL_MONTHS:
-        return None
-    months = cyclic(field.values, size=12)
-    return listed(named(months, lambda month: month_name(month, _), _), _)
-
-
-def _dates(field: Field, months: str | None, _: Translate) -> str:
-    dates = _date_items(field, _)
+def _dates(field: Field, month_field: Field, months: Months | None, _: Translate) -> str:
+    dates = listed(_date_items(field, _), _)
     if months is None:
-        return _("on %(dates)s of every month") % {"dates": listed(dates, _)}
-    return _("on %(dates)s of %(months)s") % {"dates": listed(dates, _), "months": months}
+        text = _("on %(dates)s of every month") % {"dates": dates}
+    else:
+        text = _of_months(dates, months, _)
+    only = _only_date(field)
+    note = None if only is None else without_the_day(month_field, only, _)
+    return text if note is None else text + note
+
+
+def _only_date(field: Field) -> int | None:
+    """The day of the month that all dates of a field are, or are near to."""
+    match field.values, field.specials:
+        case [day], []:
+            return day
+        case [], [NearestWorkday(day)]:
+            return day
+    return None
+
+
+def _of_months(dates: str, months: Months, _: Translate) -> str:
+    if months.is_one:
+        return _("on %(dates)s of %(month)s") % {"dates": dates, "month": months.text}
+    if months.is_run:
+        return _("on %(dates)s of every month, %(months)s") % {
+            "dates": dates,
+            "months": months.text,
+        }
+    return _("on %(dates)s of %(months)s") % {"dates": dates, "months": months.text}
 
 
 def _date_items(field: Field, _: Translate) -> list[str]:
@@ -108,21 +154,26 @@ def _date_items(field: Field, _: Translate) -> list[str]:
     return items + [_special(each, _) for each in field.specials]
 
 
-def _weekdays(field: Field, months: str | None, _: Translate) -> Days:
+def _weekdays(field: Field, months: Months | None, _: Translate, *, beside_rhythm: bool) -> Days:
     """Plain weekdays of the week, and those that are counted in the month."""
     plain = None
     if field.mask:
-        plain = weekdays_in_words(tuple(day or 7 for day in field.values), _)
+        days = tuple(day or 7 for day in field.values)
+        plain = weekdays_in_words(days, _, beside_rhythm=beside_rhythm)
         if months is not None:
-            text = _("%(days)s in %(months)s") % {"days": plain.text, "months": months}
-            plain = plain._replace(text=text)
+            template = (
+                _("%(days)s, %(months)s")
+                if months.is_run or plain.is_apart
+                else _("%(days)s in %(months)s")
+            )
+            plain = plain._replace(text=template % {"days": plain.text, "months": months.text})
     if not field.specials:
         return plain or Days("")
     counted = listed([_special(each, _) for each in field.specials], _)
     if months is None:
         text = _("on %(dates)s of every month") % {"dates": counted}
     else:
-        text = _("on %(dates)s of %(months)s") % {"dates": counted, "months": months}
+        text = _of_months(counted, months, _)
     if plain is None:
         return Days(text)
     both = _("%(days)s, and also %(other_days)s") % {"days": plain.text, "other_days": text}
@@ -168,18 +219,3 @@ def _special(special: Special, _: Translate) -> str:
                 _("the fifth %(weekday)s"),
             )
             return ordinals[nth - 1] % {"weekday": weekday_name(weekday, _)}
-
-
-def years_in_words(field: Field, _: Translate) -> str:
-    """The years of an expression that does not fire in all of them."""
-    years = [1970 + index for index in field.values]
-    step = step_of(years)
-    if len(years) > _MOST_LISTED and step is not None and step > 1:
-        return _("every %(n)s years from %(first)s to %(last)s") % {
-            "n": step,
-            "first": years[0],
-            "last": years[-1],
-        }
-    if step == 1:
-        return _("from %(first)s to %(last)s") % {"first": years[0], "last": years[-1]}
-    return _("in %(years)s") % {"years": numbers(years, _)}

@@ -43,6 +43,7 @@ def times_in_words(expression: CronExpression, _: Translate, *, every_day: bool)
     hours = fields[FieldKind.HOUR].values
     count = len(seconds) * len(minutes) * len(hours)
     is_rhythm = count == len(hours) >= _SPAN and _hour_step(hours, every_day=every_day) == 1
+    is_rhythm = is_rhythm or _is_even_in_one_unit(seconds, minutes, hours)
     if count <= _MOST_TIMES and len(hours) < 24 and not is_rhythm:
         walls = [h * 3600 + m * 60 + s for h in hours for m in minutes for s in seconds]
         show = time_of_seconds if any(wall % 60 for wall in walls) else short_time
@@ -50,6 +51,16 @@ def times_in_words(expression: CronExpression, _: Translate, *, every_day: bool)
     span = _one_span(seconds, minutes, hours, _, every_day=every_day)
     text = span or _field_by_field(seconds, minutes, hours, _, every_day=every_day)
     return Times(text, is_list=False)
+
+
+def _is_even_in_one_unit(
+    seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]
+) -> bool:
+    """Evenly spaced minutes of one hour, or seconds of one minute: 14:00, 14:01 … 14:05."""
+    if len(hours) != 1 or 1 not in (len(minutes), len(seconds)):
+        return False
+    values = seconds if len(minutes) == 1 else minutes
+    return len(values) >= _SPAN and step_of(values) is not None
 
 
 def _one_span(

@@ -109,6 +109,15 @@ def weekday_name(weekday: int, _: Translate) -> str:
     return names[weekday % 7]
 
 
+def weekdays_name(weekday: int, _: Translate) -> str:
+    """All of them, as in “on Mondays”; 1 is Monday, 0 and 7 are Sunday."""
+    names = (
+        _("Sundays"), _("Mondays"), _("Tuesdays"), _("Wednesdays"), _("Thursdays"), _("Fridays"),
+        _("Saturdays"),
+    )  # fmt: skip
+    return names[weekday % 7]
+
+
 def every(length_ms: int, _: Translate) -> str:
     """“Every 5 minutes”, in the largest unit that fits."""
     for unit_ms, one, many in (
