@@ -27,6 +27,7 @@ CREATE TABLE `admin` (
     started_at BIGINT NOT NULL,
     lease_expires_at BIGINT NOT NULL,
     status MEDIUMTEXT NOT NULL,
+    gone_at BIGINT,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 

@@ -27,6 +27,7 @@ CREATE TABLE admin (
     started_at BIGINT NOT NULL,
     lease_expires_at BIGINT NOT NULL,
     status TEXT NOT NULL,
+    gone_at BIGINT,
     PRIMARY KEY (id)
 );
 

@@ -16,6 +16,8 @@ from tickwheel_admin.engine.rollup import Rollup
 from tickwheel_admin.services import attention
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.admins import enter_admin, remove_dead_admins, renew_admin
+from tickwheel_admin.store.glance import glance
 from tickwheel_admin.web.i18n import CHINESE, translate
 
 SECOND = 1_000
@@ -501,6 +503,43 @@ async def test_an_admin_that_does_not_keep_up_is_told(world: World, clock: Clock
             [] if told is None else [("admin_behind", 7)]
         )
         assert told is None or told in found[0].template % found[0].params
+
+
+async def test_an_admin_that_was_killed_is_shown_as_gone_for_an_hour(
+    world: World, clock: Clock
+) -> None:
+    def enter(admin_id: int, name: str) -> None:
+        world.database.run_sync(
+            enter_admin, admin_id=admin_id, name=name, url="http://a", version="1"
+        )
+
+    def renew(admin_id: int) -> bool:
+        return world.database.run_sync(renew_admin, admin_id=admin_id, status="{}")
+
+    async def shown() -> list[tuple[str, bool]]:
+        return [(each.name, each.live) for each in await world.overview.admins()]
+
+    enter(1, "one")
+    enter(2, "two")
+    clock.advance(14)
+    assert renew(2)
+    clock.advance(1)
+    assert await shown() == [("one", False), ("two", True)]
+    assert world.database.read_sync(glance).admins_are_over
+    assert world.database.run_sync(remove_dead_admins) == [1]
+    assert not world.database.read_sync(glance).admins_are_over  # there is nothing left to do
+    assert world.database.run_sync(remove_dead_admins) == []
+    assert await shown() == [("one", False), ("two", True)]
+    assert [(each.kind, each.admin_id) for each in await concerns(world)] == [("admin_behind", 1)]
+    assert not renew(1)  # frozen, not killed: it must enter again
+    enter(3, "one")
+    assert await shown() == [("one", True), ("two", True)]
+    clock.advance(10)
+    assert renew(3)
+    clock.advance(5)
+    assert world.database.run_sync(remove_dead_admins) == [2]
+    clock.advance(3_601)
+    assert await shown() == [("one", False)]
 
 
 # --- all of it -------------------------------------------------------------------------------

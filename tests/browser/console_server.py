@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.browser.sample_world import ADMIN, NOW, build
 from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.console.streams import HEARTBEAT
 from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.passwords import Passwords
 from tickwheel_admin.store.database import Database
@@ -52,6 +54,8 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
     told = await _fill(services, filled) if is_new else {}
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW
+    if beat := os.environ.get("TEST_HEARTBEAT_SECONDS"):
+        app[HEARTBEAT] = float(beat)
     runner = web.AppRunner(app, access_log=None, handle_signals=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()

@@ -30,6 +30,7 @@ class Console:
     ids: dict[str, int]  # "job:…", "run:…", "executor:…"
     passwords: dict[str, str]  # one-time ones, by person
     cookies: dict[str, str]  # sessions of people who have chosen their password
+    pid: int = 0  # of its process
 
     def open_as(self, context: BrowserContext, person: str = "admin") -> None:
         """Let the browser be logged in."""
@@ -40,12 +41,17 @@ class Console:
 
 @contextlib.contextmanager
 def sample_console(
-    directory: Path, filled: str = "", *, copy_of: Path | None = None
+    directory: Path,
+    filled: str = "",
+    *,
+    copy_of: Path | None = None,
+    heartbeat_seconds: float | None = None,
 ) -> Iterator[Console]:
     """The real console and services over a filled database; see `console_server`.
 
     Args:
         copy_of: the directory of another one, which has ended; costs a fraction of filling anew.
+        heartbeat_seconds: how often a silent stream of events says something; None: as always.
     """
     if copy_of is not None:
         shutil.copytree(copy_of, directory, dirs_exist_ok=True)
@@ -53,7 +59,9 @@ def sample_console(
     command = [sys.executable, "-m", "tests.browser.console_server", directory, port]
     command += [filled] if filled else []
     known = directory / "known.json"
-    with ManagedProcess(command, directory / f"console-{port}.log") as process:
+    beat = {"TEST_HEARTBEAT_SECONDS": str(heartbeat_seconds)} if heartbeat_seconds else {}
+    log = directory / f"console-{port}.log"
+    with ManagedProcess(command, log, environment=beat) as process:
         line = process.wait_for_line(r'^\{"told".*\}$', timeout_seconds=30)
         url = f"http://127.0.0.1:{port}"
         if not known.exists():
@@ -64,7 +72,7 @@ def sample_console(
                 if person != "newcomer"
             }
             known.write_text(json.dumps({**told, "cookies": cookies}))
-        yield Console(url=url, **json.loads(known.read_text()))
+        yield Console(url=url, pid=process.pid, **json.loads(known.read_text()))
 
 
 def choose_password(url: str, person: str, one_time: str) -> str:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import PASSWORD, Console
+from tests.browser.consoles import PASSWORD, Console, sample_console
 
 
 def test_without_a_shared_worker_a_page_is_live_by_itself(
@@ -22,6 +28,37 @@ def test_without_a_shared_worker_a_page_is_live_by_itself(
     other.get_by_role("button", name="Pause everything").click()
 
     expect(page.get_by_text("Everything is paused")).to_be_visible()
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_page_says_since_when_its_admin_hangs_and_recovers(
+    page: Page,
+    context: BrowserContext,
+    sample: Path,
+    tmp_path: Path,
+    page_errors: PageErrors,
+    is_shared: bool,
+) -> None:
+    page_errors.expected += ["ERR_", "htmx:sendError"]
+    with sample_console(tmp_path / "c", copy_of=sample, heartbeat_seconds=0.4) as console:
+        console.open_as(context)
+        if not is_shared:
+            page.add_init_script("delete window.SharedWorker")
+        page.goto(f"{console.url}/runs")
+        state = page.locator("[data-live-state]")
+        expect(state).to_have_attribute("data-state", "on")
+        os.kill(console.pid, signal.SIGSTOP)
+        try:
+            expect(state).to_have_attribute("data-state", "stale")
+            expect(state).to_have_text(
+                re.compile(r"^No news since \d\d:\d\d:\d\d$"), use_inner_text=True
+            )
+            since = state.inner_text()
+            page.wait_for_timeout(1_500)  # it tries again, and says the same
+            expect(state).to_have_text(since, use_inner_text=True)
+        finally:
+            os.kill(console.pid, signal.SIGCONT)
+        expect(state).to_have_attribute("data-state", "on")
 
 
 def test_a_page_whose_session_ended_says_so_and_keeps_what_was_typed(

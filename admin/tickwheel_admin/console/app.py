@@ -52,6 +52,8 @@ from tickwheel_admin.console.pages import (
 from tickwheel_admin.console.reader import NOW, wall_clock
 from tickwheel_admin.console.rendering import RENDERER, Renderer
 from tickwheel_admin.console.streams import (
+    HEARTBEAT,
+    HEARTBEAT_SECONDS,
     OPEN_STREAMS,
     STOPPING,
     OpenStreams,
@@ -111,6 +113,7 @@ def add_console(app: web.Application) -> None:
     app[ADMINS] = Admins()
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()
+    app[HEARTBEAT] = HEARTBEAT_SECONDS
     app[OPEN_STREAMS] = OpenStreams()
     app[live.BROADCAST] = live.Broadcast(app[EVENTS])
     app.on_shutdown.append(stop_streams)

@@ -112,7 +112,7 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     with request.app[BROADCAST].ear() as ear:
         async with stream:
             ear.changed.update(await _missed(request))
-            await stream.send("hello")
+            await stream.send("hello", f"{stream.heartbeat_seconds * 1000:.0f}")
             while await stream.is_wanted():
                 # Taken before the first is sent: what changes while a slow browser takes them in
                 # is told next.

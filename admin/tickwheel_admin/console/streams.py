@@ -21,7 +21,9 @@ from tickwheel_admin.web.keys import ELSEWHERE, EVENTS, UNAVAILABLE_WHEN
 
 log = structlog.get_logger(__name__)
 
-HEARTBEAT_SECONDS = 15  # proxies close what is silent for longer than some 30
+# A silent stream says "beat", which the page hears: a page that hears nothing for two and a half of
+# these says that it has no news. Proxies close what is silent for longer than some 30 s.
+HEARTBEAT_SECONDS = 7.0
 # A stream ends at once after a session that ended here, within two seconds after one that another
 # admin ended, and within these after one that ran out.
 SESSION_CHECK_SECONDS = 5
@@ -37,6 +39,7 @@ AGAIN_SECONDS = 15
 K = TypeVar("K", int, str)
 
 STOPPING: web.AppKey[asyncio.Event] = web.AppKey("console_stopping")
+HEARTBEAT: web.AppKey[float] = web.AppKey("console_heartbeat")  # s; `HEARTBEAT_SECONDS`
 
 
 class OpenStreams:
@@ -143,7 +146,8 @@ class Stream:
         self.app = request.app
         self.actor = actor_of(request)  # as it was opened
         self._loop = asyncio.get_running_loop()
-        self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
+        self.heartbeat_seconds = request.app[HEARTBEAT]
+        self._heartbeat_at = self._loop.time() + self.heartbeat_seconds
         self._over = False
         self._waits_for: asyncio.Event | None = None
         self._watching = request.app[ELSEWHERE].watching()
@@ -188,7 +192,7 @@ class Stream:
         """One event; `data` holds no line end."""
         head = f"id: {event_id}\n" if event_id is not None else ""
         await self.response.write(f"{head}event: {event}\ndata: {data}\n\n".encode())
-        self._heartbeat_at = self._loop.time() + HEARTBEAT_SECONDS
+        self._heartbeat_at = self._loop.time() + self.heartbeat_seconds
 
     async def is_wanted(self) -> bool:
         """False when the admin stops or the session ended. Keeps a silent stream alive."""
@@ -196,8 +200,7 @@ class Stream:
             return False
         now = self._loop.time()
         if now >= self._heartbeat_at:
-            self._heartbeat_at = now + HEARTBEAT_SECONDS
-            await self.response.write(b": still here\n\n")
+            await self.send("beat")
         return True
 
     async def wait(self, event: asyncio.Event, *, at_most: float | None = None) -> bool:

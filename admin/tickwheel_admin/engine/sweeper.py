@@ -160,6 +160,7 @@ class Sweeper(Loop):
         if seen.admins_are_over:
             for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
                 log.warning("admin.expired", admin_id=admin_id)
+                self._events.publish(NODES)  # every page names the admins
         # A lease that ends before the next pass is not to wait for it: so long, nobody takes over.
         if seen.first_node_ends_at is not None:
             seconds = max((seen.first_node_ends_at - seen.now) / 1000, SHORTEST_REST_SECONDS)

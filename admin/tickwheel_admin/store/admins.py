@@ -8,11 +8,15 @@ from tickwheel_admin.domain.node import ADMIN_LEASE_MS
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import admin, node_session
 
+GONE_KEPT_MS = 3_600_000  # how long people see that an admin ended without a goodbye
+
 
 def enter_admin(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: str) -> None:
     """Announce a newly started admin."""
     now = now_ms(conn)
-    conn.execute(sa.delete(admin).where(admin.c.id == admin_id))
+    # One of this name that is gone was most likely the process before.
+    over = sa.and_(admin.c.name == name, admin.c.gone_at.is_not(None))
+    conn.execute(sa.delete(admin).where((admin.c.id == admin_id) | over))
     conn.execute(
         sa.insert(admin).values(
             id=admin_id,
@@ -27,14 +31,14 @@ def enter_admin(conn: sa.Connection, *, admin_id: int, name: str, url: str, vers
 
 
 def renew_admin(conn: sa.Connection, *, admin_id: int, status: str) -> bool:
-    """Extend this admin's lease; False when its row is gone and it must enter again.
+    """Extend this admin's lease; False when others took it for dead and it must enter again.
 
     Args:
         status: JSON that tells people how it does.
     """
     renewed = conn.execute(
         sa.update(admin)
-        .where(admin.c.id == admin_id)
+        .where(admin.c.id == admin_id, admin.c.gone_at.is_(None))
         .values(lease_expires_at=now_ms(conn) + ADMIN_LEASE_MS, status=status)
     )
     return renewed.rowcount == 1
@@ -68,8 +72,9 @@ def live_admin_urls(conn: sa.Connection) -> list[str]:
 
 
 def remove_dead_admins(conn: sa.Connection) -> list[int]:
-    """Forget admins whose lease is over, and the sessions they had; returns their ids.
+    """Note that admins are gone whose lease is over, and end the sessions they had; their ids.
 
+    People see for `GONE_KEPT_MS` which are gone, unless another of the name has come instead.
     A lease given before the database's clock was set back is cut, as those of nodes are.
     """
     now = now_ms(conn)
@@ -81,12 +86,21 @@ def remove_dead_admins(conn: sa.Connection) -> list[int]:
     ids = list(
         conn.execute(
             sa.select(admin.c.id)
-            .where(admin.c.lease_expires_at <= now_ms(conn))
+            .where(admin.c.lease_expires_at <= now_ms(conn), admin.c.gone_at.is_(None))
             .order_by(admin.c.id)
             .with_for_update(skip_locked=True)
         ).scalars()
     )
     if ids:
         conn.execute(sa.delete(node_session).where(node_session.c.admin_id.in_(ids)))
-        conn.execute(sa.delete(admin).where(admin.c.id.in_(ids)))
+        conn.execute(sa.update(admin).where(admin.c.id.in_(ids)).values(gone_at=now))
+        rows = conn.execute(sa.select(admin.c.id, admin.c.name, admin.c.gone_at)).all()
+        up = {row.name for row in rows if row.gone_at is None}
+        over = [
+            row.id
+            for row in rows
+            if row.gone_at is not None and (row.gone_at < now - GONE_KEPT_MS or row.name in up)
+        ]
+        if over:
+            conn.execute(sa.delete(admin).where(admin.c.id.in_(over)))
     return ids

@@ -69,6 +69,7 @@ def _one(column: sa.Column[Any], order: sa.ColumnElement[Any], *where: Any) -> A
 
 
 _ENDS = node.c.lease_expires_at
+_LEASE = admin.c.lease_expires_at
 _IS_LIVE = node.c.state == NodeState.LIVE.value
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 _GLANCE = sa.select(
@@ -77,8 +78,8 @@ _GLANCE = sa.select(
     _first_deadline([RunState.QUEUED]).label("queued_runs_deadline_at"),
     _one(_ENDS, _ENDS, _IS_LIVE).label("first_node_ends_at"),
     _one(_ENDS, _ENDS.desc(), _IS_LIVE).label("last_node_ends_at"),
-    sa.select(sa.func.min(admin.c.lease_expires_at)).scalar_subquery().label("first_admin_ends_at"),
-    sa.select(sa.func.max(admin.c.lease_expires_at)).scalar_subquery().label("last_admin_ends_at"),
+    _one(_LEASE, _LEASE, admin.c.gone_at.is_(None)).label("first_admin_ends_at"),
+    _one(_LEASE, _LEASE.desc(), admin.c.gone_at.is_(None)).label("last_admin_ends_at"),
     sa.exists().where(node.c.state.in_(_OVER), node.c.in_use > 0).label("ended_nodes_have_runs"),
 )
 

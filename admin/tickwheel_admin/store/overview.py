@@ -9,6 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.store.admins import GONE_KEPT_MS
+from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.tables import ALIVE, admin, executor, job, run, trigger
 
@@ -143,8 +145,11 @@ def next_fires(
 
 
 def list_admins(conn: sa.Connection, *, limit: int) -> list[StoredAdmin]:
-    """Every admin that is up, or was until a moment ago."""
-    rows = conn.execute(sa.select(admin).order_by(admin.c.name, admin.c.id).limit(limit))
+    """Every admin that is up, or ended without a goodbye within the last hour."""
+    shown = admin.c.gone_at.is_(None) | (admin.c.gone_at > now_ms(conn) - GONE_KEPT_MS)
+    rows = conn.execute(
+        sa.select(admin).where(shown).order_by(admin.c.name, admin.c.id).limit(limit)
+    )
     return [
         StoredAdmin(
             id=row.id,

@@ -63,6 +63,8 @@ admin = _table(
     sa.Column("started_at", Instant, nullable=False),
     sa.Column("lease_expires_at", Instant, nullable=False),
     sa.Column("status", LongText, nullable=False),  # JSON of domain.admin_status
+    # When its lease ended without a goodbye: it is shown for a while. NULL: it has not.
+    sa.Column("gone_at", Instant),
     sa.Index("ix_admin_live", "lease_expires_at"),
 )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.rendering import done_or_back, render
+from tickwheel_admin.console.admins import ADMINS
+from tickwheel_admin.console.rendering import BLOCK_HEADER, done_or_back, render
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SYSTEM
@@ -40,6 +41,9 @@ async def resume_everything(request: web.Request) -> web.Response:
 
 @routes.get("/system/state", permission=Permission.VIEW)
 async def show_state(request: web.Request) -> web.Response:
-    """The banner of every page, fetched again when jobs changed."""
+    """The banner of every page, fetched again when jobs changed; or the admins beside it."""
+    if request.headers.get(BLOCK_HEADER) == "admins":
+        await request.app[ADMINS].refresh(request)
+        return await render(request, "admins_side.html")
     paused_at = await request.app[SYSTEM].paused_at()
     return await render(request, "system_state.html", {"paused_at": paused_at})

@@ -8,6 +8,9 @@ let source = null;
 let coversFrom = 0; // what changed since then has been told, or will be
 let state = 'off';
 let refusals = 0;
+let beatMs = 0; // how often at least the stream says something; 0: it has not said yet
+let aliveAt = 0; // when it did last, by a clock that nobody sets
+let newsAt = 0; // the same, as people read it
 
 const tell = (message) => { for (const port of ports) port.postMessage(message); };
 
@@ -16,7 +19,25 @@ function setState(next) {
   tell(next);
 }
 
+function alive() {
+  aliveAt = performance.now();
+  newsAt = Date.now();
+  if (state.stale) setState('on');
+}
+
+// A connection to an admin that hangs, or that a cable was pulled from, ends by no event.
+setInterval(() => {
+  if (!beatMs || performance.now() - aliveAt < 2.5 * beatMs) return;
+  setState({stale: newsAt});
+  aliveAt = performance.now(); // before the next attempt is given up
+  if (!source) return; // it was refused, and is opened again soon
+  source.close();
+  source = null;
+  open(newsAt);
+}, 500);
+
 function hear(topic) {
+  alive();
   heardAt.set(topic, Date.now());
   tell(topic);
 }
@@ -26,14 +47,17 @@ function open(loadedAt) {
   let greeted = false;
   coversFrom = loadedAt;
   source = new EventSource(`/events?age=${Math.max(0, Date.now() - loadedAt)}`);
-  source.addEventListener('hello', () => {
+  source.addEventListener('hello', (event) => {
     refusals = 0;
+    beatMs = Number(event.data);
+    alive();
     setState('on');
     if (greeted) TOPICS.forEach(hear); // the stream was lost, perhaps for long
     greeted = true;
   });
+  source.addEventListener('beat', alive);
   source.onerror = () => {
-    setState('off');
+    if (!state.stale) setState('off');
     if (source?.readyState !== EventSource.CLOSED) return; // it comes back by itself
     source = null;
     tell('refused');
@@ -48,6 +72,7 @@ function leave(port) {
   source?.close();
   source = null;
   state = 'off';
+  beatMs = 0;
 }
 
 // A page says how old it is: what was told since then, it has not heard.

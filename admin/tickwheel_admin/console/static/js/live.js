@@ -1,4 +1,6 @@
 // Live parts fetch themselves again when the server says that something changed.
+import {format} from './times.js';
+
 const button = document.querySelector('[data-live-state]');
 const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
 const BETWEEN_MS = 1000;
@@ -7,6 +9,9 @@ const AGAIN_MS = 3000;
 
 let source = null;
 let paused = false;
+let beatMs = 0; // how often at least the stream says something; 0: it has not said yet
+let aliveAt = 0; // when it did last, by a clock that nobody sets
+let newsAt = 0; // the same, as people read it
 const waiting = new Map();
 
 const show = (state) => { if (button) button.dataset.state = state; };
@@ -40,14 +45,26 @@ async function askWhy() {
 
 const catchUp = () => TOPICS.forEach((topic) => fire(topic));
 
+// Nothing came for two and a half beats: what the page shows is as old as the last news.
+function showStale(at) {
+  if (button?.dataset.state === 'out') return;
+  for (const time of button?.querySelectorAll('[data-live-since]') ?? []) {
+    time.dateTime = new Date(at).toISOString();
+    time.textContent = format(at, 'time');
+  }
+  if (button) button.dataset.lost = 'yes';
+  show('stale');
+}
+
 function hear(message) {
+  if (message.stale) return showStale(message.stale);
   if (message === 'on') {
     if (button?.dataset.lost) catchUp(); // what happened while the stream was lost
     delete button?.dataset.lost;
     show('on');
   } else if (message === 'off') {
     if (button?.dataset.state === 'on') button.dataset.lost = 'yes';
-    if (button?.dataset.state !== 'out') show('off');
+    if (!['out', 'stale'].includes(button?.dataset.state)) show('off');
   } else if (message === 'refused') {
     if (!document.hidden) askWhy();
   } else if (!document.hidden) {
@@ -57,7 +74,16 @@ function hear(message) {
 
 function openDirectly() {
   const stream = new EventSource(`/events?age=${age()}`);
-  stream.addEventListener('hello', () => hear('on'));
+  const alive = () => {
+    aliveAt = performance.now();
+    newsAt = Date.now();
+  };
+  stream.addEventListener('hello', (event) => {
+    beatMs = Number(event.data);
+    alive();
+    hear('on');
+  });
+  stream.addEventListener('beat', alive);
   stream.onerror = () => {
     hear('off');
     if (stream.readyState !== EventSource.CLOSED || source !== stream) return;
@@ -65,9 +91,25 @@ function openDirectly() {
     hear('refused');
     setTimeout(open, AGAIN_MS);
   };
-  for (const topic of TOPICS) stream.addEventListener(topic, () => hear(topic));
+  for (const topic of TOPICS) {
+    stream.addEventListener(topic, () => {
+      alive();
+      hear(topic);
+    });
+  }
   return stream;
 }
+
+// A connection to an admin that hangs, or that a cable was pulled from, ends by no event.
+function watch() {
+  if (!beatMs || performance.now() - aliveAt < 2.5 * beatMs) return;
+  showStale(newsAt);
+  aliveAt = performance.now(); // before the next attempt is given up
+  if (!source) return; // it was refused, and is opened again soon
+  source.close();
+  source = openDirectly();
+}
+setInterval(watch, 500);
 
 // One stream for all tabs: HTTP/1.1 allows six connections to a server.
 function openShared() {
@@ -86,6 +128,7 @@ function open() {
 function close() {
   source?.close();
   source = null;
+  beatMs = 0;
 }
 
 export function togglePause() {

@@ -42,6 +42,7 @@ def upgrade() -> None:
         sa.Column("started_at", sa.BigInteger, nullable=False),
         sa.Column("lease_expires_at", sa.BigInteger, nullable=False),
         sa.Column("status", LongText, nullable=False),
+        sa.Column("gone_at", sa.BigInteger),
         indexes={
             "ix_admin_live": ["lease_expires_at"],
         },
