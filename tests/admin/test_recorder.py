@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
+import pytest
 from structlog.testing import capture_logs
 
 from tests.admin.engine_kit import Admin, add_job, ask, result
@@ -65,13 +66,14 @@ def unknown(run: int) -> Result:
 
 
 async def test_a_node_that_says_very_much_waits_for_itself_and_is_told_of_in_one_line(
-    database: Database, admin: Admin
+    database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flooding, ordinary = await admin.add_node(1), await admin.add_node(2)
     await ask(database, await add_job(database, executor_id=2))
     [request] = await admin.dispatch_all(ordinary)
     engine = admin.engine.recorder
     with capture_logs() as logs:
+        monkeypatch.setattr(inbox, "SUSPECT_REST_SECONDS", 0)
         engine.receive(flooding, [unknown(run) for run in range(10**9, 10**9 + 5_000)])
         engine.receive(ordinary, [result(request)])
         assert not engine._waiting.has_room_for(flooding)  # its socket is not read
@@ -84,7 +86,7 @@ async def test_a_node_that_says_very_much_waits_for_itself_and_is_told_of_in_one
             pass
     assert len([m for m in flooding.sent if isinstance(m, ResultReceipt)]) == 5_000
     told = [entry for entry in logs if entry["event"] == "report.ignored"]
-    assert len(told) <= 4  # one for each batch
+    assert len(told) <= 11  # one for each batch
     assert sum(entry["count"] for entry in told) == 5_000
     assert all(len(entry["run_ids"]) == 5 for entry in told)
 
@@ -101,7 +103,7 @@ async def test_a_node_that_holds_very_much_is_taken_in_piece_by_piece(
     opened: list[bool] = []
     with (
         patch.object(node, "opened", lambda: opened.append(True)),
-        patch.object(inbox, "MESSAGES_PER_BATCH", 1_000),
+        patch.object(inbox, "SUSPECT_REST_SECONDS", 0),
         capture_logs() as logs,
     ):
         engine.receive(node, [Held(runs=held)])
@@ -110,8 +112,29 @@ async def test_a_node_that_holds_very_much_is_taken_in_piece_by_piece(
             assert not opened  # it is given runs when all that it holds is known
             batches += 1
     assert opened == [True]
-    assert batches == 4
+    assert batches == 7
     stopped = [m.run for m in node.sent if isinstance(m, Cancel)]
     assert len(stopped) == 3_000
     assert request.run not in stopped
     assert len([entry for entry in logs if entry["event"] == "report.ignored"]) <= batches
+
+
+async def test_who_says_nothing_but_rubbish_is_heard_less_often_and_still_answered(
+    database: Database, admin: Admin
+) -> None:
+    node, other = await admin.add_node(1), await admin.add_node(2)
+    await ask(database, await add_job(database, executor_id=2))
+    engine = admin.engine.recorder
+    with capture_logs():
+        engine.receive(node, [unknown(run) for run in range(10**9, 10**9 + 1_200)])
+        assert await engine.run_once()  # its first batch: nobody knows it yet
+        assert not await engine.run_once()  # a suspect by now: nothing to do until it has rested
+        assert engine.backlog == 200
+        [request] = await admin.dispatch_all(other)
+        engine.receive(other, [result(request)])
+        await engine.run_once()  # others are heard meanwhile
+        assert [m.receipt for m in other.sent if isinstance(m, ResultReceipt)] == ["recorded"]
+        engine._waiting._suspects_at = 0.0
+        while await engine.run_once():
+            pass
+    assert len([m for m in node.sent if isinstance(m, ResultReceipt)]) == 1_200

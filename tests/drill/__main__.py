@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.drill import namespaces, stories
 from tests.drill.bed import KINDS, SERVERS, Bed, made
+from tests.drill.lateness import lateness
 from tests.drill.report import Outcome, print_summary
 from tests.drill.scenarios import SCENARIOS, Action, Scenario, Timing, play
 from tests.e2e.ledger import Kind, Problem
@@ -46,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         drills = list(_chosen(kind, arguments, Random(seed)))
         try:
-            run(kind, drills, outcomes, keep=arguments.keep)
+            if not arguments.late:
+                run(kind, drills, outcomes, keep=arguments.keep)
+            if arguments.late or not (arguments.quick or _is_narrowed(arguments)):
+                run_lateness(kind, outcomes, seconds=arguments.late_seconds)
         except KeyboardInterrupt:
             complete = False
             break
@@ -83,6 +87,24 @@ def run(
                     break
             else:
                 outcomes.append(_played(bed, "everything once more", _everything))
+
+
+def run_lateness(kind: str, outcomes: list[Outcome], *, seconds: float) -> None:
+    """Measure how late fires are under pressure; whatever ends it, the other drills go on."""
+    try:
+        for outcome in lateness(kind, seconds=seconds):
+            print(outcome.line(), flush=True)
+            outcomes.append(outcome)
+    except Exception as error:  # noqa: BLE001 (as above)
+        outcome = Outcome(database=kind, drill="late")
+        outcome.error = "".join(traceback.format_exception(error))[-6_000:]
+        print(outcome.line(), flush=True)
+        outcomes.append(outcome)
+
+
+def _is_narrowed(arguments: argparse.Namespace) -> bool:
+    """Whether only some drills were asked for."""
+    return bool(arguments.only or arguments.point or arguments.action)
 
 
 def _played(bed: Bed, name: str, drill: Callable[[Bed], Outcome]) -> Outcome:
@@ -171,6 +193,10 @@ def _parse(argv: Sequence[str] | None) -> Any:
     )
     parser.add_argument("--seed", type=int, help="chooses when a point acts (default: any)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and journals there")
+    parser.add_argument("--late", action="store_true", help="only how late fires get")
+    parser.add_argument(
+        "--late-seconds", type=float, default=30, help="of each kind of pressure (default 30)"
+    )
     parser.add_argument("--quick", action="store_true", help="a few of them, in a minute")
     return parser.parse_args(argv)
 

@@ -2,13 +2,16 @@
 
 Messages of one node stay in their order. Between nodes there is none to keep, so each gets a share
 of every batch: one that sends tens of thousands of messages waits for itself and for nobody else.
+Those that say much which means nothing, such as results of runs that there never were, are suspects
+for a while: together they get a small part of some batches, so that they cost little.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from tickwheel_admin.engine.ports import HeldPart, Received, Session
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
@@ -24,6 +27,11 @@ MAX_WAITING_TEXT = 64_000_000  # characters
 # Of one node; beyond either, its socket is not read.
 MAX_OF_NODE = 5_000
 MAX_TEXT_OF_NODE = 16_000_000
+# A node of which so many messages of a batch were ignored, and no fewer than half, is a suspect.
+SUSPECT_MESSAGES = 100
+SUSPECT_SHARE = 500  # of all suspects together in a batch
+SUSPECT_REST_SECONDS = 0.2  # between two batches with something of theirs
+UNKNOWN_SHARE = 500  # of a node's first batch
 
 
 @dataclass(slots=True)
@@ -40,6 +48,9 @@ class Inbox:
         self._queues: dict[Session, _Queue] = {}
         self._count = 0
         self._text = 0
+        # Those that have shown what they send, as long as their sockets live; True: a suspect.
+        self._suspects: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
+        self._suspects_at = 0.0  # when they may be looked at next
 
     def __len__(self) -> int:
         """Messages that wait."""
@@ -53,9 +64,25 @@ class Inbox:
     def has_room_for(self, session: Session) -> bool:
         """Whether this node's socket may be read."""
         queue = self._queues.get(session)
-        return self.has_room and (
-            queue is None or (len(queue.messages) < MAX_OF_NODE and queue.text < MAX_TEXT_OF_NODE)
+        of_node = queue is None or (
+            len(queue.messages) < MAX_OF_NODE and queue.text < MAX_TEXT_OF_NODE
         )
+        return of_node and self.has_room
+
+    def judge(self, ignored: Mapping[Session, int], batch: Sequence[Received]) -> None:
+        """Say of how many messages of a batch there was nothing to record."""
+        said = Counter(dict.fromkeys(ignored, 0))
+        for received in batch:
+            said[received.session] += _weight(received)
+        for session, count in said.items():
+            nothing = ignored.get(session, 0)
+            self._suspects[session] = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
+
+    def rests_for(self, now: float) -> float | None:
+        """Seconds until suspects may be looked at again, when nobody else waits; else None."""
+        if not self._queues or not all(self._suspects.get(each) for each in self._queues):
+            return None
+        return max(self._suspects_at - now, 0.0) or None
 
     def add(self, session: Session, messages: Sequence[FromNode]) -> None:
         """Put messages behind those of the same node."""
@@ -64,16 +91,28 @@ class Inbox:
             for part in _parts(message):
                 self._put(queue, Received(session, part), text_of(message))
 
-    def next_batch(self) -> list[Received]:
-        """What the next transaction takes; nobody gets more than a fair share of it."""
+    def next_batch(self, now: float) -> list[Received]:
+        """What the next transaction takes; nobody gets more than a fair share of it.
+
+        Args:
+            now: monotonic seconds.
+        """
         batch: list[Received] = []
         text = 0
         share = max(MESSAGES_PER_BATCH // max(len(self._queues), 1), LEAST_SHARE)
+        for_suspects = SUSPECT_SHARE if now >= self._suspects_at else 0
         for session in list(self._queues):
             if len(batch) >= MESSAGES_PER_BATCH or text >= TEXT_PER_BATCH:
                 break
-            queue = self._queues.pop(session)
+            suspect = self._suspects.get(session)
             most = min(share, MESSAGES_PER_BATCH - len(batch))
+            if suspect is None:
+                most = min(most, UNKNOWN_SHARE)
+            elif suspect:
+                most = min(most, for_suspects)
+            if most <= 0:
+                continue
+            queue = self._queues.pop(session)
             weight = 0
             while queue.messages and weight < most and text < TEXT_PER_BATCH:
                 received = queue.messages.popleft()
@@ -82,6 +121,9 @@ class Inbox:
                 text += chars
                 queue.text -= chars
                 batch.append(received)
+            if suspect:
+                for_suspects -= weight
+                self._suspects_at = now + SUSPECT_REST_SECONDS
             if queue.messages:
                 self._queues[session] = queue  # last in line from here on
         self._count -= len(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import structlog
@@ -76,15 +76,21 @@ class Recorder(Loop):
     async def run_once(self) -> bool:
         if not self._waiting:
             return False
-        batch = self._waiting.next_batch()
+        now = asyncio.get_running_loop().time()
+        batch = self._waiting.next_batch(now)
         try:
-            await halved(batch, self._write, self._give_up)
+            if batch:
+                await halved(batch, self._write, self._give_up)
         except DatabaseUnavailable:
             # Nothing was acknowledged. Kept in order, and recorded twice at worst, which is once.
             self._waiting.put_back(batch)
             raise
         self._recorded.set()
         self._recorded = asyncio.Event()
+        rest = self._waiting.rests_for(now)
+        if rest is not None:
+            self.aim_at(now + rest)
+            return False
         return bool(self._waiting)
 
     @property
@@ -99,6 +105,7 @@ class Recorder(Loop):
             )
 
         recorded = await self._ids.run_with_ids("run", write)
+        self._waiting.judge(Counter(session for _, session, _ in recorded.ignored), batch)
         reached("recorded")
         self._tell(recorded)
         reached("acknowledged")
@@ -147,11 +154,11 @@ class Recorder(Loop):
             culprit.session.send([reply])
 
 
-def _log_ignored(ignored: Sequence[tuple[str, int, int]]) -> None:
+def _log_ignored(ignored: Sequence[tuple[str, Session, int]]) -> None:
     """One event for each reason and node: who sends much must not make us write much."""
     runs: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for reason, node_id, run_id in ignored:
-        runs[reason, node_id].append(run_id)
+    for reason, session, run_id in ignored:
+        runs[reason, session.node_id].append(run_id)
     for (reason, node_id), run_ids in runs.items():
         log.warning(
             "report.ignored",

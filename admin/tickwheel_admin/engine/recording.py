@@ -47,7 +47,7 @@ class Recorded:
     opened: list[Session] = field(default_factory=list)
     # (node, handler, why)
     refusals: list[tuple[int, str, Refusal]] = field(default_factory=list)
-    ignored: list[tuple[str, int, int]] = field(default_factory=list)  # (why, node, run)
+    ignored: list[tuple[str, Session, int]] = field(default_factory=list)  # (why, whose, run)
     unkept: Sequence[int] = ()  # runs whose state is not kept: it is not theirs any more
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
@@ -228,7 +228,7 @@ class _Book:
         if answer.reply is not None:
             self.recorded.replies.append((session, answer.reply))
         if answer.refused is not None:
-            self.recorded.ignored.append((answer.refused, session.node_id, run_id))
+            self.recorded.ignored.append((answer.refused, session, run_id))
 
     def _config(self, run_id: int) -> JobConfig:
         run = self._runs.get(run_id)

@@ -81,7 +81,8 @@ def _answered(request: web.Request, error: UserError | web.HTTPException) -> web
 
 
 def answer_error(request: web.Request, error: UserError | web.HTTPException) -> web.Response:
-    if wants_json(request):
+    if wants_json(request) or request.headers.get(hdrs.ACCEPT) == "text/event-stream":
+        # No page for a stream that is refused: nobody would see it, and browsers come back soon.
         response = _json_answer(request, error)
     elif ERROR_PAGE in request.app:
         response = request.app[ERROR_PAGE](request, error, correlation_id_of(request))
