@@ -303,6 +303,21 @@ CREATE TABLE run_attempt (
     PRIMARY KEY (run_id, attempt)
 );
 
+CREATE TABLE run_retry (
+    run_id BIGINT NOT NULL,
+    retry_id BIGINT NOT NULL,
+    scheduled_at BIGINT NOT NULL,
+    state VARCHAR(16),
+    ended_at BIGINT,
+    PRIMARY KEY (run_id, retry_id)
+);
+
+CREATE INDEX ix_run_retry_ended ON run_retry (ended_at);
+
+CREATE INDEX ix_run_retry_made_good ON run_retry (state, scheduled_at, run_id);
+
+CREATE INDEX ix_run_retry_of_retry ON run_retry (retry_id);
+
 CREATE TABLE run_checkpoint (
     run_id BIGINT NOT NULL,
     attempt INTEGER NOT NULL,
@@ -328,6 +343,7 @@ CREATE TABLE run_stat (
     failed INTEGER NOT NULL,
     timed_out INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
+    made_good INTEGER NOT NULL,
     delays TEXT NOT NULL,
     counted_at BIGINT NOT NULL,
     PRIMARY KEY (hour_at, executor_id)

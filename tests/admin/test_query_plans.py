@@ -37,6 +37,7 @@ from tickwheel_admin.store import (
     run_lists,
     run_marks,
     run_pages,
+    run_retries,
     run_stats,
     saved_views,
     shards,
@@ -82,6 +83,9 @@ class Query:
 IN_LINE = range(1, 21)  # jobs that are not parallel
 LANES = {lanes.Lane(job_id=3): 2, lanes.Lane(job_id=4, shard_index=2): 1}
 FIRES = [1_000_000, 1_000_050]
+RUN_STAT_NUMBERS = (
+    "succeeded", "failed", "timed_out", "cancelled", "made_good", "counted_at",
+)  # fmt: skip
 HOURS = [1_699_999_200_000 + n * run_stats.HOUR_MS for n in range(200)]
 PAGE = Position(scheduled_at=1_700_000_020_000, id=1_020_000)
 
@@ -226,6 +230,34 @@ QUERIES = [
         "open shards",
         lambda c, now: shards.lock_open_shards(c, FIRES, limit=500),
         ("ix_run_of_fire",),
+    ),
+    # What retries by hand made of runs.
+    Query(
+        "failures that nobody has retried",
+        lambda c, now: run_pages.page_runs(
+            c,
+            RunFilter(states=frozenset({RunState.FAILED}), retried=False, made_good=False),
+            before=PAGE,
+            limit=50,
+        ),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "retries of a page of runs",
+        lambda c, now: run_retries.retries_of(c, range(1_000_000, 1_000_050)),
+        ("primary",),
+    ),
+    Query(
+        "failures made good",
+        lambda c, now: run_retries.count_made_good(
+            c, from_at=now - 2 * SECOND, to_at=now, bucket_ms=60 * SECOND
+        ),
+        ("ix_run_retry_made_good",),
+    ),
+    Query(
+        "hours with failures made good",
+        lambda c, now: run_retries.hours_made_good(c, since=now - 2 * SECOND, hour_ms=60 * SECOND),
+        ("ix_run_retry_ended",),
     ),
     Query("shards by state", lambda c, now: shards.count_shards(c, FIRES), ("ix_run_of_fire",)),
     # Who stands in line.
@@ -448,11 +480,6 @@ QUERIES = [
         "children of a run",
         lambda c, now: run_lists.requested_runs(c, [7, 8], "child-of:5"),
         ("uq_run_requested_once",),
-    ),
-    Query(
-        "retries of a run",
-        lambda c, now: run_lists.retries_of_run(c, ended_run(c)),
-        ("ix_run_of_job|uq_run_requested_once",),
     ),
     Query(
         "log of a run",
@@ -814,12 +841,6 @@ def page(
     return run_pages.page_runs(conn, wanted, before=before, limit=50, newer=newer)
 
 
-def ended_run(conn: sa.Connection) -> Any:
-    item = run_lists.get_run(conn, 1_000_000)
-    assert item is not None
-    return item.run
-
-
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
     world = World(database_url)
@@ -981,6 +1002,7 @@ def populate(world: World) -> None:
     fill(tables.run_stat, [_stat(hour_at, n) for hour_at in HOURS for n in range(30)])
     fill(tables.job_failure, [_failure(n) for n in range(5_000)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
+    fill(tables.run_retry, [_retry(n, start) for n in range(40_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
@@ -1072,13 +1094,23 @@ def _checkpoint(n: int) -> dict[str, Any]:
 
 
 def _stat(hour_at: int, executor_id: int) -> dict[str, Any]:
-    counts = dict.fromkeys(("succeeded", "failed", "timed_out", "cancelled", "counted_at"), 1)
+    counts = dict.fromkeys(RUN_STAT_NUMBERS, 1)
     delays = json.dumps([[n, n] for n in range(40)])
     return {"hour_at": hour_at, "executor_id": executor_id, "delays": delays} | counts
 
 
 def _attempt(n: int) -> dict[str, Any]:
     return {"run_id": 1_000_000 + n, "attempt": 1, "state": "failed", "log_lines": 0}
+
+
+def _retry(n: int, start: int) -> dict[str, Any]:
+    return {
+        "run_id": 1_000_000 + n,
+        "retry_id": 1_000_003 + n,
+        "scheduled_at": start + n,
+        "state": (None, "failed", "succeeded")[n % 3],
+        "ended_at": None if n % 3 == 0 else start + n + 50,
+    }
 
 
 def _log_chunk(n: int) -> dict[str, Any]:

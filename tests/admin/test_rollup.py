@@ -13,7 +13,7 @@ from tests.admin.kit import Clock
 from tests.admin.world import World
 from tickwheel_admin.engine.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
 from tickwheel_admin.store import run_stats, tables
-from tickwheel_admin.store.retention import remove_old_runs
+from tickwheel_admin.store.retention import delete_runs, remove_old_runs
 from tickwheel_admin.store.run_stats import EVERYBODY, HOUR_MS, RunStat
 
 MINUTE, DAY = 60_000, 86_400_000
@@ -160,6 +160,30 @@ async def test_what_ended_late_is_counted_in_the_hour_of_its_instant(
     counted = simulated.hour(NOON)
     assert counted is not None
     assert counted.failed == 1
+
+
+async def test_a_failure_that_a_retry_made_good_is_counted_no_more(simulated: Simulated) -> None:
+    run_id, other = simulated.run(NOON + 5, "failed"), simulated.run(NOON + 6, "failed")
+    later = NOON + 3 * DAY
+    await simulated.at(later)
+    assert (counted := simulated.hour(NOON)) is not None
+    assert (counted.failed, counted.made_good) == (2, 0)
+
+    again = simulated.run(later, "succeeded", retry_of=run_id)
+    link = {"run_id": run_id, "retry_id": again, "scheduled_at": NOON + 5}
+    simulated.world.change(
+        sa.insert(tables.run_retry).values(link | {"state": "succeeded", "ended_at": later + 10})
+    )
+    await simulated.at(later + MINUTE)
+    assert (counted := simulated.hour(NOON)) is not None
+    assert (counted.failed, counted.made_good) == (1, 1)
+    assert await caught_up(simulated.rollup) == 1  # and not over and over
+
+    simulated.world.database.run_sync(lambda conn: delete_runs(conn, [run_id, other]))
+    counted = run_stats.RunStat(hour_at=NOON, executor_id=EVERYBODY, failed=1, made_good=1)
+    await simulated.at(NOON + HOUR_MS + 8 * DAY)
+    assert (kept := simulated.hour(NOON)) is not None
+    assert (kept.failed, kept.made_good) == (counted.failed, counted.made_good)
 
 
 async def test_hours_without_an_admin_are_made_up_for(simulated: Simulated) -> None:

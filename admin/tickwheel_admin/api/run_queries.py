@@ -5,10 +5,11 @@ from __future__ import annotations
 from tickwheel_admin.api.inputs import optional_id
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.run import Origin, RunState
-from tickwheel_admin.services.runs import RetryRevision, RunQuery
+from tickwheel_admin.services.runs import RetryRevision, RunGroup, RunQuery
 
 FILTER = (
     "state",
+    "retried",
     "job_id",
     "executor_id",
     "trigger_id",
@@ -19,15 +20,17 @@ FILTER = (
     "from_at",
     "to_at",
 )
-STATES = (*(state.value for state in RunState), "failed_any", "active")
+STATES = (*(state.value for state in RunState), *(group.value for group in RunGroup))
 ORIGINS = tuple(origin.value for origin in Origin)
 MAX_NAME_CHARS = 100
+_YES_NO = {"yes": True, "no": False}
 
 
 def run_query_of(fields: Fields) -> RunQuery:
     """The filter that the fields make up; problems are noted in them."""
     return RunQuery(
         state=fields.choice("state", STATES, default="") or None,
+        retried=_YES_NO.get(fields.choice("retried", ("", *_YES_NO), default="")),
         job_id=optional_id(fields, "job_id"),
         executor_id=optional_id(fields, "executor_id"),
         trigger_id=optional_id(fields, "trigger_id"),

@@ -41,10 +41,13 @@ async def cancel_runs(request: web.Request) -> web.Response:
 
 @routes.post("/api/v1/runs/retry", permission=Permission.OPERATE, api=True)
 async def retry_runs(request: web.Request) -> web.Response:
-    fields = await body_fields(request, (*_CHOSEN, "parameters", "failed_shards_only", "revision"))
+    fields = await body_fields(
+        request, (*_CHOSEN, "parameters", "failed_shards_only", "revision", "include_retried")
+    )
     chosen = _chosen(fields)
     failed_shards_only = fields.boolean("failed_shards_only", default=False)
     revision = revision_of(fields)
+    include_retried = fields.boolean("include_retried", default=False)
     raise_if_any(fields.problems)
     request_key = request_key_of(request)
     if request_key is None:
@@ -64,6 +67,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             parameters=parameters,
             failed_shards_only=failed_shards_only,
             revision=revision,
+            include_retried=include_retried,
         )
     else:
         bulk = await service.retry_many(
@@ -73,6 +77,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             parameters=parameters,
             failed_shards_only=failed_shards_only,
             revision=revision,
+            include_retried=include_retried,
         )
     return answer(bulk_view(bulk))
 

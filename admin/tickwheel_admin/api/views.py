@@ -125,6 +125,10 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
         "trigger_id": run.trigger_id,
         "requested_by": run.requested_by,
         "retry_of": run.retry_of,
+        "retried_as": None
+        if item.retried is None
+        else {"run_id": item.retried.last.id, "state": item.retried.last.state.value},
+        "resolved": item.is_made_good,
         "parent_run_id": run.parent_run_id,
         "shard_index": run.shard_index,
         "shard_total": run.shard_total,
@@ -185,7 +189,7 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
         "shards": [run_view(shard, language) for shard in detail.shards],
         "children": [run_view(child, language) for child in detail.children],
         "job_deleted": detail.job_deleted,
-        "retried_by": list(detail.retried_by),
+        "retried_by": detail.retried_by,
     }
 
 

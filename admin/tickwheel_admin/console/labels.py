@@ -139,6 +139,8 @@ def skipped_text(code: str) -> str:
     return {
         "run.ended": _("had already ended"),
         "run.not_ended": _("have not ended yet"),
+        "run.retry_succeeded": _("have been retried, with success"),
+        "run.retry_goes_on": _("have a retry that has not ended yet"),
         "run.no_failed_shards": _("have no shard that failed"),
         "run.not_sharded": _("belong to a job that is no longer cut into shards"),
         "run.nodes_gone": _("were shards of nodes that have ended"),

@@ -24,6 +24,7 @@ from tickwheel_admin.web.keys import EXECUTORS, JOBS
 HOUR_MS = 3_600_000
 LAST = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
 MAX_NAME_CHARS = 100
+YES_NO = {"yes": True, "no": False}
 MAX_AT = 2**47  # some thousand years ahead: what lies behind it is no instant
 
 _STATES = frozenset((*RunState, *RunGroup))
@@ -41,6 +42,7 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
         from_at = READER.get().now_at - ago_ms
     return RunQuery(
         state=state if state in _STATES else None,
+        retried=YES_NO.get(values.get("retried", "")),
         job_id=whole_number(values.get("job")),
         executor_id=whole_number(values.get("executor")),
         trigger_id=whole_number(values.get("trigger")),
@@ -57,6 +59,7 @@ def fields_of(query: RunQuery) -> list[tuple[str, str]]:
     """Names and values of an address that filters so."""
     values = (
         ("state", query.state),
+        ("retried", None if query.retried is None else "yes" if query.retried else "no"),
         ("job", query.job_id),
         ("executor", query.executor_id),
         ("trigger", query.trigger_id),
@@ -75,6 +78,8 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
     words: list[tuple[str, str]] = []
     if query.state is not None:
         words.append((_("State"), group_name(query.state)))
+    if query.retried is not None:
+        words.append((_("Retried"), _("yes") if query.retried else _("no")))
     if query.job_id is not None:
         words.append((_("Job"), await _job_name(request, query.job_id)))
     if query.executor_id is not None:
@@ -98,7 +103,12 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
 
 def group_name(state: str) -> str:
     """The word for a state or a group of states."""
-    groups = {RunGroup.ACTIVE.value: _("Active"), RunGroup.FAILED_ANY.value: _("Failed")}
+    groups: dict[str, str] = {
+        RunGroup.ACTIVE: _("Active"),
+        RunGroup.FAILED_ANY: _("Failed"),
+        RunGroup.UNRESOLVED: _("Failed, not resolved"),
+        RunGroup.RESOLVED: _("Resolved"),
+    }
     return groups.get(state) or state_name(state)
 
 

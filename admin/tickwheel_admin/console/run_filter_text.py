@@ -19,6 +19,7 @@ from tickwheel_admin.console.run_filter import (
     LAST,
     MAX_AT,
     MAX_NAME_CHARS,
+    YES_NO,
     group_name,
     reader_zone,
     whole_number,
@@ -29,9 +30,10 @@ from tickwheel_admin.services.runs import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
 
-_STATES = (RunGroup.ACTIVE, RunGroup.FAILED_ANY, *RunState)
+_STATES = (*RunGroup, *RunState)
 _KEYS = (
-    "state", "job", "executor", "node", "origin", "by", "last", "from", "to", "trigger", "parent",
+    "state", "retried", "job", "executor", "node", "origin", "by", "last", "from", "to", "trigger",
+    "parent",
 )  # fmt: skip
 _IDS = frozenset({"job", "executor", "node"})  # older addresses name these by their ids
 _LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a time
@@ -52,6 +54,7 @@ async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
         typed.refuse("last", "filter.conflict", "Give either “last:”, or “from:” and “to:”.")
     query = RunQuery(
         state=typed.word("state", _STATES),
+        retried=YES_NO.get(typed.word("retried", YES_NO) or ""),
         job_id=job_id,
         executor_id=executor_id,
         trigger_id=_number(typed, "trigger"),
@@ -83,6 +86,11 @@ def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
                 what=_("How they stand or ended"),
                 values=[(state.value, group_name(state)) for state in _STATES],
             ),
+            FilterKey(
+                key="retried",
+                what=_("Whether a retry by hand does them again"),
+                values=[("no", _("no")), ("yes", _("yes"))],
+            ),
             FilterKey(key="job", what=_("Whose runs they are")),
             FilterKey(key="executor", what=_("Where they run")),
             FilterKey(key="node", what=_("The process that ran them last")),
@@ -109,6 +117,8 @@ def _older(values: Mapping[str, str]) -> dict[str, str]:
     older = {key: values.get(key, "").strip() for key in _KEYS}
     if older["state"] not in _STATES:
         older["state"] = ""
+    if older["retried"] not in YES_NO:
+        older["retried"] = ""
     if older["origin"] not in set(Origin):
         older["origin"] = ""
     for key in _IDS:

@@ -2,8 +2,9 @@
 
 An hour is counted two minutes after it is over and again after an hour, six hours, a day and eight
 days: runs that took long, tries that were repeated and results that came late have ended by then
-(no timeout and no wait for another try is longer than seven days). Hours that were missed, because
-no admin ran or figures were not kept yet, are counted from the newest back, a few in each pass.
+(no timeout and no wait for another try is longer than seven days). An hour of which a retry by hand
+has made failures good is counted again at the next pass. Hours that were missed, because no admin
+ran or figures were not kept yet, are counted from the newest back, a few in each pass.
 
 Beside the figures of an hour it notes the jobs that failed in it, and forgets those that have
 recovered since, some of them in each pass (`store.job_failures`).
@@ -31,6 +32,7 @@ from tickwheel_admin.store.job_failures import (
     note_failed_jobs,
 )
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
+from tickwheel_admin.store.run_retries import hours_made_good
 from tickwheel_admin.store.run_stats import (
     HOUR_MS,
     count_hour,
@@ -49,6 +51,7 @@ COUNTED_AFTER_MS = (2 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 8 * DAY_MS)  # 
 RECENT_MS = COUNTED_AFTER_MS[-1] + 2 * HOUR_MS  # what may have to be counted again began since
 KEPT_DAYS = 400  # so long figures are kept; twelve months and a little
 HOURS_PER_PASS = 12
+LOOKED_BACK_MS = DAY_MS  # for retries that have made failures good
 HOURS_PER_LOOK = 480  # how many of the older hours are looked up at once
 REMOVED_PER_PASS = 24  # hours
 FAILED_JOBS_KEPT_DAYS = 40  # a job that fires once a month is told of until it fires again
@@ -82,6 +85,7 @@ class Rollup(Loop):
             recent_from = max(oldest, _hour(now - RECENT_MS))
             recent = range(_hour(now) - HOUR_MS, recent_from - HOUR_MS, -HOUR_MS)
             due = await self._due(recent, now)
+            due += [at for at in await self._made_good(oldest, now) if at not in due]
             for hour_at in due[:HOURS_PER_PASS]:
                 await self._count(hour_at, now)
             if due or await self._catch_up(recent_from, oldest, now):
@@ -98,6 +102,13 @@ class Rollup(Loop):
         asked = list(hours)
         counted = await self._store.read(counted_hours, asked)
         return [hour_at for hour_at in asked if _is_due(hour_at, counted.get(hour_at), now)]
+
+    async def _made_good(self, oldest: int, now: int) -> list[int]:
+        """Hours that were counted before retries made failures of theirs good, newest first."""
+        hours = await self._store.read(hours_made_good, since=now - LOOKED_BACK_MS, hour_ms=HOUR_MS)
+        counted = await self._store.read(counted_hours, list(hours))
+        late = [at for at, last_at in hours.items() if counted.get(at, last_at) < last_at]
+        return sorted((at for at in late if at >= oldest), reverse=True)
 
     async def _catch_up(self, until: int, oldest: int, now: int) -> bool:
         """Count older hours that never were, newest first; whether there may be more of them."""

@@ -86,7 +86,7 @@ class OverviewData:
     figures: RunFigures | None
     next_jobs: list[NextJob]  # the one that fires first on top
     running_now: list[RunItem]
-    recent_failures: list[RunItem]  # of the last 24 h
+    recent_failures: list[RunItem]  # of the last 24 h, that no retry has made good
     first_steps: bool  # there is no job yet
     paused_at: int | None  # since when everything is paused
     paused_executors: int  # that are paused by themselves
@@ -139,7 +139,9 @@ class Overview:
         if Part.NEXT in parts and pauses.everything is None:
             next_jobs = _next_jobs(conn, scope, now=now, without=pauses.executors)
         live = RunFilter(states=LIVE, executors=scope)
-        failed = RunFilter(states=FAILURES, executors=scope, from_at=now - FAILED_WITHIN_MS)
+        failed = RunFilter(
+            states=FAILURES, made_good=False, executors=scope, from_at=now - FAILED_WITHIN_MS
+        )
         return OverviewData(
             now=now,
             counts=_counts(conn, scope, now=now) if Part.COUNTS in parts else None,

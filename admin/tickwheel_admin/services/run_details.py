@@ -35,10 +35,14 @@ class RunDetail:
     waiting: Waiting | None  # why a queued run does not start
     checkpoint: Checkpoint | None  # what its next try begins from
     job_deleted: bool
-    retried_by: list[int]  # runs that retry it by hand
     shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
     usual_ms: int | None  # how long its job's newest successful runs took, by the median
     children: list[RunItem]  # runs that its end asked for, as far as the caller may see them
+
+    @property
+    def retried_by(self) -> list[int]:
+        """Runs that retry it by hand, themselves or as retries of its retries."""
+        return [] if self.item.retried is None else list(self.item.retried.ids)
 
 
 def read_detail(conn: sa.Connection, actor: Actor, run_id: int) -> RunDetail:
@@ -54,7 +58,6 @@ def read_detail(conn: sa.Connection, actor: Actor, run_id: int) -> RunDetail:
         waiting=why_it_waits(conn, run, config),
         checkpoint=get_checkpoint(conn, run_id),
         job_deleted=store_jobs.get_job(conn, run.job_id) is None,
-        retried_by=run_lists.retries_of_run(conn, run),
         shards=run_lists.shards_of_fire(conn, run_id) if run.is_fire else [],
         usual_ms=None if run.fire_id is not None else _usual_ms(conn, run),
         children=_children(conn, actor, run, config),

@@ -25,7 +25,8 @@ from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.job_configs import JobConfigs
 from tickwheel_admin.store.run_lists import RunItem
-from tickwheel_admin.store.runs import lock_runs, move_runs
+from tickwheel_admin.store.run_retries import note_retry, retries_of
+from tickwheel_admin.store.runs import find_request, lock_runs, move_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Retry:
     revision: RetryRevision = RetryRevision.CURRENT
     request_key: str | None = None
     failed_shards_only: bool = False  # of a whole fire
+    unless_retried: bool = False  # leave out what a retry does already, or has done
 
 
 def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
@@ -165,6 +167,8 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     It has the parameters that the run had, whatever has become of the job's own since, and works
     for the same instant.
     """
+    if retry.unless_retried:
+        _check_not_retried(conn, ended, retry.request_key)
     revision = (ended.job_id, ended.job_revision)
     config = edit.configs.get_many(conn, {revision})[revision]
     if retry.revision is RetryRevision.ORIGINAL:
@@ -185,13 +189,32 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
         asked = request_shards(
             conn, job, request, shards, run_ids=edit.run_ids, audit_id=edit.audit_id
         )
-    if asked not in edit.run_ids:
+    if asked in edit.run_ids:
+        note_retry(conn, ended, retry_id=asked)
+    else:
         standing = run_lists.get_run(conn, asked)
         if standing is not None and standing.run.retry_of != ended.id:
             raise InvalidInput.one(
                 "request_key", "request_key.used", "This key belongs to another request."
             )
     return asked
+
+
+def _check_not_retried(conn: sa.Connection, ended: Run, request_key: str | None) -> None:
+    """Refuse what need not be done again; under the job's lock nobody retries it meanwhile.
+
+    Raises:
+        Conflict: run.retry_succeeded, run.retry_goes_on.
+    """
+    retried = retries_of(conn, [ended.id]).get(ended.id)
+    if retried is None or (
+        request_key is not None and find_request(conn, ended.job_id, request_key) is not None
+    ):
+        return  # nobody has, or this very request has
+    if retried.succeeded:
+        raise Conflict("run.retry_succeeded", "A retry of this run has succeeded already.")
+    if retried.goes_on:
+        raise Conflict("run.retry_goes_on", "A retry of this run has not ended yet.")
 
 
 def _shards_to_retry(conn: sa.Connection, ended: Run, *, failed_only: bool) -> list[Run] | None:

@@ -28,13 +28,18 @@ class RunGroup(StrEnum):
     """States that people ask for together."""
 
     FAILED_ANY = "failed_any"  # failed, timed out or lost: what can be retried
+    UNRESOLVED = "unresolved"  # of these, those whose work no retry by hand has done since
+    RESOLVED = "resolved"  # and those whose work one did
     ACTIVE = "active"  # queued, dispatched or running
 
 
 _STATES = {
     RunGroup.FAILED_ANY: FAILURES,
+    RunGroup.UNRESOLVED: FAILURES,
+    RunGroup.RESOLVED: FAILURES,
     RunGroup.ACTIVE: frozenset(RunState) - FINAL,
 }
+_MADE_GOOD: dict[str, bool] = {RunGroup.UNRESOLVED: False, RunGroup.RESOLVED: True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,7 @@ class RunQuery:
     """
 
     state: str | None = None  # one of RunState or of RunGroup
+    retried: bool | None = None  # whether a retry by hand does them again; None: either
     job_id: int | None = None
     executor_id: int | None = None
     trigger_id: int | None = None
@@ -143,6 +149,8 @@ def filter_of(actor: Actor, query: RunQuery) -> RunFilter:
     """
     return RunFilter(
         states=states_of(query.state),
+        retried=query.retried,
+        made_good=_MADE_GOOD.get(query.state or ""),
         job_id=query.job_id,
         executors=visible_executors(actor, query.executor_id),
         trigger_id=query.trigger_id,

@@ -246,7 +246,9 @@ class Runs:
                 run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
         """
         wish = _retry(parameters, request_key, failed_shards_only, revision)
+        return await self._retry_one(actor, run_id, wish)
 
+    async def _retry_one(self, actor: Actor, run_id: int, wish: Retry) -> int:
         def retry(conn: sa.Connection, edit: RunEdit) -> int:
             return run_edits.retry_run(conn, edit, run_id, wish)
 
@@ -279,14 +281,18 @@ class Runs:
         parameters: str | None = None,
         failed_shards_only: bool = False,
         revision: RetryRevision = RetryRevision.CURRENT,
+        include_retried: bool = False,
     ) -> Bulk:
         """Do these runs again, at most 1,000; those that cannot be are counted by reason.
 
         Args:
             request_key: the same key makes the same new runs, however often it is sent.
+            include_retried: also those of which a retry goes on or has succeeded; else they are
+                counted as run.retry_goes_on and run.retry_succeeded.
         """
         ids = check_ids(run_ids)
         wish = _retry(parameters, request_key, failed_shards_only, revision)
+        wish = replace(wish, unless_retried=not include_retried)
         return await self._retry_all(actor, ids, wish)
 
     async def retry_matching(
@@ -299,6 +305,7 @@ class Runs:
         parameters: str | None = None,
         failed_shards_only: bool = False,
         revision: RetryRevision = RetryRevision.CURRENT,
+        include_retried: bool = False,
     ) -> Bulk:
         """Do all runs again that match, 100 of them with each call; without a state, failed ones.
 
@@ -307,6 +314,7 @@ class Runs:
         if query.state is None:
             query = replace(query, state=RunGroup.FAILED_ANY)
         wish = _retry(parameters, request_key, failed_shards_only, revision)
+        wish = replace(wish, unless_retried=not include_retried)
         page = await self.page(actor, query, cursor=cursor, limit=STEP)
         ids = [item.run.id for item in page.items]
         return await self._retry_all(actor, ids, wish, behind=page.next)
@@ -331,14 +339,7 @@ class Runs:
             return run_batches.retry_runs(conn, batch, retry=wish, keys=keys)
 
         async def single(run_id: int) -> int:
-            return await self.retry(
-                actor,
-                run_id,
-                parameters=wish.parameters,
-                request_key=keys[run_id],
-                failed_shards_only=wish.failed_shards_only,
-                revision=wish.revision,
-            )
+            return await self._retry_one(actor, run_id, replace(wish, request_key=keys[run_id]))
 
         bulk = await self._bulk.edit(actor, run_ids, retry, single, behind=behind)
         self._announce()

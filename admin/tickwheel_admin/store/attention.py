@@ -144,7 +144,7 @@ def newest_successes(conn: sa.Connection, *, since: int) -> tuple[dict[int, int]
 def is_retried_since(conn: sa.Connection, of: FailedRun) -> bool:
     """Whether the failed retry, or what it retried, is being retried again or was with success.
 
-    Looks at the job's next `RETRIES_WITHIN` runs, like `run_lists.retries_of_run`.
+    Looks at the job's next `RETRIES_WITHIN` runs.
     """
     later = reading(
         sa.select(run.c.retry_of, run.c.state)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.run import FINAL
 from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.run_retries import forget_retries
 from tickwheel_admin.store.tables import (
     job_node,
     node,
@@ -52,10 +53,11 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
 
 
 def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
-    """Delete ended runs with their attempts, logs and checkpoints."""
+    """Delete ended runs with their attempts, logs, checkpoints and links to their retries."""
     if ids:
         for table in (run_log, run_attempt, run_checkpoint):
             conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
+        forget_retries(conn, ids)
         conn.execute(sa.delete(run).where(run.c.id.in_(ids)))
 
 

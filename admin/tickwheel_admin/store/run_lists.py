@@ -7,19 +7,18 @@ tokens prove attempts and so are never read here; lists leave out `parameters` a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Attempt, Run, RunState
-from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.domain.run import FAILURES, FINAL, Attempt, Run, RunState
+from tickwheel_admin.store.run_retries import Retried, retries_of
 from tickwheel_admin.store.run_states import IS_LIVE
 from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
 from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
 
 MAX_SHARDS_SHOWN = 1_000
-RETRIES_WITHIN = 2_000  # how many later runs of the job are searched for retries by hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +31,12 @@ class RunItem:
     node_name: str | None  # of the last attempt, or where it must run
     progress: float | None  # 0..1, as its handler last said
     progress_text: str
+    retried: Retried | None = None  # what does it again, by hand
+
+    @property
+    def is_made_good(self) -> bool:
+        """It failed, and a retry by hand did its work after all."""
+        return self.retried is not None and self.retried.succeeded and self.run.state in FAILURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ def read_items(conn: sa.Connection, run_ids: Sequence[int]) -> list[RunItem]:
     rows = conn.execute(
         _select_items(without=("claim_token", "parameters", "result")).where(run.c.id.in_(run_ids))
     )
-    items = {row.id: _item_from_row(row) for row in rows}
+    items = {item.run.id: item for item in _items(conn, rows)}
     return [items[run_id] for run_id in run_ids if run_id in items]
 
 
@@ -64,7 +69,7 @@ def get_run(conn: sa.Connection, run_id: int) -> RunItem | None:
 def get_runs(conn: sa.Connection, run_ids: Sequence[int]) -> dict[int, RunItem]:
     """Those of the runs that are there, by id, whole but for their claim tokens."""
     rows = conn.execute(_select_items(without=("claim_token",)).where(run.c.id.in_(run_ids)))
-    return {row.id: _item_from_row(row) for row in rows}
+    return {item.run.id: item for item in _items(conn, rows)}
 
 
 def shards_of_fire(conn: sa.Connection, fire_id: int) -> list[RunItem]:
@@ -75,7 +80,7 @@ def shards_of_fire(conn: sa.Connection, fire_id: int) -> list[RunItem]:
         .order_by(run.c.shard_index)
         .limit(MAX_SHARDS_SHOWN)
     )
-    return [_item_from_row(row) for row in rows]
+    return _items(conn, rows)
 
 
 def shard_runs(conn: sa.Connection, fire_id: int) -> list[Run]:
@@ -96,7 +101,7 @@ def live_items_of_node(conn: sa.Connection, node_id: int, *, limit: int) -> list
         .order_by(run.c.dispatched_at, run.c.id)
         .limit(limit)
     )
-    return [_item_from_row(row) for row in rows]
+    return _items(conn, rows)
 
 
 def requested_runs(conn: sa.Connection, job_ids: Iterable[int], request_key: str) -> list[RunItem]:
@@ -106,7 +111,7 @@ def requested_runs(conn: sa.Connection, job_ids: Iterable[int], request_key: str
         .where(run.c.job_id.in_(sorted(set(job_ids))), run.c.request_key == request_key)
         .order_by(run.c.id)
     )
-    return [_item_from_row(row) for row in rows]
+    return _items(conn, rows)
 
 
 def executor_of_run(conn: sa.Connection, run_id: int) -> int | None:
@@ -162,28 +167,6 @@ def get_attempt(conn: sa.Connection, run_id: int, attempt: int) -> Attempt | Non
     return None if row is None else _attempt_from_row(row)
 
 
-def retries_of_run(conn: sa.Connection, of: Run) -> list[int]:
-    """Runs that retry this one by hand, among the job's next `RETRIES_WITHIN` runs after it.
-
-    No index leads from a run to its retries: it would cost every run of the hot path something,
-    for a link that is nearly always made soon after the run ended.
-    """
-    if of.ended_at is None:
-        return []
-    later = reading(
-        sa.select(run.c.id, run.c.retry_of, run.c.fire_id)
-        .where(run.c.job_id == of.job_id, run.c.scheduled_at >= of.ended_at)
-        .order_by(run.c.scheduled_at, run.c.id)
-        .limit(RETRIES_WITHIN),
-        run,
-        "ix_run_of_job",
-    ).subquery()
-    rows = conn.execute(
-        sa.select(later.c.id).where(later.c.retry_of == of.id, later.c.fire_id.is_(None))
-    )
-    return sorted(rows.scalars())
-
-
 # --- rows ------------------------------------------------------------------------------------
 
 
@@ -206,6 +189,15 @@ def _select_items(*, without: Sequence[str]) -> sa.Select[Any]:
 def _run_columns(without: Sequence[str]) -> Iterator[sa.ColumnElement[Any]]:
     for name in RUN_COLUMNS:
         yield sa.null().label(name) if name in without else run.c[name]
+
+
+def _items(conn: sa.Connection, rows: Iterable[Any]) -> list[RunItem]:
+    items = [_item_from_row(row) for row in rows]
+    # Nothing that goes on has been retried.
+    retried = retries_of(conn, [item.run.id for item in items if item.run.state in FINAL])
+    if not retried:
+        return items
+    return [replace(item, retried=retried.get(item.run.id)) for item in items]
 
 
 def _item_from_row(row: Any) -> RunItem:

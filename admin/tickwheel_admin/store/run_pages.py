@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.run_lists import RunItem, read_items
+from tickwheel_admin.store.run_retries import IS_MADE_GOOD, IS_RETRIED
 from tickwheel_admin.store.tables import run
 
 CHUNK = 1_000  # index entries read at once while filtering
@@ -38,6 +39,8 @@ class RunFilter:
     """Which runs a list shows."""
 
     states: frozenset[RunState] | None = None  # None: any
+    retried: bool | None = None  # whether a retry by hand does it again; None: either
+    made_good: bool | None = None  # whether such a retry has succeeded
     job_id: int | None = None
     executors: frozenset[int] | None = None  # None: all
     trigger_id: int | None = None
@@ -168,6 +171,8 @@ class _Scan:
 
 
 _Filters = dict[str, frozenset[Any]]
+# What no column of the run says: one look-up by key for each entry.
+_LOOKED_UP = {"is_retried": IS_RETRIED, "is_made_good": IS_MADE_GOOD}
 
 
 def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
@@ -189,6 +194,10 @@ def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
         filters["requested_by"] = frozenset({wanted.requested_by})
     if wanted.parent_run_id is not None:
         filters["parent_run_id"] = frozenset({wanted.parent_run_id})
+    if wanted.retried is not None:
+        filters["is_retried"] = frozenset({wanted.retried})
+    if wanted.made_good is not None:
+        filters["is_made_good"] = frozenset({wanted.made_good})
     return filters
 
 
@@ -222,7 +231,10 @@ def _keys(
     columns: list[sa.ColumnElement[Any]] = [run.c.scheduled_at, run.c.id]
     if not is_covered:
         columns.append(run.c.fire_id)
-    columns += [run.c[name].label(f"filter_{name}") for name in filters]
+    columns += [
+        (run.c[name] if name in run.c else _LOOKED_UP[name]).label(f"filter_{name}")
+        for name in filters
+    ]
     conditions: list[sa.ColumnElement[bool]] = []
     order: tuple[sa.Column[Any], ...] = (run.c.scheduled_at, run.c.id)
     if _by_trigger(wanted):

@@ -17,6 +17,7 @@ from tickwheel_admin.domain.start_delays import StartDelays
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.overview import count_outcomes
+from tickwheel_admin.store.run_retries import count_made_good
 from tickwheel_admin.store.tables import run, run_stat
 
 HOUR_MS = 3_600_000
@@ -37,12 +38,13 @@ class RunStat:
     failed: int = 0  # or lost
     timed_out: int = 0
     cancelled: int = 0
+    made_good: int = 0  # failures whose work a retry by hand did after all, counted nowhere else
     delays: StartDelays = field(default_factory=StartDelays)
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.succeeded + self.failed + self.timed_out + self.cancelled
+        return self.succeeded + self.failed + self.timed_out + self.cancelled + self.made_good
 
 
 # --- counting --------------------------------------------------------------------------------
@@ -52,6 +54,10 @@ def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
     """The figures of one hour as the ledger has them now, one for each executor that had runs."""
     counts: dict[int, dict[RunState, int]] = {}
     slices = slices_of(conn, hour_at)
+    made_good: dict[int, int] = {}
+    for good in count_made_good(conn, from_at=hour_at, to_at=hour_at + HOUR_MS, bucket_ms=HOUR_MS):
+        made_good[good.executor_id] = made_good.get(good.executor_id, 0) + good.runs
+        counts[good.executor_id] = {}
     for from_at, to_at in slices:
         for each in count_outcomes(conn, from_at=from_at, to_at=to_at, bucket_ms=HOUR_MS):
             of_executor = counts.setdefault(each.executor_id, {})
@@ -70,6 +76,7 @@ def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
             failed=ended.get(RunState.FAILED, 0) + ended.get(RunState.LOST, 0),
             timed_out=ended.get(RunState.TIMED_OUT, 0),
             cancelled=ended.get(RunState.CANCELLED, 0),
+            made_good=made_good.get(executor_id, 0),
             delays=StartDelays.of(by_executor.get(executor_id, ()), each=every),
         )
         for executor_id, ended in sorted(counts.items())
@@ -197,6 +204,7 @@ def added(hour_at: int, parts: Collection[RunStat]) -> RunStat:
         failed=sum(each.failed for each in parts),
         timed_out=sum(each.timed_out for each in parts),
         cancelled=sum(each.cancelled for each in parts),
+        made_good=sum(each.made_good for each in parts),
         delays=StartDelays.sum(each.delays for each in parts),
     )
 
@@ -222,6 +230,7 @@ def _row(stat: RunStat, counted_at: int) -> Mapping[str, object]:
         "failed": stat.failed,
         "timed_out": stat.timed_out,
         "cancelled": stat.cancelled,
+        "made_good": stat.made_good,
         "delays": stat.delays.to_json(),
         "counted_at": counted_at,
     }
@@ -276,6 +285,7 @@ def read_hours(
             failed=row.failed,
             timed_out=row.timed_out,
             cancelled=row.cancelled,
+            made_good=row.made_good,
             delays=StartDelays.from_json(row.delays),
         )
         for row in conn.execute(statement)

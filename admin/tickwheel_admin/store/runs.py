@@ -28,6 +28,7 @@ from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.node_slots import change_slots
+from tickwheel_admin.store.run_retries import note_ends
 from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import executor, run, run_attempt
 
@@ -284,6 +285,7 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
         if matched != len(group):
             raise Repeat(f"{len(group) - matched} runs had left {source}")
     _archive_attempts(conn, moves)
+    note_ends(conn, moves)
     if not slots_are_taken:
         _change_slots(conn, moves)
 

@@ -361,6 +361,19 @@ run_attempt = _table(
     sa.Column("late_at", Instant),
 )
 
+# A run, and a retry by hand of it or of one of its retries; of a whole fire its failed shards, too.
+run_retry = _table(
+    "run_retry",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("retry_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("scheduled_at", Instant, nullable=False),  # of `run_id`
+    sa.Column("state", sa.String(16)),  # how the retry ended; NULL: it has not
+    sa.Column("ended_at", Instant),
+    sa.Index("ix_run_retry_of_retry", "retry_id"),
+    sa.Index("ix_run_retry_made_good", "state", "scheduled_at", "run_id"),
+    sa.Index("ix_run_retry_ended", "ended_at"),
+)
+
 # What an attempt left for the next try of the same run.
 run_checkpoint = _table(
     "run_checkpoint",
@@ -390,6 +403,8 @@ run_stat = _table(
     sa.Column("failed", sa.Integer, nullable=False),  # lost ones are counted here, too
     sa.Column("timed_out", sa.Integer, nullable=False),
     sa.Column("cancelled", sa.Integer, nullable=False),
+    # Failures whose work a retry by hand did after all; they are counted nowhere else.
+    sa.Column("made_good", sa.Integer, nullable=False),
     sa.Column("delays", LongText, nullable=False),  # JSON of domain.start_delays.StartDelays
     sa.Column("counted_at", Instant, nullable=False),
 )

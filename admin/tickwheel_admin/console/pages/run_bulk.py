@@ -40,6 +40,7 @@ class Asked:
     query: RunQuery | None  # all that match it; None: those of the ids
     failed_shards_only: bool
     revision: RetryRevision
+    include_retried: bool
     back: str
 
 
@@ -79,6 +80,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
             request_key=key,
             failed_shards_only=asked.failed_shards_only,
             revision=asked.revision,
+            include_retried=asked.include_retried,
         )
     if asked.doing == "cancel":
         return await runs.cancel_matching(actor, asked.query, cursor=cursor)
@@ -89,6 +91,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
         cursor=cursor,
         failed_shards_only=asked.failed_shards_only,
         revision=asked.revision,
+        include_retried=asked.include_retried,
     )
 
 
@@ -121,5 +124,6 @@ def _asked(values: MultiMapping[str]) -> Asked:
         query=query,
         failed_shards_only=values.get("failed_shards_only") == "yes",
         revision=retry_revision(values),
+        include_retried=values.get("include_retried") == "yes",
         back=safe_next(values.get("back"), default="/runs"),
     )

@@ -301,6 +301,19 @@ def upgrade() -> None:
         sa.Column("late_at", sa.BigInteger),
     )
     create_table(
+        "run_retry",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("retry_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("scheduled_at", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.String(16)),
+        sa.Column("ended_at", sa.BigInteger),
+        indexes={
+            "ix_run_retry_ended": ["ended_at"],
+            "ix_run_retry_made_good": ["state", "scheduled_at", "run_id"],
+            "ix_run_retry_of_retry": ["retry_id"],
+        },
+    )
+    create_table(
         "run_checkpoint",
         sa.Column("run_id", Id, primary_key=True, autoincrement=False),
         sa.Column("attempt", sa.Integer, nullable=False),
@@ -324,6 +337,7 @@ def upgrade() -> None:
         sa.Column("failed", sa.Integer, nullable=False),
         sa.Column("timed_out", sa.Integer, nullable=False),
         sa.Column("cancelled", sa.Integer, nullable=False),
+        sa.Column("made_good", sa.Integer, nullable=False),
         sa.Column("delays", LongText, nullable=False),
         sa.Column("counted_at", sa.BigInteger, nullable=False),
     )
