@@ -188,7 +188,8 @@ async def test_a_drop_is_told_that_is_unusual_for_the_executor(
     world: World, mine: dict[str, Any], clock: Clock
 ) -> None:
     clock.now -= clock.now % HOUR
-    usual = {"timed_out": 0, "cancelled": 0, "delays": "[]", "counted_at": clock.now}
+    usual: dict[str, Any] = dict.fromkeys(("timed_out", "cancelled", "made_good"), 0)
+    usual |= {"delays": "[]", "counted_at": clock.now}
     for hours in range(48, 72):
         row = {"hour_at": clock.now - hours * HOUR, "succeeded": 995, "failed": 5}
         world.change(

@@ -106,7 +106,7 @@ class Rollup(Loop):
     async def _made_good(self, oldest: int, now: int) -> list[int]:
         """Hours that were counted before retries made failures of theirs good, newest first."""
         hours = await self._store.read(hours_made_good, since=now - LOOKED_BACK_MS, hour_ms=HOUR_MS)
-        counted = await self._store.read(counted_hours, list(hours))
+        counted = await self._store.read(counted_hours, list(hours)) if hours else {}
         late = [at for at, last_at in hours.items() if counted.get(at, last_at) < last_at]
         return sorted((at for at in late if at >= oldest), reverse=True)
 
