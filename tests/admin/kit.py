@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -96,3 +97,13 @@ async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
         async with client:
             yield Served(client=client, services=services, clock=clock)
         services.people.close()
+
+
+async def raw_answer(client: Client, sent: bytes) -> tuple[int, str]:
+    """Status and text of the answer to these very bytes, which no HTTP client would send."""
+    reader, writer = await asyncio.open_connection(client.server.host, client.server.port)
+    writer.write(sent)
+    async with asyncio.timeout(30):
+        answer = (await reader.read()).decode(errors="replace")
+    writer.close()
+    return int(answer.split()[1]), answer

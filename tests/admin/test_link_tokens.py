@@ -10,7 +10,7 @@ from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.admin.engine_kit import Admin
-from tests.admin.kit import Client, cheap_passwords, config_in, fresh_store
+from tests.admin.kit import Client, cheap_passwords, config_in, fresh_store, raw_answer
 from tests.admin.security_kit import Rewind
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.user import Role, everywhere
@@ -77,4 +77,11 @@ async def test_nobody_connects_without_the_executors_token_and_nothing_is_stored
         response = await client.get(LINK_PATH, headers=UPGRADE | headers)
         assert response.status == 401, name
         assert (await response.json())["error"]["code"] == "node.token_invalid"
+    lines = [f"{name}: {value}\r\n" for name, value in UPGRADE.items()]
+    head = f"GET {LINK_PATH} HTTP/1.1\r\nHost: x\r\n{''.join(lines)}Authorization: Bearer "
+    for token in (b"\xff\xfe", "twx_é".encode()):
+        request = head.encode() + token + b"\r\n\r\n"
+        # One that may not be followed: the connection stays open after the first answer.
+        status, text = await raw_answer(client, request + b"no request\r\n\r\n")
+        assert (status, "node.token_invalid" in text) == (401, True)
     assert rewind.changes() == []

@@ -125,6 +125,32 @@ def test_one_time_passwords_differ_and_obey_the_rules_for_passwords() -> None:
 # --- login -----------------------------------------------------------------------------------
 
 
+async def test_whoever_is_shut_out_never_learns_whether_a_password_is_right(
+    people: People, admin: NewSession, clock: Clock
+) -> None:
+    """The right one was never throttled, so that it could be told from wrong ones."""
+    right = await people.add_user(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
+    await people.set_disabled(COMMAND_LINE, "eve", disabled=True)
+    told = {}
+    for password in (right, "x" * 12):
+        clock.advance(3_600)
+        clock.slept.clear()
+        answers = []
+        for _ in range(8):
+            with pytest.raises((NotLoggedIn, TooMany)) as caught:
+                await log_in(people, "eve", password)
+            answers.append(caught.value.code)
+        told[password] = (answers, list(clock.slept))
+    assert told[right] == told["x" * 12]
+    assert "login.too_many" in told[right][0]
+
+    await people.set_disabled(COMMAND_LINE, "eve", disabled=False)
+    with pytest.raises(TooMany):  # as for anybody who was wrong so often
+        await log_in(people, "eve", right)
+    clock.advance(60)
+    await log_in(people, "eve", right)
+
+
 async def test_unknown_wrong_and_disabled_look_the_same(people: People, admin: NewSession) -> None:
     disabled_password = await people.add_user(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
     await people.set_disabled(COMMAND_LINE, "eve", disabled=True)

@@ -7,6 +7,7 @@ from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.i18n import ngettext
 from tickwheel_admin.console.job_form import JobForm
 from tickwheel_admin.console.reader import length_in_words
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import Typed
 from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.routing.policy import NAMING, Routing
@@ -60,8 +61,8 @@ def _wrong(form: JobForm) -> list[str]:
     retries = form["retries"].strip()
     if retries in ("", "0"):
         found.append(_("no retries"))
-    elif retries.isdecimal():
-        found.append(ngettext("%(num)s retry", "%(num)s retries", int(retries)) % {"num": retries})
+    elif (count := whole_number(retries)) is not None:
+        found.append(ngettext("%(num)s retry", "%(num)s retries", count) % {"num": retries})
     else:
         found.append(retries)
     return found

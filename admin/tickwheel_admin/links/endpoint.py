@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 
 from aiohttp import hdrs, web
 
@@ -14,6 +13,7 @@ from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.links.channel import WebSocketChannel
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.services.identity import sha256
 from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
@@ -33,7 +33,7 @@ async def link(request: web.Request) -> web.StreamResponse:
     """Upgrade to a WebSocket and serve the node until it closes."""
     membership = request.app[MEMBERSHIP]
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-    token_hash = hashlib.sha256(token.strip().encode()).hexdigest()
+    token_hash = sha256(token.strip())  # of any bytes that came
     executor = None
     if scheme.lower() == "bearer" and token.strip():
         executor = await membership.executor_of(token_hash)

@@ -59,7 +59,10 @@ class IdentityPart:
         self._passwords.close()
 
     async def _check_password(self, name: str, password: str, *, address: str) -> StoredUser | None:
-        """The person, when the password is theirs.
+        """The person, when the password is theirs and they may log in.
+
+        To whoever guesses, the right password of a person who is shut out is one more wrong one: it
+        takes as long, counts as much, and makes no address familiar.
 
         Raises:
             TooMany: too many wrong ones, for this name or from this address.
@@ -70,7 +73,7 @@ class IdentityPart:
         user = await self._store.read(users.find_user, name)
         known = user.password_hash if user else None
         right = await self._passwords.verify(known, password)
-        if user is None or known is None or not right:
+        if user is None or known is None or not right or user.disabled:
             # Not the name as typed: somebody may have typed a password there.
             log.warning("login.failed", user=user.name if user else None, address=address)
             return None

@@ -7,6 +7,7 @@ revision, obeys the rules of today, and leaves every fire in exactly one version
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -88,7 +89,7 @@ class JobHistory:
                     by=each.by,
                     changes=[] if older is None else differences(older.config, each.config),
                 )
-                for each, older in zip(found, [*found[1:], None], strict=True)
+                for each, older in zip_longest(found, found[1:])
             ][:limit]
             more = len(found) > limit
             return Page(

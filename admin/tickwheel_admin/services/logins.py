@@ -41,7 +41,7 @@ class Logins(IdentityPart):
         """
         name = name.strip().lower()[:100]
         user = await self._check_password(name, password, address=address)
-        if user is None or user.disabled:
+        if user is None:
             raise NotLoggedIn("login.failed", identity.LOGIN_FAILED)
         return await self.begin_session(
             user, address=address, user_agent=user_agent, replaces=replaces

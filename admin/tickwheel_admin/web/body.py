@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
-from multidict import MultiDictProxy
+from multidict import MultiDict, MultiDictProxy
 
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.web.form_body import NotText, multipart_fields, urlencoded_fields
 
 T = TypeVar("T")
 
@@ -18,22 +19,36 @@ MAX_BODY_BYTES = 1024 * 1024  # the application's `client_max_size`
 BODY_SECONDS = 20  # how long a body may take to arrive
 
 FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+_FORM: web.RequestKey[MultiDictProxy[str]] = web.RequestKey("form")
 
 
 async def read_form(request: web.Request) -> MultiDictProxy[str]:
-    """The fields of a form. A file in it, which no form of ours has, is refused.
+    """The fields of a form; none when the request has no form.
 
     Raises:
+        HTTPUnsupportedMediaType: another charset than UTF-8, or a file, which no form of ours has.
+        HTTPBadRequest: the form is broken.
         HTTPRequestTimeout: the body did not arrive in time.
     """
-    _refuse_encoding(request)
-    try:
-        form = await _in_time(request.post())
-    except ValueError:
-        raise web.HTTPBadRequest from None
-    if not all(isinstance(value, str) for value in form.values()):
-        raise web.HTTPUnsupportedMediaType
-    return form  # type: ignore[return-value]  # checked above
+    if _FORM in request:
+        return request[_FORM]
+    fields: list[tuple[str, str]] = []
+    if request.content_type in FORM_TYPES:
+        _refuse_encoding(request)
+        if (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
+            raise web.HTTPUnsupportedMediaType
+        body = await _in_time(request.read())
+        try:
+            if request.content_type == "multipart/form-data":
+                fields = multipart_fields(body, request.headers[hdrs.CONTENT_TYPE])
+            else:
+                fields = urlencoded_fields(body)
+        except NotText:
+            raise web.HTTPUnsupportedMediaType from None
+        except ValueError:
+            raise web.HTTPBadRequest from None
+    request[_FORM] = MultiDictProxy(MultiDict(fields))
+    return request[_FORM]
 
 
 async def read_json(request: web.Request) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from tickwheel_admin.config import Network
 from tickwheel_admin.web.keys import CONFIG
@@ -22,6 +22,12 @@ def address_of(request: web.Request) -> str:
             break
         address = hop
     return address
+
+
+def user_agent_of(request: web.Request) -> str:
+    """What the client says of itself, as text that can be stored: it may have sent any bytes."""
+    sent = request.headers.get(hdrs.USER_AGENT, "").encode(errors="replace").decode()
+    return "".join(char if char.isprintable() else "?" for char in sent)
 
 
 def is_secure(request: web.Request) -> bool:

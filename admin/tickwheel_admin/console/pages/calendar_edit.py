@@ -18,6 +18,7 @@ from tickwheel_admin.console.calendar_form import (
 from tickwheel_admin.console.flash import set_flash
 from tickwheel_admin.console.pages.calendars import CALENDAR, calendar_id_of, picture_of
 from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import problems_at_fields
 from tickwheel_admin.domain.calendar_input import parse_calendar
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
@@ -71,7 +72,7 @@ async def save_calendar(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"])
     try:
         raw = calendar_of_form(form)
-        version = int(form["version"]) if form["version"].isdecimal() else 0
+        version = whole_number(form["version"]) or 0
         await request.app[CALENDARS].update(actor_of(request), calendar_id, raw, version=version)
     except (InvalidInput, Conflict) as error:
         return await _form_page(request, form.refused(problems_at_fields(error)), error=error)

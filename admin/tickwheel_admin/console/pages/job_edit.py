@@ -97,7 +97,7 @@ async def save_job(request: web.Request) -> web.Response:
         executors = await _own_executors(request)
         return await _changed(request, form, sent["do"], executors=executors)
     try:
-        revision = int(form["revision"]) if form["revision"].isdecimal() else 0
+        revision = whole_number(form["revision"]) or 0
         raw = await raw_job(request, form)
         await request.app[JOBS].update(actor_of(request), job_id, raw, revision=revision)
     except (InvalidInput, Conflict) as error:

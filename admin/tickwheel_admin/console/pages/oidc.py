@@ -9,7 +9,7 @@ from tickwheel_admin.console.pages.session import logged_in, login_page
 from tickwheel_admin.domain.errors import Unavailable, UserError
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.oidc_attempt import VALID_MS
-from tickwheel_admin.web.client import address_of, is_secure
+from tickwheel_admin.web.client import address_of, is_secure, user_agent_of
 from tickwheel_admin.web.identity import cookie_of
 from tickwheel_admin.web.keys import CONFIG, OIDC
 from tickwheel_admin.web.redirects import safe_next
@@ -62,7 +62,7 @@ async def finish(request: web.Request) -> web.StreamResponse:
             {name: request.query.getone(name) for name in request.query},
             cookie=request.cookies.get(_cookie_name(request), ""),
             address=address_of(request),
-            user_agent=request.headers.get("User-Agent", ""),
+            user_agent=user_agent_of(request),
             replaces=cookie_of(request),
         )
     except UserError as error:

@@ -35,13 +35,14 @@ LABELS = {
     Period.WEEK: (8, "date"),
     Period.MONTH: (8, "date"),
 }
-# What a block of an open page wants; the others want nothing that is read for all.
+# What a block of an open page wants. Whoever asks for any other gets the page with everything.
 PARTS = {
     "tiles": {Part.COUNTS, Part.FIGURES},
     "chart": {Part.FIGURES},
     "lanes": {Part.NEXT},
     "running": {Part.RUNNING},
     "failures": {Part.FAILURES},
+    "pause": set(),
 }
 
 routes = Routes()
@@ -49,14 +50,14 @@ routes = Routes()
 
 @routes.get("/", permission=Permission.VIEW)
 async def show_overview(request: web.Request) -> web.Response:
-    actor, block = actor_of(request), request.headers.get(BLOCK_HEADER)
+    actor, block = actor_of(request), request.headers.get(BLOCK_HEADER, "")
     if block == "attention":
         return await render(request, "overview.html", await _attention(request))
     period = _period(request.query.get("p", ""))
     data = await request.app[OVERVIEW].get(
         actor,
         period,
-        parts=EVERYTHING if block is None else PARTS.get(block, ()),
+        parts=PARTS.get(block, EVERYTHING),
         zone_offset_ms=_zone_offset_ms(request),
     )
     if data.first_steps:
@@ -78,7 +79,7 @@ async def show_overview(request: web.Request) -> web.Response:
             **({} if data.figures is None else _drawn(data.figures, _zone_offset_ms(request))),
             "lanes": await lanes_of(request, data.next_jobs),
             "ticks": ticks(),
-            **(await _attention(request) if block is None else {}),
+            **(await _attention(request) if block not in PARTS else {}),
         },
     )
 

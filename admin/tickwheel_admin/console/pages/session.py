@@ -19,7 +19,7 @@ from tickwheel_admin.domain.errors import (
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.people import NewSession
 from tickwheel_admin.web.body import read_form
-from tickwheel_admin.web.client import address_of
+from tickwheel_admin.web.client import address_of, user_agent_of
 from tickwheel_admin.web.identity import (
     LOGIN_PATH,
     LOGOUT_PATH,
@@ -52,7 +52,7 @@ async def log_in(request: web.Request) -> web.Response:
             name,
             form.get("password", ""),
             address=address_of(request),
-            user_agent=request.headers.get("User-Agent", ""),
+            user_agent=user_agent_of(request),
             replaces=cookie_of(request),
         )
     except (NotAllowed, NotLoggedIn, TooMany) as error:
