@@ -421,16 +421,19 @@ CREATE TABLE audit (
     executor_id BIGINT,
     object_id BIGINT,
     detail MEDIUMTEXT NOT NULL,
+    part_of BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE INDEX ix_audit_by_person ON audit (user_name, at, id);
+CREATE INDEX ix_audit_by_person ON audit (user_name, part_of, at, id);
 
-CREATE INDEX ix_audit_of_executor ON audit (executor_id, at, id);
+CREATE INDEX ix_audit_of_executor ON audit (executor_id, part_of, at, id);
 
 CREATE INDEX ix_audit_of_object ON audit (object_id, at, id);
 
-CREATE INDEX ix_audit_recent ON audit (at, id);
+CREATE INDEX ix_audit_old ON audit (at);
+
+CREATE INDEX ix_audit_recent ON audit (part_of, at, id);
 
 CREATE TABLE saved_view (
     id BIGINT NOT NULL,

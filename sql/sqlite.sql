@@ -421,16 +421,19 @@ CREATE TABLE audit (
     executor_id INTEGER,
     object_id INTEGER,
     detail TEXT NOT NULL,
+    part_of INTEGER DEFAULT 0 NOT NULL,
     PRIMARY KEY (id)
 );
 
-CREATE INDEX ix_audit_by_person ON audit (user_name, at, id);
+CREATE INDEX ix_audit_by_person ON audit (user_name, part_of, at, id);
 
-CREATE INDEX ix_audit_of_executor ON audit (executor_id, at, id);
+CREATE INDEX ix_audit_of_executor ON audit (executor_id, part_of, at, id);
 
 CREATE INDEX ix_audit_of_object ON audit (object_id, at, id);
 
-CREATE INDEX ix_audit_recent ON audit (at, id);
+CREATE INDEX ix_audit_old ON audit (at);
+
+CREATE INDEX ix_audit_recent ON audit (part_of, at, id);
 
 CREATE TABLE saved_view (
     id INTEGER NOT NULL,

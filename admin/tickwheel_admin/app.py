@@ -41,6 +41,7 @@ from tickwheel_admin.services.elsewhere import Elsewhere
 from tickwheel_admin.services.events import Events
 from tickwheel_admin.services.executors import Executors
 from tickwheel_admin.services.job_bulk import JobBulk
+from tickwheel_admin.services.job_creation import JobCreation
 from tickwheel_admin.services.job_history import JobHistory
 from tickwheel_admin.services.job_parents import JobParents
 from tickwheel_admin.services.job_states import JobStates
@@ -86,6 +87,7 @@ class Services:
     nodes: Nodes
     jobs: Jobs
     job_bulk: JobBulk
+    job_creation: JobCreation
     job_states: JobStates
     job_history: JobHistory
     job_parents: JobParents
@@ -119,7 +121,8 @@ def create_services(
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         jobs=jobs,
-        job_bulk=JobBulk(store, jobs),
+        job_bulk=JobBulk(store, ids, jobs),
+        job_creation=JobCreation(store, ids, jobs, events),
         job_states=JobStates(store, ids, events),
         job_history=JobHistory(store, ids, events),
         job_parents=JobParents(store),
@@ -149,6 +152,7 @@ def create_app(config: Config, services: Services) -> web.Application:
     app[keys.NODES] = services.nodes
     app[keys.JOBS] = services.jobs
     app[keys.JOB_BULK] = services.job_bulk
+    app[keys.JOB_CREATION] = services.job_creation
     app[keys.JOB_STATES] = services.job_states
     app[keys.JOB_HISTORY] = services.job_history
     app[keys.JOB_PARENTS] = services.job_parents

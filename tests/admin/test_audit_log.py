@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, World, actor_with
+from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services import job_bulk
 from tickwheel_admin.services.audit_log import AuditItem, AuditLog, AuditQuery
+from tickwheel_admin.services.job_bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.store import audit_pages, tables
+from tickwheel_admin.store.ids import Ids
 
 START = 1_800_000_000_000
 
@@ -196,22 +200,113 @@ async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "executor_id", "index"),
+    ("wanted", "one", "index"),
     [
         (audit_pages.AuditFilter(), None, "ix_audit_recent"),
         (audit_pages.AuditFilter(from_at=1, to_at=2), None, "ix_audit_recent"),
         (audit_pages.AuditFilter(), 5, "ix_audit_of_executor"),
         (audit_pages.AuditFilter(person="ada"), None, "ix_audit_by_person"),
-        (audit_pages.AuditFilter(person="ada", object_id=7), None, "ix_audit_of_object"),
+        (audit_pages.AuditFilter(person="ada", objects=frozenset({7})), 7, "ix_audit_of_object"),
+        (audit_pages.AuditFilter(part_of=3), None, "ix_audit_recent"),
     ],
 )
 @pytest.mark.parametrize("newer", [False, True])
 def test_every_page_is_a_range_of_an_index_and_sorts_nothing(
-    world: World, wanted: audit_pages.AuditFilter, executor_id: int | None, index: str, newer: bool
+    world: World, wanted: audit_pages.AuditFilter, one: int | None, index: str, newer: bool
 ) -> None:
     before = audit_pages.Position(at=START, id=1)
-    statement = audit_pages._keys(wanted, executor_id, before, newer).limit(50)
+    statement = audit_pages._keys(wanted, one, before, newer).limit(50)
     compiled = statement.compile(world.database.engine, compile_kwargs={"literal_binds": True})
     plan = " ".join(row.detail for row in world.rows(sa.text(f"EXPLAIN QUERY PLAN {compiled}")))  # type: ignore[arg-type]
     assert index in plan
     assert "TEMP B-TREE" not in plan
+
+
+# --- bulk actions and objects ----------------------------------------------------------------
+
+
+async def test_a_bulk_action_is_one_entry_for_each_executor_with_all_its_changes_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many steps it took; a single change is an entry by itself."""
+    monkeypatch.setattr(job_bulk, "STEP", 2)
+    log, ids = AuditLog(world.database), Ids(world.database)
+    bulk = JobBulk(world.database, ids, world.jobs)
+    billing, crm = [await world.executor(name) for name in ("billing", "crm")]
+    jobs = {
+        (owner, name): await world.jobs.create(ADMIN, owner, JOB | {"name": name})
+        for name, owner in (("a", billing), ("b", crm), ("c", billing), ("d", billing))
+    }
+    pause, cursor = Change(action=JobAction.PAUSE), None
+    for _ in range(2):
+        step = await bulk.matching(ADMIN, JobQuery(), pause, cursor=cursor)
+        cursor = step.next
+    assert cursor is None
+    entries = (await log.page(ADMIN, AuditQuery(action="jobs."))).items
+    assert {e.executor_name: e.detail["done"] for e in entries} == {"billing": 3, "crm": 1}
+    of_billing = next(e for e in entries if e.executor_id == billing)
+    assert [part.job_name for part in of_billing.parts] == ["a", "c", "d"]
+    assert (await log.page(ADMIN, AuditQuery(action="job.paused"))).items == []
+    parts = (await log.page(ADMIN, AuditQuery(part_of=of_billing.id))).items
+    assert {part.object_id for part in parts} == {
+        job_id for (owner, _), job_id in jobs.items() if owner == billing
+    }
+    only_crm = actor_with(Role.ADMIN, crm)
+    seen = (await log.page(only_crm, AuditQuery(action="jobs."))).items
+    assert [e.executor_name for e in seen] == ["crm"]
+    assert (await log.page(only_crm, AuditQuery(part_of=of_billing.id))).items == []
+    await bulk.many(ADMIN, [jobs[billing, "a"]], Change(action=JobAction.RESUME))
+    (single,) = (await log.page(ADMIN, AuditQuery(action="job.resumed"))).items
+    assert single.part_of == 0
+
+
+async def test_a_made_up_cursor_joins_nobody_elses_bulk_action(world: World) -> None:
+    log, ids = AuditLog(world.database), Ids(world.database)
+    bulk = JobBulk(world.database, ids, world.jobs)
+    billing = await world.executor()
+    jobs = [await world.jobs.create(ADMIN, billing, JOB | {"name": name}) for name in "ab"]
+    await bulk.many(ADMIN, jobs, Change(action=JobAction.PAUSE))
+    (entry,) = (await log.page(ADMIN, AuditQuery(action="jobs."))).items
+    place = (await world.jobs.page(ADMIN, JobQuery(), limit=1)).next
+    other = actor_with(Role.DEVELOPER, billing)
+    resume = Change(action=JobAction.RESUME)
+    await bulk.matching(other, JobQuery(), resume, cursor=f"{entry.object_id}.{place}")
+    theirs, same = (await log.page(ADMIN, AuditQuery(action="jobs."))).items
+    assert (theirs.user_name, theirs.detail["done"]) == ("bob", 1)
+    assert same == entry
+    for cursor in ("x.y", "1" * 20 + ".y"):
+        with pytest.raises(InvalidInput):
+            await bulk.matching(ADMIN, JobQuery(), resume, cursor=cursor)
+
+
+async def test_one_asks_by_the_name_of_what_was_changed(world: World) -> None:
+    """Also when it has been deleted, and when the change was part of a bulk action."""
+    log, ids = AuditLog(world.database), Ids(world.database)
+    billing, crm = [await world.executor(name) for name in ("billing", "crm")]
+    first = await world.jobs.create(ADMIN, billing, JOB | {"name": "a"})
+    second = await world.jobs.create(ADMIN, crm, JOB | {"name": "a"})
+    other = await world.jobs.create(ADMIN, crm, JOB | {"name": "b"})
+    await JobBulk(world.database, ids, world.jobs).many(
+        ADMIN, [first, other], Change(action=JobAction.PAUSE)
+    )
+    await world.jobs.delete(ADMIN, second)
+    run_id = await world.jobs.run_now(ADMIN, first)
+
+    async def found(asked: str, actor: Actor = ADMIN) -> list[tuple[str, int | None]]:
+        items = (await log.page(actor, AuditQuery(object=asked))).items
+        return sorted((item.action, item.object_id) for item in items)
+
+    of_first = [("job.created", first), ("job.paused", first)]
+    of_second = [("job.created", second), ("job.deleted", second)]
+    assert await found("job:a") == sorted(of_first + of_second)
+    assert await found('job:"billing / a"') == await found(f"job:#{first}") == of_first
+    assert await found("job:a", actor_with(Role.ADMIN, crm)) == of_second
+    assert await found(f"run:{run_id}") == [("run.requested", run_id)]
+    assert await found("executor:crm") == [("executor.created", crm)]
+    assert await found("job:none") == await found("node:none") == await found("user:none") == []
+    (of_run,) = (await log.page(ADMIN, AuditQuery(object=f"run:{run_id}"))).items
+    assert of_run.job_name == "a"
+    for wrong in ("jobs:a", "a", "run:a", "job:", "run:"):
+        with pytest.raises(InvalidInput) as refusal:
+            await found(wrong)
+        assert refusal.value.problems[0].code == "audit.object_invalid"

@@ -15,6 +15,7 @@ from tickwheel_admin.services.job_bulk import Change, JobAction, JobBulk
 from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.yaml_text import read_yaml
 from tickwheel_admin.store import tables
+from tickwheel_admin.store.ids import Ids
 
 PAUSE = Change(action=JobAction.PAUSE)
 
@@ -28,7 +29,7 @@ def world(sqlite_url: str) -> Iterator[World]:
 
 @pytest.fixture
 def bulk(world: World) -> JobBulk:
-    return JobBulk(world.database, world.jobs)
+    return JobBulk(world.database, Ids(world.database), world.jobs)
 
 
 async def add(world: World, executor_id: int, *names: str, **more: object) -> list[int]:

@@ -380,7 +380,7 @@ async def test_the_audit_is_exported_whole_in_the_order_of_the_page(
     lines = (await admin.get("/audit.jsonl?action=executor.")).splitlines()
     assert {json.loads(line)["detail"]["name"] for line in lines} == {"billing", "crm", "ml"}
     head, *rows = (await admin.get("/audit.csv?action=executor.")).splitlines()
-    assert head == "at,person,address,action,executor,object_id,detail"
+    assert head == "at,person,address,action,executor,object_id,detail,object,id,part_of"
     assert len(rows) == 3
     monkeypatch.setattr("tickwheel_admin.console.pages.audit_export.MOST_ROWS", 2)
     assert len((await admin.get("/audit.jsonl?action=executor.")).splitlines()) == 2

@@ -10,13 +10,14 @@ from tickwheel_admin.api.views import answer, page_view
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.audit_log import MAX_TEXT_CHARS, AuditQuery
+from tickwheel_admin.services.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
 
-_FILTER = ("user", "action", "executor_id", "object_id", "from", "to")
+_FILTER = ("user", "action", "executor_id", "object_id", "object", "part_of", "from", "to")
 
 
 @routes.get("/api/v1/audit", permission=Permission.ADMINISTER, api=True)
@@ -28,6 +29,8 @@ async def list_audit(request: web.Request) -> web.Response:
         action=fields.text("action", max_chars=50),
         executor_id=optional_id(fields, "executor_id"),
         object_id=optional_id(fields, "object_id"),
+        object=as_text.text("object", max_chars=MAX_OBJECT_CHARS),
+        part_of=optional_id(fields, "part_of"),
         from_at=fields.instant("from"),
         to_at=fields.instant("to"),
     )

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.json_text import BadJson, text_of_object
 from tickwheel_admin.web.body import read_json
 
 MAX_PAGE = 500
-MAX_CURSOR_CHARS = 500
+MAX_CURSOR_CHARS = 2_000  # as services.paging: the cursor of a job holds its name
 MAX_ID = 2**53 - 1  # what every JSON reader keeps exactly
 MAX_KEY_CHARS = 80
 

@@ -50,7 +50,9 @@ async def list_jobs(request: web.Request) -> web.Response:
 async def create_job(request: web.Request) -> web.Response:
     config = await read_json(request)
     executor_id = taken_id(config, "executor_id")
-    job_id = await request.app[JOBS].create(actor_of(request), executor_id, config)
+    job_id = await request.app[JOBS].create(
+        actor_of(request), executor_id, config, request_key=request_key_of(request)
+    )
     return answer({"id": job_id, "revision": 1}, status=201, location=f"{_ALL}/{job_id}")
 
 

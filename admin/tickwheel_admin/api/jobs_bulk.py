@@ -1,4 +1,4 @@
-"""/api/v1/jobs/pause and the like: many jobs at once, by their ids or by a filter."""
+"""/api/v1/jobs/pause and the like: many jobs at once, named or by a filter; many new ones."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import (
+    MAX_ID,
     body_fields,
+    optional_id,
     query_fields,
     request_key_of,
 )
 from tickwheel_admin.api.job_queries import FILTER, job_query_of
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.views import answer
-from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.errors import InvalidInput, UserError
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_bulk import MAX_IDS, BulkOfJobs, Change, JobAction
+from tickwheel_admin.services.job_creation import MAX_JOBS, NewJob
 from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.web.body import read_json
+from tickwheel_admin.web.errors import error_view
+from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_BULK
+from tickwheel_admin.web.keys import JOB_BULK, JOB_CREATION
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
 
 _ALL = "/api/v1/jobs"
+MAX_CREATION_BYTES = 8 * 2**20  # of a request with new jobs
+MAX_PROBLEMS = 100  # with the form of such a request; problems of its jobs are in their answers
 _CHOSEN = ("jobs", "filter", "cursor")
 
 
@@ -86,6 +94,63 @@ async def export_jobs(request: web.Request) -> web.StreamResponse:
         await response.write(part.encode())
     await response.write_eof()
     return response
+
+
+@routes.post(f"{_ALL}/bulk", permission=Permission.DEVELOP, api=True)
+async def create_jobs(request: web.Request) -> web.Response:
+    """Add jobs, each with an answer of its own."""
+    try:
+        body = await read_json(request, most=MAX_CREATION_BYTES)
+    except web.HTTPRequestEntityTooLarge:
+        raise InvalidInput.one(
+            "jobs",
+            "too_large",
+            "Together, jobs may be up to %(limit)s MiB; send them in several requests.",
+            limit=MAX_CREATION_BYTES // 2**20,
+        ) from None
+    fields = Fields(body, "", [])
+    fields.only(("executor_id", "jobs"))
+    executor_id = optional_id(fields, "executor_id")
+    new = _new_jobs(fields, executor_id)
+    raise_if_any(fields.problems)
+    outcomes = await request.app[JOB_CREATION].create_many(
+        actor_of(request), new, request_key=request_key_of(request)
+    )
+    language = language_of(request)
+    created = sum(isinstance(outcome, int) for outcome in outcomes)
+    return answer(
+        {
+            "created": created,
+            "failed": len(outcomes) - created,
+            "jobs": [_outcome_view(outcome, language) for outcome in outcomes],
+        }
+    )
+
+
+def _new_jobs(fields: Fields, executor_id: int | None) -> list[NewJob]:
+    value = fields.raw.get("jobs")
+    if not isinstance(value, list):
+        fields.refuse("jobs", "required", "This must be a list of jobs.")
+        return []
+    new = []
+    for index, each in enumerate(value[: MAX_JOBS + 1]):
+        raw = dict(each) if isinstance(each, dict) else {}
+        owner = raw.pop("executor_id", executor_id)
+        if not isinstance(each, dict):
+            fields.refuse(f"jobs[{index}]", "wrong_type", "This must be a JSON object.")
+        elif type(owner) is not int or not 1 <= owner <= MAX_ID:
+            fields.refuse(f"jobs[{index}].executor_id", "required", "This is required.")
+        else:
+            new.append(NewJob(executor_id=owner, raw=raw))
+        if len(fields.problems) >= MAX_PROBLEMS:
+            break
+    return new
+
+
+def _outcome_view(outcome: int | UserError, language: str) -> dict[str, Any]:
+    if isinstance(outcome, int):
+        return {"id": outcome, "error": None}
+    return {"id": None, "error": error_view(outcome, language)}
 
 
 async def _change(request: web.Request, action: JobAction, *more: str) -> web.Response:

@@ -78,5 +78,11 @@ def audit_view(item: AuditItem) -> dict[str, Any]:
         "executor_id": item.executor_id,
         "executor_name": item.executor_name,
         "object_id": item.object_id,
+        "job_name": item.job_name,
         "detail": item.detail,
+        "part_of": item.part_of or None,
+        "parts": [
+            {"id": part.id, "object_id": part.object_id, "job_name": part.job_name}
+            for part in item.parts
+        ],
     }

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tickwheel_admin.console.audit_words import MAX_TOLD
 from tickwheel_admin.console.declared_words import field_names
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.labels import state_name
 from tickwheel_admin.console.people_words import grants_text, role_name
-from tickwheel_admin.console.reader import instant, length_in_words
+from tickwheel_admin.console.reader import instant, length_in_words, number
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
 
 if TYPE_CHECKING:
     from tickwheel_admin.services.audit_log import AuditItem
 
-_SHOWN_ELSEWHERE = frozenset({"name", "before", "changes", "by_token"})
+_SHOWN_ELSEWHERE = frozenset({"name", "before", "changes", "by_token", "request"})
 _COUNTS = frozenset({"sessions_ended", "api_tokens_revoked", "jobs"})  # none is not worth a line
 
 
@@ -54,6 +55,11 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
             continue
         if name in _COUNTS and not value:
             continue
+        if name == "jobs" and item.is_bulk:
+            facts.append(Fact(label=_("Selected"), value=_value(name, value, executors)))
+            continue
+        if name == "job" and item.job_name is not None:
+            value = f"{item.job_name} (#{value})"
         before = item.detail.get("before") if name == "grants" else None
         facts.append(
             Fact(
@@ -68,13 +74,20 @@ def facts_of(item: AuditItem, executors: Mapping[int, str]) -> list[Fact]:
 def _by_token(item: AuditItem) -> list[Fact]:
     """The API token that acted, if one did; where it was made, the audit tells its name."""
     token = item.detail.get("by_token")
-    return [] if token is None else [Fact(label=_("With API token"), value=f"#{token}")]
+    if token is None:
+        return []
+    shown = f"#{token}" if item.token_name is None else f"{item.token_name} (#{token})"
+    return [Fact(label=_("With API token"), value=shown)]
 
 
 def _label(name: str) -> str:
     return {
         "revision": _("Revision"),
         "to": _("To revision"),
+        "done": _("Done"),
+        "skipped": _("Left alone"),
+        "filter": _("All that match"),
+        "runs": _("Selected"),
         "changed": _("Changed"),
         "state": _("State before"),
         "job": _("Job"),
@@ -130,8 +143,17 @@ def _value(name: str, value: Any, executors: Mapping[int, str]) -> str:
         return length_in_words(round(value * 1000))
     if name == "expires_at" and isinstance(value, int):
         return instant(value, "short")
-    if name in ("job", "trigger", "retry_of"):
+    if name in ("job", "trigger", "retry_of") and not isinstance(value, str):
         return f"#{value}"
+    if name in ("filter", "skipped") and isinstance(value, dict):
+        each = (f"{key}: {_plain(one)}" for key, one in value.items())
+        return _(", ").join(each) or _("everything")
+    if name == "done" and isinstance(value, int):
+        return number(value) if value <= MAX_TOLD else f"{number(MAX_TOLD)}+"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.i18n import ngettext
+from tickwheel_admin.console.reader import number
 
 if TYPE_CHECKING:
     from tickwheel_admin.services.audit_log import AuditItem
+
+MAX_TOLD = 10_000  # changes of a bulk action that are counted
 
 # What an action begins with → where its object is shown; what has no page of its own has no place.
 _PAGES = {
@@ -34,6 +38,13 @@ def action_words() -> dict[str, str]:
         "job.paused": _("Job paused"),
         "job.resumed": _("Job resumed"),
         "job.state_set": _("State of a job set"),
+        "jobs.created": _("Jobs added"),
+        "jobs.run": _("Jobs run by hand"),
+        "jobs.paused": _("Jobs paused"),
+        "jobs.resumed": _("Jobs resumed"),
+        "jobs.tagged": _("Jobs tagged"),
+        "jobs.untagged": _("Tag taken from jobs"),
+        "jobs.deleted": _("Jobs deleted"),
         "trigger.paused": _("Trigger paused"),
         "trigger.resumed": _("Trigger resumed"),
         "declared.accepted": _("Declared job accepted"),
@@ -44,6 +55,8 @@ def action_words() -> dict[str, str]:
         "run.retried": _("Run retried"),
         "run.cancelled": _("Run cancelled"),
         "run.released": _("Run released"),
+        "runs.cancelled": _("Runs cancelled"),
+        "runs.retried": _("Runs retried"),
         "runs.purged": _("Runs purged"),
         "executor.created": _("Executor added"),
         "executor.deleted": _("Executor deleted"),
@@ -86,7 +99,7 @@ def action_text(action: str) -> str:
 def action_choices() -> list[tuple[str, str]]:
     """(what actions begin with, its words), for the filter."""
     return [
-        ("job.", _("Jobs")),
+        ("job", _("Jobs")),
         ("trigger.", _("Triggers")),
         ("declared.", _("Declared jobs")),
         ("run", _("Runs")),
@@ -101,6 +114,14 @@ def action_choices() -> list[tuple[str, str]]:
     ]
 
 
+def parts_text(item: AuditItem) -> str:
+    """How many changes a bulk action made, as far as they were counted."""
+    done = int(item.detail.get("done", 0))
+    if done > MAX_TOLD:
+        return _("more than %(num)s") % {"num": number(MAX_TOLD)}
+    return ngettext("%(num)s change", "%(num)s changes", done) % {"num": number(done)}
+
+
 def icon_of(action: str) -> tuple[str, str]:
     """(tone of its tile, icon) of an action."""
     noun, _dot, verb = action.partition(".")
@@ -112,6 +133,7 @@ def icon_of(action: str) -> tuple[str, str]:
         return "warn", "pause"
     symbols = {
         "job": "jobs",
+        "jobs": "jobs",
         "trigger": "clock",
         "declared": "code",
         "run": "runs",
@@ -133,16 +155,20 @@ class AuditObject:
 
     name: str
     href: str | None  # None: it has no page, or is gone
+    job: str | None = None  # of a run: the name of its job
 
 
 def object_of(item: AuditItem) -> AuditObject | None:
     """What the action was done to; None when it was to the installation as a whole."""
     noun = item.action.partition(".")[0]
     name = item.detail.get("name")
+    if item.is_bulk:
+        return None
     # A run is known by its number, and a whole purge by its job or its executor.
     if noun == "runs":
         job_id = item.detail.get("job")
-        return None if job_id is None else AuditObject(name=f"#{job_id}", href=f"/jobs/{job_id}")
+        job = item.job_name or f"#{job_id}"
+        return None if job_id is None else AuditObject(name=job, href=f"/jobs/{job_id}")
     if noun == "token":
         owner = item.detail.get("user")
         shown = f"{owner} / {name}" if owner and owner != item.user_name else name
@@ -152,7 +178,10 @@ def object_of(item: AuditItem) -> AuditObject | None:
     if item.object_id is None:
         return None if name is None else AuditObject(name=str(name), href=None)
     page = None if item.action in _GONE else _PAGES.get(noun)
+    if noun in ("job", "trigger", "declared"):
+        name = name or item.job_name
     return AuditObject(
         name=str(name) if name else f"#{item.object_id}",
         href=page.format(item.object_id) if page else None,
+        job=item.job_name if noun == "run" else None,
     )

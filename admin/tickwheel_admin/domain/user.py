@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tickwheel_admin.domain.errors import NotAllowed, NotFound
@@ -70,6 +70,8 @@ class Actor:
     token_id: int | None = None  # set when an API token acts
     session: str | None = None  # hash of the cookie, when a person asks with a session
     must_change_password: bool = False
+    # The bulk action under way: by executor id (0: about none), the audit entry that tells of it.
+    part_of: Mapping[int, int] = field(default_factory=dict)
 
     def may(self, permission: Permission, executor_id: int = ALL_EXECUTORS) -> bool:
         """Whether a grant on this executor, or on all, covers the permission."""

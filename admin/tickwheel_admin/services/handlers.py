@@ -17,9 +17,14 @@ def check_handler(conn: sa.Connection, executor_id: int, handler: str) -> None:
     Raises:
         InvalidInput: handler.unknown, naming what is offered.
     """
-    offered = sorted(offered_handlers(conn, [executor_id]).get(executor_id, {handler}))
-    if handler in offered:
+    check_offered(offered_handlers(conn, [executor_id]).get(executor_id), handler)
+
+
+def check_offered(handlers: frozenset[str] | None, handler: str) -> None:
+    """The same, of handlers that were read already; None: the executor has no live nodes."""
+    if handlers is None or handler in handlers:
         return
+    offered = sorted(handlers)
     named = ", ".join(offered[:MAX_NAMED]) + ("…" if len(offered) > MAX_NAMED else "")
     meant = closest(handler, offered)
     if meant is not None:

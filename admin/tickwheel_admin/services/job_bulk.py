@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,6 +19,13 @@ from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.job_input import job_to_raw, parse_tag
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.bulk_entries import (
+    BulkAction,
+    BulkEntries,
+    asked_of,
+    join_cursor,
+    split_cursor,
+)
 from tickwheel_admin.services.job_queries import MatchingJobs
 from tickwheel_admin.services.job_yaml import to_yaml
 from tickwheel_admin.services.jobs import JobQuery, Jobs, JobSort
@@ -28,6 +36,7 @@ from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.declared_jobs import managed_jobs
+from tickwheel_admin.store.ids import Ids
 
 MAX_IDS = 1_000
 STEP = 50  # jobs of one step through all that match a filter
@@ -47,6 +56,15 @@ class JobAction(StrEnum):
 
 _EDITS = frozenset({JobAction.TAG, JobAction.UNTAG, JobAction.DELETE})  # of what code may manage
 _TAGGING = frozenset({JobAction.TAG, JobAction.UNTAG})
+_PERMISSIONS = dict.fromkeys(_EDITS, Permission.DEVELOP)  # all others need to operate
+_NOTED = {
+    JobAction.RUN: "jobs.run",
+    JobAction.PAUSE: "jobs.paused",
+    JobAction.RESUME: "jobs.resumed",
+    JobAction.TAG: "jobs.tagged",
+    JobAction.UNTAG: "jobs.untagged",
+    JobAction.DELETE: "jobs.deleted",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +94,10 @@ class BulkOfJobs:
 class JobBulk:
     """Use cases of many jobs at once."""
 
-    def __init__(self, store: Store, jobs: Jobs) -> None:
+    def __init__(self, store: Store, ids: Ids, jobs: Jobs) -> None:
         self._store = store
         self._jobs = jobs
+        self._entries = BulkEntries(store, ids)
 
     async def many(self, actor: Actor, job_ids: Iterable[int], change: Change) -> BulkOfJobs:
         """Change these jobs, at most 1,000; those that cannot be are counted by reason.
@@ -86,7 +105,8 @@ class JobBulk:
         Raises:
             InvalidInput: of the ids, the tag or the request key.
         """
-        return await self._all(actor, check_ids(job_ids), _checked(change))
+        ids, change = check_ids(job_ids), _checked(change)
+        return await self._all(actor, ids, change, bulk=_bulk(change, {"jobs": len(ids)}))
 
     async def matching(
         self, actor: Actor, query: JobQuery, change: Change, *, cursor: str | None = None
@@ -101,9 +121,11 @@ class JobBulk:
         """
         change = _checked(change)
         query = replace(query, sort=JobSort.NAME)
-        page = await self._jobs.page(actor, query, cursor=cursor, limit=STEP)
-        bulk = await self._all(actor, [item.job.id for item in page.items], change)
-        return replace(bulk, next=page.next)
+        place, number = split_cursor(cursor)
+        page = await self._jobs.page(actor, query, cursor=place, limit=STEP)
+        bulk = _bulk(change, {"filter": asked_of(query)}, number=number)
+        ids = [item.job.id for item in page.items]
+        return await self._all(actor, ids, change, bulk=bulk, behind=page.next)
 
     async def count(self, actor: Actor, query: JobQuery) -> MatchingJobs:
         """How many jobs match, counted up to 10,000."""
@@ -135,17 +157,31 @@ class JobBulk:
 
         return await self._store.read(read)
 
-    async def _all(self, actor: Actor, job_ids: Sequence[int], change: Change) -> BulkOfJobs:
+    async def _all(
+        self,
+        actor: Actor,
+        job_ids: Sequence[int],
+        change: Change,
+        *,
+        bulk: BulkAction,
+        behind: str | None = None,
+    ) -> BulkOfJobs:
         by_code = await self._store.read(managed_jobs, job_ids) if job_ids else {}
+        executors = await self._store.read(store_jobs.executors_of_jobs, job_ids)
+        wanted = _PERMISSIONS.get(change.action, Permission.OPERATE)
+        concerned = {each for each in executors.values() if actor.may(wanted, each)}
+        is_one = len(job_ids) == 1 and bulk.number is None and behind is None
+        step = await self._entries.open(actor, bulk, () if is_one else concerned)
         done: list[int] = []
         skipped: Counter[str] = Counter()
         for job_id in job_ids:
             try:
-                await self._one(actor, job_id, change, is_managed=job_id in by_code)
+                await self._one(step.actor, job_id, change, is_managed=job_id in by_code)
                 done.append(job_id)
             except UserError as error:
                 skipped[code_of(error)] += 1
-        return BulkOfJobs(jobs=done, skipped=dict(skipped))
+        await self._entries.tell(step, skipped)
+        return BulkOfJobs(jobs=done, skipped=dict(skipped), next=join_cursor(behind, step.number))
 
     async def _one(self, actor: Actor, job_id: int, change: Change, *, is_managed: bool) -> None:
         if change.action in _EDITS:
@@ -191,6 +227,11 @@ def check_ids(job_ids: Iterable[int]) -> list[int]:
             "jobs", "out_of_range", "Name 1 to %(limit)s jobs at once.", limit=f"{MAX_IDS:,}"
         )
     return ids
+
+
+def _bulk(change: Change, asked: dict[str, Any], *, number: int | None = None) -> BulkAction:
+    detail = asked if change.tag is None else {"tag": change.tag, **asked}
+    return BulkAction(action=_NOTED[change.action], detail=detail, number=number)
 
 
 def _checked(change: Change) -> Change:

@@ -6,7 +6,8 @@ its transaction was committed although its answer never came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.services.settling import add_triggers, go_on, settle
 from tickwheel_admin.services.trigger_calendars import held_calendars
 from tickwheel_admin.store import job_triggers, jobs
-from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.store.audit import additions_by_request, find_audit, write_audit
 from tickwheel_admin.store.child_links import lock_child_links
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import get_executor
@@ -48,15 +49,21 @@ class Edit:
     trigger_ids: Sequence[int] = ()
     run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
     rolled_back_to: int | None = None  # the revision whose configuration the edit brings back
+    # Of a new job: sent again with the same one by the same person, it is that job.
+    request_key: str | None = None
     by_code: bool = False  # the job is as code declares it, or a person accepts that it is
 
 
 def create_job(
     conn: sa.Connection, edit: Edit, *, job_id: int, executor_id: int, config: JobConfig
-) -> None:
-    """Add a job and its triggers."""
+) -> int:
+    """Add a job and its triggers; returns its id, or that of the job that the request made before.
+
+    Raises:
+        Conflict: job.name_taken.
+    """
     if find_audit(conn, edit.audit_id) is not None:
-        return
+        return job_id
     if config.children:
         lock_child_links(conn)
     # Locked, so that the executor is not deleted meanwhile.
@@ -64,7 +71,11 @@ def create_job(
         raise not_found()
     check_handler(conn, executor_id, config.handler)
     check_job_parameters(conn, executor_id, config)
-    _check_name(conn, executor_id, config.name)
+    taken = jobs.jobs_named(conn, executor_id, [config.name])
+    if before := made_before(conn, edit, taken.values()):
+        return before.pop()
+    if taken:
+        raise name_taken(config.name)
     check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
     now = now_ms(conn)
     new = Job(
@@ -77,7 +88,7 @@ def create_job(
         updated_at=now,
     )
     calendars = held_calendars(conn, config)
-    jobs.add_job(conn, new, by=edit.actor.name)
+    jobs.add_jobs(conn, [new], by=edit.actor.name)
     add_triggers(
         conn,
         new,
@@ -86,7 +97,30 @@ def create_job(
         calendars=calendars,
         now=now,
     )
-    _note(conn, edit, "job.created", new, {"name": config.name})
+    _note(conn, edit, "job.created", new, created_detail(edit, config))
+    return job_id
+
+
+def created_detail(edit: Edit, config: JobConfig) -> dict[str, object]:
+    """What the audit keeps of a new job."""
+    detail: dict[str, object] = {"name": config.name}
+    return detail if edit.request_key is None else detail | {"request": _digest(edit.request_key)}
+
+
+def made_before(conn: sa.Connection, edit: Edit, job_ids: Iterable[int]) -> set[int]:
+    """Those of the jobs that the same person added with the same request key.
+
+    A request that is sent again, its answer having been lost, is answered as it was then. The
+    audit knows it for as long as it is kept.
+    """
+    ids = sorted(job_ids)
+    if edit.request_key is None or not ids:
+        return set()
+    return additions_by_request(conn, ids, edit.actor.name, _digest(edit.request_key))
+
+
+def _digest(request_key: str) -> str:
+    return hashlib.sha256(request_key.encode()).hexdigest()[:32]
 
 
 def update_job(
@@ -225,16 +259,17 @@ def lock_job_for(conn: sa.Connection, actor: Actor, job_id: int, permission: Per
     return job
 
 
-def _check_name(
-    conn: sa.Connection, executor_id: int, name: str, *, by_other_than: int | None = None
-) -> None:
+def _check_name(conn: sa.Connection, executor_id: int, name: str, *, by_other_than: int) -> None:
     # The unique key decides: the loser of a race repeats its transaction and ends here.
     if jobs.job_name_is_taken(conn, executor_id, name, by_other_than=by_other_than):
-        raise Conflict(
-            "job.name_taken",
-            "This executor already has a job named “%(name)s”.",
-            name=name,
-        )
+        raise name_taken(name)
+
+
+def name_taken(name: str) -> Conflict:
+    """Another job of the executor has the name."""
+    return Conflict(
+        "job.name_taken", "This executor already has a job named “%(name)s”.", name=name
+    )
 
 
 def _given(config: JobConfig) -> tuple[object, ...]:

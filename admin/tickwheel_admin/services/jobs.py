@@ -110,22 +110,35 @@ class Jobs:
 
     # --- changing ----------------------------------------------------------------------------
 
-    async def create(self, actor: Actor, executor_id: int, raw: Mapping[str, Any]) -> int:
+    async def create(
+        self,
+        actor: Actor,
+        executor_id: int,
+        raw: Mapping[str, Any],
+        *,
+        request_key: str | None = None,
+    ) -> int:
         """Add a job; returns its id.
+
+        Args:
+            request_key: the same key gives the same job, however often it is sent.
 
         Raises:
             InvalidInput: with every problem found; handler.unknown.
             Conflict: job.name_taken.
         """
         actor.require(Permission.DEVELOP, executor_id)
+        check_request_key(request_key)
         config = parse_job(raw)
-        job_id = await self._ids.take("job")
-        edit = await self._begin(actor, triggers=len(config.triggers))
+        new_id = await self._ids.take("job")
+        begun = await self._begin(actor, triggers=len(config.triggers))
 
-        def create(conn: sa.Connection, edit: Edit) -> None:
-            job_edits.create_job(conn, edit, job_id=job_id, executor_id=executor_id, config=config)
+        def create(conn: sa.Connection, edit: Edit) -> int:
+            return job_edits.create_job(
+                conn, edit, job_id=new_id, executor_id=executor_id, config=config
+            )
 
-        await self._edited(create, edit)
+        job_id = await self._edited(create, replace(begun, request_key=request_key))
         self._announce()
         return job_id
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.user import Actor
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.bulk_entries import BulkAction, BulkEntries, join_cursor
 from tickwheel_admin.services.requests import MAX_KEY_CHARS
 from tickwheel_admin.services.run_batches import BatchEdit, Outcomes, code_of
+from tickwheel_admin.store import run_lists
 from tickwheel_admin.store.database import Refused, Store
 from tickwheel_admin.store.ids import Ids
 from tickwheel_admin.store.job_configs import JobConfigs
@@ -66,14 +68,16 @@ class BulkEdits:
         self._store = store
         self._ids = ids
         self._configs = configs
+        self._entries = BulkEntries(store, ids)
 
     async def edit(
         self,
         actor: Actor,
         run_ids: Sequence[int],
         work: Callable[[sa.Connection, BatchEdit], Outcomes],
-        single: Callable[[int], Awaitable[int]],
+        single: Callable[[Actor, int], Awaitable[int]],
         *,
+        bulk: BulkAction,
         behind: str | None = None,
     ) -> Bulk:
         """Edit these runs, 50 in a transaction.
@@ -81,9 +85,15 @@ class BulkEdits:
         Args:
             work: says what became of runs; those that it leaves out are done one by one.
             single: does it to one run; returns the id of the run that it changed or made.
+            bulk: what the audit calls it.
             behind: cursor of the step after this one.
         """
         outcomes: Outcomes = {}
+        is_one = len(run_ids) == 1 and bulk.number is None and behind is None
+        executors = await self._store.read(run_lists.executors_of_runs, run_ids)
+        concerned = {each for each in executors.values() if actor.may(Permission.OPERATE, each)}
+        step = await self._entries.open(actor, bulk, () if is_one else concerned)
+        actor = step.actor
         for start in range(0, len(run_ids), BATCH):
             chunk = run_ids[start : start + BATCH]
             # Refused: some run of them is at fault, and the others need not suffer for it.
@@ -91,12 +101,14 @@ class BulkEdits:
                 outcomes |= await self._batch(actor, chunk, work)
             for run_id in chunk:
                 if run_id not in outcomes:
-                    outcomes[run_id] = await _one(single, run_id)
+                    outcomes[run_id] = await _one(single, actor, run_id)
         done = [outcomes[run_id] for run_id in run_ids]
+        skipped = dict(Counter(each for each in done if isinstance(each, str)))
+        await self._entries.tell(step, skipped)
         return Bulk(
             runs=[each for each in done if isinstance(each, int)],
-            skipped=dict(Counter(each for each in done if isinstance(each, str))),
-            next=behind,
+            skipped=skipped,
+            next=join_cursor(behind, step.number),
         )
 
     async def _batch(
@@ -117,8 +129,10 @@ class BulkEdits:
         )
 
 
-async def _one(single: Callable[[int], Awaitable[int]], run_id: int) -> int | str:
+async def _one(
+    single: Callable[[Actor, int], Awaitable[int]], actor: Actor, run_id: int
+) -> int | str:
     try:
-        return await single(run_id)
+        return await single(actor, run_id)
     except UserError as error:
         return code_of(error)

@@ -23,7 +23,11 @@ def check_job_parameters(conn: sa.Connection, executor_id: int, config: JobConfi
     Raises:
         InvalidInput: on "parameters.…" or "triggers[0].parameters.…".
     """
-    schema = schema_of(conn, executor_id, config.handler)
+    check_against_schema(schema_of(conn, executor_id, config.handler), config)
+
+
+def check_against_schema(schema: str | None, config: JobConfig) -> None:
+    """The same, against a schema that was read already; None: it takes anything."""
     if schema is None:
         return
     if not config.triggers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -13,6 +13,7 @@ from tickwheel_admin.domain.job_input import parse_parameters
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services import run_batches, run_edits
+from tickwheel_admin.services.bulk_entries import BulkAction, asked_of, split_cursor
 from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
 from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted
@@ -260,7 +261,8 @@ class Runs:
 
     async def cancel_many(self, actor: Actor, run_ids: Iterable[int]) -> Bulk:
         """Stop these runs, at most 1,000; those that cannot be stopped are counted by reason."""
-        return await self._cancel_all(actor, check_ids(run_ids))
+        ids = check_ids(run_ids)
+        return await self._cancel_all(actor, ids, bulk=_cancelling({"runs": len(ids)}))
 
     async def cancel_matching(
         self, actor: Actor, query: RunQuery, *, cursor: str | None = None
@@ -268,9 +270,11 @@ class Runs:
         """Stop all runs that match, 100 of them with each call; without a state, active ones."""
         if query.state is None:
             query = replace(query, state=RunGroup.ACTIVE)
-        page = await self.page(actor, query, cursor=cursor, limit=STEP)
+        place, number = split_cursor(cursor)
+        page = await self.page(actor, query, cursor=place, limit=STEP)
         ids = [item.run.id for item in page.items]
-        return await self._cancel_all(actor, ids, behind=page.next)
+        bulk = _cancelling({"filter": asked_of(query)}, number=number)
+        return await self._cancel_all(actor, ids, bulk=bulk, behind=page.next)
 
     async def retry_many(
         self,
@@ -293,7 +297,7 @@ class Runs:
         ids = check_ids(run_ids)
         wish = _retry(parameters, request_key, failed_shards_only, revision)
         wish = replace(wish, unless_retried=not include_retried)
-        return await self._retry_all(actor, ids, wish)
+        return await self._retry_all(actor, ids, wish, bulk=_retrying({"runs": len(ids)}))
 
     async def retry_matching(
         self,
@@ -315,35 +319,45 @@ class Runs:
             query = replace(query, state=RunGroup.FAILED_ANY)
         wish = _retry(parameters, request_key, failed_shards_only, revision)
         wish = replace(wish, unless_retried=not include_retried)
-        page = await self.page(actor, query, cursor=cursor, limit=STEP)
+        place, number = split_cursor(cursor)
+        page = await self.page(actor, query, cursor=place, limit=STEP)
         ids = [item.run.id for item in page.items]
-        return await self._retry_all(actor, ids, wish, behind=page.next)
+        bulk = _retrying({"filter": asked_of(query)}, number=number)
+        return await self._retry_all(actor, ids, wish, bulk=bulk, behind=page.next)
 
     async def _cancel_all(
-        self, actor: Actor, run_ids: Sequence[int], *, behind: str | None = None
+        self, actor: Actor, run_ids: Sequence[int], *, bulk: BulkAction, behind: str | None = None
     ) -> Bulk:
-        async def single(run_id: int) -> int:
+        async def single(actor: Actor, run_id: int) -> int:
             await self.cancel(actor, run_id)
             return run_id
 
-        bulk = await self._bulk.edit(actor, run_ids, run_batches.cancel_runs, single, behind=behind)
+        done = await self._bulk.edit(
+            actor, run_ids, run_batches.cancel_runs, single, bulk=bulk, behind=behind
+        )
         self._announce()
-        return bulk
+        return done
 
     async def _retry_all(
-        self, actor: Actor, run_ids: Sequence[int], wish: Retry, *, behind: str | None = None
+        self,
+        actor: Actor,
+        run_ids: Sequence[int],
+        wish: Retry,
+        *,
+        bulk: BulkAction,
+        behind: str | None = None,
     ) -> Bulk:
         keys = {run_id: key_for(wish.request_key or "", run_id) for run_id in run_ids}
 
         def retry(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
             return run_batches.retry_runs(conn, batch, retry=wish, keys=keys)
 
-        async def single(run_id: int) -> int:
+        async def single(actor: Actor, run_id: int) -> int:
             return await self._retry_one(actor, run_id, replace(wish, request_key=keys[run_id]))
 
-        bulk = await self._bulk.edit(actor, run_ids, retry, single, behind=behind)
+        done = await self._bulk.edit(actor, run_ids, retry, single, bulk=bulk, behind=behind)
         self._announce()
-        return bulk
+        return done
 
     async def _edited(
         self,
@@ -361,6 +375,14 @@ class Runs:
     def _announce(self) -> None:
         for topic in (CANCEL, QUEUED, TRIGGERS, RUNS):
             self._events.publish(topic)
+
+
+def _cancelling(asked: dict[str, Any], *, number: int | None = None) -> BulkAction:
+    return BulkAction(action="runs.cancelled", detail=asked, number=number)
+
+
+def _retrying(asked: dict[str, Any], *, number: int | None = None) -> BulkAction:
+    return BulkAction(action="runs.retried", detail=asked, number=number)
 
 
 def _retry(

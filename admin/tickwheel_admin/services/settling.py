@@ -31,7 +31,7 @@ from tickwheel_admin.store import job_triggers
 from tickwheel_admin.store.calendars import read_calendars
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.job_triggers import StoredTrigger
+from tickwheel_admin.store.job_triggers import NewTrigger, StoredTrigger
 from tickwheel_admin.store.pauses import read_pauses
 from tickwheel_admin.store.runs import insert_fires
 
@@ -130,6 +130,21 @@ def add_triggers(
     Raises:
         InvalidInput: trigger.never_fires.
     """
+    job_triggers.add_triggers(
+        conn, new_triggers(job, specs, trigger_ids=trigger_ids, calendars=calendars, now=now)
+    )
+
+
+def new_triggers(
+    job: Job,
+    specs: Sequence[TriggerSpec],
+    *,
+    trigger_ids: Sequence[int],
+    calendars: Mapping[str, Calendar],
+    now: int,
+) -> list[NewTrigger]:
+    """The triggers that `add_triggers` adds; raises likewise."""
+    new = []
     for trigger_id, spec in zip(trigger_ids, specs, strict=False):
         calendar = None if spec.calendar is None else calendars[spec.calendar]
         # A fixed delay without a first delay fires at once.
@@ -141,15 +156,17 @@ def add_triggers(
                 "trigger.never_fires",
                 "This lies in the past and would never fire.",
             )
-        job_triggers.add_trigger(
-            conn,
-            spec,
-            trigger_id=trigger_id,
-            of=job,
-            next_fire_at=None if job.paused else first_at,
-            calendar_version=None if calendar is None else calendar.version,
-            now=now,
+        new.append(
+            NewTrigger(
+                id=trigger_id,
+                of=job,
+                spec=spec,
+                next_fire_at=None if job.paused else first_at,
+                calendar_version=None if calendar is None else calendar.version,
+                created_at=now,
+            )
         )
+    return new
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,12 @@ def held_calendars(conn: sa.Connection, config: JobConfig) -> dict[str, Calendar
         return {}
     hold_calendars(conn, names)
     found = read_calendars(conn, names)
-    now = now_ms(conn)
+    check_calendars(config, found, now=now_ms(conn))
+    return found
+
+
+def check_calendars(config: JobConfig, found: Mapping[str, Calendar], *, now: int) -> None:
+    """The same, of calendars that are held already."""
     problems = [
         problem
         for index, spec in enumerate(config.triggers)
@@ -36,7 +41,6 @@ def held_calendars(conn: sa.Connection, config: JobConfig) -> dict[str, Calendar
     ]
     if problems:
         raise InvalidInput(problems)
-    return found
 
 
 def _problem_of(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.tables import audit
+
+MAX_TOLD = 10_000  # parts of a bulk action that are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,8 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
             "action": each.action,
             "executor_id": each.executor_id,
             "object_id": each.object_id,
-            "detail": json.dumps(
-                {**each.detail, **more}, ensure_ascii=False, separators=(",", ":")
-            ),
+            "detail": _text({**each.detail, **more}),
+            "part_of": actor.part_of.get(each.executor_id or 0, 0),
         }
         for each in changes
     ]
@@ -103,6 +105,71 @@ def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, Note
         row.id: Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
         for row in rows
     }
+
+
+def additions_by_request(
+    conn: sa.Connection, job_ids: Collection[int], user_name: str, request: str
+) -> set[int]:
+    """Those of the jobs that this person added with this request.
+
+    Args:
+        request: what the entry keeps of the request's key.
+    """
+    rows = conn.execute(
+        sa.select(audit.c.object_id, audit.c.detail).where(
+            audit.c.object_id.in_(job_ids),
+            audit.c.action == "job.created",
+            audit.c.user_name == user_name[:100],
+        )
+    )
+    return {row.object_id for row in rows if json.loads(row.detail).get("request") == request}
+
+
+def find_entries(
+    conn: sa.Connection, bulk: int, *, action: str, user_name: str
+) -> dict[int | None, int]:
+    """The entries of a bulk action, one for each executor that it was about: their ids.
+
+    Args:
+        bulk: the number of the action, which its entries have for their object.
+        user_name: whose action it must be.
+    """
+    rows = conn.execute(
+        sa.select(audit.c.executor_id, audit.c.id).where(
+            audit.c.object_id == bulk,
+            audit.c.action == action,
+            audit.c.user_name == user_name[:100],
+            audit.c.part_of == 0,
+        )
+    )
+    return {row.executor_id: row.id for row in rows}
+
+
+def tell_figures(
+    conn: sa.Connection, entry_ids: Collection[int], skipped: Mapping[str, int]
+) -> None:
+    """Write into entries of a bulk action how many changes are part of them, up to `MAX_TOLD`.
+
+    Args:
+        skipped: how many more were left alone, by the code of the reason; the first entry tells.
+    """
+    for entry_id in sorted(entry_ids):
+        row = conn.execute(
+            sa.select(audit.c.detail).where(audit.c.id == entry_id).with_for_update()
+        ).one_or_none()
+        if row is None:
+            continue
+        parts = sa.select(audit.c.id).where(audit.c.part_of == entry_id).limit(MAX_TOLD + 1)
+        done = conn.execute(sa.select(sa.func.count()).select_from(parts.subquery())).scalar_one()
+        detail = json.loads(row.detail) | {"done": done}
+        if skipped:
+            detail["skipped"] = dict(Counter(detail.get("skipped", {})) + Counter(skipped))
+            skipped = {}
+        conn.execute(sa.update(audit).where(audit.c.id == entry_id).values(detail=_text(detail)))
+
+
+def _text(detail: Mapping[str, Any]) -> str:
+    return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
 
 def remove_old_audit(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:

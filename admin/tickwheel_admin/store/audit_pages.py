@@ -36,7 +36,10 @@ class AuditFilter:
     executors: frozenset[int] | None = None  # None: all, and what belongs to no executor
     person: str | None = None  # exactly
     action: str = ""  # with what it begins
-    object_id: int | None = None
+    # Also when it was done as part of a bulk action; None: whatever it was done to.
+    objects: frozenset[int] | None = None
+    nouns: frozenset[str] = frozenset()  # with one of which actions begin; empty: any
+    part_of: int = 0  # the entry of a bulk action, to see its parts; 0: entries by themselves
     from_at: int | None = None  # at or after
     to_at: int | None = None  # before
 
@@ -53,6 +56,7 @@ class StoredAudit:
     executor_id: int | None
     object_id: int | None
     detail: dict[str, Any]
+    part_of: int  # the entry of the bulk action that it was part of; 0: none
 
 
 def page_audit(
@@ -93,9 +97,17 @@ def page_audit(
     return _rows(conn, found[::-1] if newer else found), more_at
 
 
+def first_parts(conn: sa.Connection, entry_id: int, *, limit: int) -> list[StoredAudit]:
+    """The first changes that were part of a bulk action, in their order."""
+    keys = _keys(AuditFilter(part_of=entry_id), None, None, newer=True).limit(limit)
+    return _rows(conn, [Position(at=row.at, id=row.id) for row in conn.execute(keys)])
+
+
 def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
-    """Executors whose entries are read from their own index, or one range for everything."""
-    by_another = wanted.object_id is not None or wanted.person is not None
+    """Objects or executors whose entries are read from their own index, or one for everything."""
+    if wanted.objects is not None:
+        return sorted(wanted.objects)[-MAX_RANGES:]
+    by_another = wanted.person is not None or wanted.part_of
     if wanted.executors is None or by_another or len(wanted.executors) > MAX_RANGES:
         return [None]
     return sorted(wanted.executors)
@@ -104,18 +116,18 @@ def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
 def _scan(
     conn: sa.Connection,
     wanted: AuditFilter,
-    executor_id: int | None,
+    one: int | None,
     before: Position | None,
     enough: int,
     newer: bool,
     chunks: int,
 ) -> tuple[list[Position], Position | None]:
     """What fits in one range, as it is read, and where the reading stopped; None: at its end."""
-    fits = _filter(wanted, executor_id)
+    fits = _filter(wanted, one)
     size = CHUNK if fits else enough
     found: list[Position] = []
     for _ in range(chunks):
-        rows = conn.execute(_keys(wanted, executor_id, before, newer).limit(size)).all()
+        rows = conn.execute(_keys(wanted, one, before, newer).limit(size)).all()
         for row in rows:
             before = Position(at=row.at, id=row.id)
             if fits is None or fits(row):
@@ -127,35 +139,41 @@ def _scan(
     return found, before
 
 
-def _filter(wanted: AuditFilter, executor_id: int | None) -> Callable[[Any], bool] | None:
+def _filter(wanted: AuditFilter, one: int | None) -> Callable[[Any], bool] | None:
     """What the range does not see to; None: nothing."""
-    executors = wanted.executors if executor_id is None else None
-    by_person = wanted.person is not None and wanted.object_id is None
-    if executors is None and not wanted.action and (wanted.person is None or by_person):
+    executors = wanted.executors if one is None or wanted.objects is not None else None
+    by_person = wanted.person is not None and wanted.objects is None and not wanted.part_of
+    plain = executors is None and not wanted.action and not wanted.nouns
+    if plain and (wanted.person is None or by_person):
         return None
     return lambda row: (
         (executors is None or row.executor_id in executors)
         and (wanted.person is None or row.user_name == wanted.person)
         and row.action.startswith(wanted.action)
+        and (not wanted.nouns or row.action.partition(".")[0] in wanted.nouns)
     )
 
 
 def _keys(
-    wanted: AuditFilter, executor_id: int | None, before: Position | None, newer: bool
+    wanted: AuditFilter, one: int | None, before: Position | None, newer: bool
 ) -> sa.Select[Any]:
     """Entries of one range, newest first; or what is newer than a place, oldest first."""
     conditions: list[sa.ColumnElement[bool]] = []
-    if wanted.object_id is not None:
+    if wanted.objects is not None:
         index = "ix_audit_of_object"
-        conditions.append(audit.c.object_id == wanted.object_id)
+        conditions.append(audit.c.object_id == one)
+    elif wanted.part_of:
+        index = "ix_audit_recent"
+        conditions.append(audit.c.part_of == wanted.part_of)
     elif wanted.person is not None:
         index = "ix_audit_by_person"
-        conditions.append(audit.c.user_name == wanted.person)
-    elif executor_id is not None:
+        conditions += [audit.c.user_name == wanted.person, audit.c.part_of == 0]
+    elif one is not None:
         index = "ix_audit_of_executor"
-        conditions.append(audit.c.executor_id == executor_id)
+        conditions += [audit.c.executor_id == one, audit.c.part_of == 0]
     else:
         index = "ix_audit_recent"
+        conditions.append(audit.c.part_of == 0)
     if wanted.from_at is not None:
         conditions.append(audit.c.at >= wanted.from_at)
     if wanted.to_at is not None:
@@ -188,6 +206,7 @@ def _rows(conn: sa.Connection, keys: Sequence[Position]) -> list[StoredAudit]:
             executor_id=row.executor_id,
             object_id=row.object_id,
             detail=json.loads(row.detail),
+            part_of=row.part_of,
         )
         for row in (by_id[key.id] for key in keys if key.id in by_id)
     ]

@@ -13,6 +13,7 @@ from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import Run, RunState
 from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
 from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.tables import job, run, trigger
@@ -118,38 +119,40 @@ def lock_triggers(conn: sa.Connection, job_id: int) -> list[StoredTrigger]:
     return [_stored(row) for row in rows]
 
 
-def add_trigger(
-    conn: sa.Connection,
-    spec: TriggerSpec,
-    *,
-    trigger_id: int,
-    of: Job,
-    next_fire_at: int | None,
-    calendar_version: int | None,
-    now: int,
-) -> None:
-    """Insert a trigger that is planned from `next_fire_at` on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTrigger:
+    """A trigger to be added."""
 
-    Args:
-        calendar_version: of the calendar that its spec names; None: it names none.
-    """
-    conn.execute(
-        sa.insert(trigger).values(
-            id=trigger_id,
-            job_id=of.id,
-            executor_id=of.executor_id,
-            bucket=bucket_of(trigger_id),
-            spec=spec_to_json(spec),
-            paused=False,
-            state=TriggerState.ACTIVE.value,
-            next_fire_at=next_fire_at,
-            fires=0,
-            calendar=spec.calendar,
-            calendar_version=calendar_version,
-            version=1,
-            created_at=now,
-        )
-    )
+    id: int
+    of: Job
+    spec: TriggerSpec
+    next_fire_at: int | None  # it is planned from then on
+    calendar_version: int | None  # of the calendar that its spec names; None: it names none
+    created_at: int
+
+
+def add_triggers(conn: sa.Connection, new: Sequence[NewTrigger]) -> None:
+    """Insert triggers."""
+    rows = [
+        {
+            "id": each.id,
+            "job_id": each.of.id,
+            "executor_id": each.of.executor_id,
+            "bucket": bucket_of(each.id),
+            "spec": spec_to_json(each.spec),
+            "paused": False,
+            "state": TriggerState.ACTIVE.value,
+            "next_fire_at": each.next_fire_at,
+            "fires": 0,
+            "calendar": each.spec.calendar,
+            "calendar_version": each.calendar_version,
+            "version": 1,
+            "created_at": each.created_at,
+        }
+        for each in new
+    ]
+    if rows:
+        insert_rows(conn, trigger, rows, columns=tuple(rows[0]))
 
 
 def reset_trigger(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.job import Job, JobConfig
 from tickwheel_admin.domain.job_input import config_from_json, config_to_json
+from tickwheel_admin.store.batch import insert_rows
 from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import ALIVE, job, job_revision, run
 
@@ -86,6 +87,12 @@ def executor_of_job(conn: sa.Connection, job_id: int) -> int | None:
     return conn.execute(sa.select(job.c.executor_id).where(job.c.id == job_id)).scalar_one_or_none()
 
 
+def executors_of_jobs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, int]:
+    """Whose jobs they are, also of deleted ones."""
+    rows = conn.execute(sa.select(job.c.id, job.c.executor_id).where(job.c.id.in_(sorted(job_ids))))
+    return {row.id: row.executor_id for row in rows}
+
+
 # --- changing --------------------------------------------------------------------------------
 
 
@@ -101,22 +108,35 @@ def job_name_is_taken(
     return owner is not None and owner != by_other_than
 
 
-def add_job(conn: sa.Connection, new: Job, *, by: str) -> None:
-    """Insert a job and its first revision; its unique name is the database's to guard."""
-    conn.execute(
-        sa.insert(job).values(
-            id=new.id,
-            executor_id=new.executor_id,
-            revision=new.revision,
-            paused=new.paused,
-            route_cursor=0,
-            created_at=new.created_at,
-            updated_at=new.updated_at,
-            deleted_at=ALIVE,
-            **_searched(new.config),
-        )
-    )
-    _add_revision(conn, new.id, new.revision, new.config, now=new.created_at, by=by)
+def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
+    """Insert jobs and their first revisions; their unique names are the database's to guard."""
+    rows = [
+        {
+            "id": each.id,
+            "executor_id": each.executor_id,
+            "revision": each.revision,
+            "paused": each.paused,
+            "route_cursor": 0,
+            "created_at": each.created_at,
+            "updated_at": each.updated_at,
+            "deleted_at": ALIVE,
+            **_searched(each.config),
+        }
+        for each in new
+    ]
+    revisions = [
+        {
+            "job_id": each.id,
+            "revision": each.revision,
+            "config": config_to_json(each.config),
+            "created_at": each.created_at,
+            "created_by": by[:100],
+        }
+        for each in new
+    ]
+    if rows:
+        insert_rows(conn, job, rows, columns=tuple(rows[0]))
+        insert_rows(conn, job_revision, revisions, columns=tuple(revisions[0]))
 
 
 def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by: str) -> bool:

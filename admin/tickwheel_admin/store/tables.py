@@ -482,9 +482,12 @@ audit = _table(
     sa.Column("executor_id", Id),
     sa.Column("object_id", Id),
     sa.Column("detail", LongText, nullable=False),  # JSON object
-    sa.Index("ix_audit_recent", "at", "id"),
-    sa.Index("ix_audit_by_person", "user_name", "at", "id"),
-    sa.Index("ix_audit_of_executor", "executor_id", "at", "id"),
+    # The entry of the bulk action that this was part of; 0: it is an entry by itself.
+    sa.Column("part_of", Id, nullable=False, server_default=sa.text("0")),
+    sa.Index("ix_audit_old", "at"),
+    sa.Index("ix_audit_recent", "part_of", "at", "id"),
+    sa.Index("ix_audit_by_person", "user_name", "part_of", "at", "id"),
+    sa.Index("ix_audit_of_executor", "executor_id", "part_of", "at", "id"),
     sa.Index("ix_audit_of_object", "object_id", "at", "id"),
 )
 

@@ -51,15 +51,21 @@ async def read_form(request: web.Request) -> MultiDictProxy[str]:
     return request[_FORM]
 
 
-async def read_json(request: web.Request) -> dict[str, Any]:
+async def read_json(request: web.Request, *, most: int = MAX_BODY_BYTES) -> dict[str, Any]:
     """The JSON object of a request; an empty body counts as {}.
+
+    Args:
+        most: bytes.
 
     Raises:
         HTTPUnsupportedMediaType: not declared as JSON: only a deliberate program declares it.
         HTTPRequestTimeout: the body did not arrive in time.
+        HTTPRequestEntityTooLarge: it has more bytes.
         InvalidInput: not a JSON object.
     """
     _refuse_encoding(request)
+    if most != MAX_BODY_BYTES:
+        request = request.clone(client_max_size=most)
     body = await _in_time(request.read())
     if not body:
         return {}

@@ -117,8 +117,8 @@ def describe(error: UserError | web.HTTPException, language: str) -> tuple[str, 
     return code, translate(template, {}, language)
 
 
-def _json_answer(request: web.Request, error: UserError | web.HTTPException) -> web.Response:
-    language = language_of(request)
+def error_view(error: UserError | web.HTTPException, language: str) -> dict[str, Any]:
+    """An error as programs read it."""
     code, message = describe(error, language)
     problems: list[dict[str, Any]] = []
     if isinstance(error, InvalidInput):
@@ -130,16 +130,13 @@ def _json_answer(request: web.Request, error: UserError | web.HTTPException) -> 
             }
             for problem in error.problems
         ]
-    return _json_response(
-        error.status,
-        {
-            "code": code,
-            "message": message,
-            "problems": problems,
-            "correlation_id": correlation_id_of(request),
-        },
-        language,
-    )
+    return {"code": code, "message": message, "problems": problems}
+
+
+def _json_answer(request: web.Request, error: UserError | web.HTTPException) -> web.Response:
+    language = language_of(request)
+    body = error_view(error, language) | {"correlation_id": correlation_id_of(request)}
+    return _json_response(error.status, body, language)
 
 
 def json_refusal(status: int, correlation_id: str, language: str) -> web.Response:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tickwheel_admin.services.elsewhere import Elsewhere
     from tickwheel_admin.services.executors import Executors
     from tickwheel_admin.services.job_bulk import JobBulk
+    from tickwheel_admin.services.job_creation import JobCreation
     from tickwheel_admin.services.job_history import JobHistory
     from tickwheel_admin.services.job_parents import JobParents
     from tickwheel_admin.services.job_states import JobStates
@@ -45,6 +46,7 @@ ELSEWHERE: web.AppKey[Elsewhere] = web.AppKey("elsewhere")
 EVENTS: web.AppKey[Events] = web.AppKey("events")
 EXECUTORS: web.AppKey[Executors] = web.AppKey("executors")
 JOBS: web.AppKey[Jobs] = web.AppKey("jobs")
+JOB_CREATION: web.AppKey[JobCreation] = web.AppKey("job_creation")
 JOB_BULK: web.AppKey[JobBulk] = web.AppKey("job_bulk")
 JOB_HISTORY: web.AppKey[JobHistory] = web.AppKey("job_history")
 JOB_PARENTS: web.AppKey[JobParents] = web.AppKey("job_parents")

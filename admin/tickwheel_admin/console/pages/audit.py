@@ -12,8 +12,12 @@ from tickwheel_admin.console.audit_details import facts_of
 from tickwheel_admin.console.reader import set_reader
 from tickwheel_admin.console.rendering import render
 from tickwheel_admin.console.run_filter import instant_of, local_text, whole_number
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import AuditQuery
+from tickwheel_admin.services.audit_log import AuditItem, AuditQuery
+from tickwheel_admin.services.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
+from tickwheel_admin.services.audit_objects import read_object
+from tickwheel_admin.services.paging import Page
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT, EXECUTORS
 from tickwheel_admin.web.routes import Routes
@@ -52,7 +56,8 @@ def audit_filter(values: Mapping[str, str]) -> AuditFilter:
             person=values.get("person", "").strip()[:MAX_TEXT],
             action=values.get("action", "").strip()[:50],
             executor_id=whole_number(values.get("executor")),
-            object_id=whole_number(values.get("object")),
+            object=values.get("object", "").strip()[:MAX_OBJECT_CHARS],
+            part_of=whole_number(values.get("part_of")),
             from_at=from_at,
             to_at=to_at,
         ),
@@ -66,7 +71,11 @@ async def show_audit(request: web.Request) -> web.Response:
     actor = actor_of(request)
     set_reader(request)  # dates of the filter are in the reader's zone
     wanted = audit_filter(request.query)
-    page = await request.app[AUDIT].page(actor, wanted.query, request.query.get("cursor"), PER_PAGE)
+    page: Page[AuditItem] = Page(items=[], next=None)
+    problem = _problem_of(wanted.query)
+    if problem is None:
+        cursor = request.query.get("cursor")
+        page = await request.app[AUDIT].page(actor, wanted.query, cursor, PER_PAGE)
     executors = await request.app[EXECUTORS].names(actor)
     names = {each.id: each.name for each in executors}
     choices = audit_words.action_choices()
@@ -79,8 +88,18 @@ async def show_audit(request: web.Request) -> web.Response:
             "items": [(item, facts_of(item, names)) for item in page.items],
             "page": page,
             "wanted": wanted,
+            "problem": problem,
             "actions": choices,
             "executors": [each for each in executors if actor.may(Permission.ADMINISTER, each.id)],
             "sees_all": actor.may(Permission.ADMINISTER),
         },
     )
+
+
+def _problem_of(query: AuditQuery) -> Problem | None:
+    """What is wrong with the object that somebody typed; it is said beside the field."""
+    try:
+        read_object(query.object)
+    except InvalidInput as error:
+        return error.problems[0]
+    return None

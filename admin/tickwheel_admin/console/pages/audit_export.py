@@ -5,21 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import hdrs, web
 
 from tickwheel_admin.console.pages.audit import audit_filter
 from tickwheel_admin.console.reader import iso, set_reader
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import AuditItem
+from tickwheel_admin.services.audit_log import AuditItem, AuditQuery
+from tickwheel_admin.services.paging import Page
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT
 from tickwheel_admin.web.routes import Routes
 
 MOST_ROWS = 100_000  # the newest ones; further ones by a filter of time
 PER_READ = 500
-_COLUMNS = ("at", "person", "address", "action", "executor", "object_id", "detail")
+_COLUMNS = (
+    "at", "person", "address", "action", "executor", "object_id", "detail", "object", "id",
+    "part_of",
+)  # fmt: skip
 # Spreadsheets take a cell that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -55,15 +59,39 @@ async def _stream(
     await response.prepare(request)
     await response.write(head.encode())
     written = 0
-    while True:
-        items = page.items[: MOST_ROWS - written]
+    async for items in _everything(request, query, page):
+        items = items[: MOST_ROWS - written]
         await response.write("".join(map(line, items)).encode())
         written += len(items)
-        if page.next is None or written >= MOST_ROWS:
+        if written >= MOST_ROWS:
             break
-        page = await request.app[AUDIT].page(actor, query, page.next, PER_READ)
     await response.write_eof()
     return response
+
+
+async def _everything(
+    request: web.Request, query: AuditQuery, page: Page[AuditItem]
+) -> AsyncIterator[Sequence[AuditItem]]:
+    """Entries newest first, those of bulk actions followed by all that is part of them."""
+    while True:
+        for item in page.items:
+            yield [item]
+            if item.is_bulk:
+                async for parts in _pages(request, AuditQuery(part_of=item.id)):
+                    yield parts
+        if page.next is None:
+            return
+        page = await request.app[AUDIT].page(actor_of(request), query, page.next, PER_READ)
+
+
+async def _pages(request: web.Request, query: AuditQuery) -> AsyncIterator[Sequence[AuditItem]]:
+    cursor = None
+    while True:
+        page = await request.app[AUDIT].page(actor_of(request), query, cursor, PER_READ)
+        yield page.items
+        cursor = page.next
+        if cursor is None:
+            return
 
 
 def _values(item: AuditItem) -> tuple[object, ...]:
@@ -75,7 +103,15 @@ def _values(item: AuditItem) -> tuple[object, ...]:
         item.executor_name,
         item.object_id,
         item.detail,
+        _object(item),
+        item.id,
+        item.part_of or None,
     )
+
+
+def _object(item: AuditItem) -> str:
+    """What it was done to, by name; of a run, its job's."""
+    return str(item.detail.get("name") or item.job_name or "")
 
 
 def _as_json(item: AuditItem) -> str:
@@ -84,11 +120,13 @@ def _as_json(item: AuditItem) -> str:
 
 
 def _as_csv(item: AuditItem) -> str:
-    *plain, detail = _values(item)
-    text = json.dumps(detail, ensure_ascii=False) if detail else ""
+    values = dict(zip(_COLUMNS, _values(item), strict=True))
+    text = json.dumps(item.detail, ensure_ascii=False) if item.detail else ""
     # Where commas are decimal, spreadsheets part cells by semicolons, whatever the quotes say:
     # what follows one would begin a cell. It says the same to whoever reads the JSON.
-    return _csv_line((*plain, text.replace(";", r"\u003b")))
+    values["detail"] = text.replace(";", r"\u003b")
+    values["object"] = str(values["object"]).replace(";", ",")
+    return _csv_line(tuple(values.values()))
 
 
 def _csv_line(values: tuple[object, ...]) -> str:

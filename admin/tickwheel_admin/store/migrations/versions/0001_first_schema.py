@@ -408,10 +408,12 @@ def upgrade() -> None:
         sa.Column("executor_id", Id),
         sa.Column("object_id", Id),
         sa.Column("detail", LongText, nullable=False),
+        sa.Column("part_of", Id, nullable=False, server_default=sa.text("0")),
         indexes={
-            "ix_audit_recent": ["at", "id"],
-            "ix_audit_by_person": ["user_name", "at", "id"],
-            "ix_audit_of_executor": ["executor_id", "at", "id"],
+            "ix_audit_old": ["at"],
+            "ix_audit_recent": ["part_of", "at", "id"],
+            "ix_audit_by_person": ["user_name", "part_of", "at", "id"],
+            "ix_audit_of_executor": ["executor_id", "part_of", "at", "id"],
             "ix_audit_of_object": ["object_id", "at", "id"],
         },
     )
