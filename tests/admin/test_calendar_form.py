@@ -15,7 +15,7 @@ from tickwheel_admin.console.calendar_form import (
     form_of_calendar,
 )
 from tickwheel_admin.console.heat import clock_table, midnight_of, row_table
-from tickwheel_admin.console.reader import READER, Reader
+from tickwheel_admin.console.reader import READER, Reader, tiny_number
 from tickwheel_admin.console.year_picture import year_picture
 from tickwheel_admin.domain.calendar_input import parse_calendar
 from tickwheel_admin.domain.errors import InvalidInput
@@ -98,6 +98,14 @@ def test_a_night_of_a_clock_change_has_a_cell_for_each_hour_of_the_wall(berlin: 
     assert [cell.count for cell in back[:4]] == [1, 1, 2, 1]  # 02:00 comes twice
     assert [cell.count for cell in forward[:4]] == [1, 1, 0, 1]  # and once never
     assert len(back) == len(forward) == 24
+
+
+def test_no_number_is_longer_than_its_place(berlin: None) -> None:
+    """A number that is cut reads as another one."""
+    told = {999: "999", 1_000: "1k", 1_734: "1.7k", 3_246: "3.2k", 9_950: "10k", 99_950: "100k",
+            999_499: "999k", 999_500: "1M", 1_234_567: "1.2M"}  # fmt: skip
+    assert {number: tiny_number(number) for number in told} == told
+    assert all(len(tiny_number(10**n - d)) <= 4 for n in range(12) for d in range(2))
 
 
 def test_jobs_of_very_different_load_can_be_told_apart(berlin: None) -> None:

@@ -10,7 +10,13 @@ import sqlalchemy as sa
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.user import Role
 from tickwheel_admin.services import outcome_counts
-from tickwheel_admin.services.overview import Counts, OverviewData, Period, RunFigures
+from tickwheel_admin.services.overview import (
+    MAX_FREQUENT,
+    Counts,
+    OverviewData,
+    Period,
+    RunFigures,
+)
 from tickwheel_admin.store import overview as store_overview
 from tickwheel_admin.store import tables
 
@@ -115,6 +121,28 @@ async def test_what_fires_next_within_the_hour(world: World) -> None:
     assert (job.id, job.name) == (ids["near"], "near")
     assert [trigger.next_fire_at for trigger in job.triggers] == [soon]
     assert (await world.overview.get(actor_with(Role.VIEWER, other))).next_jobs == []
+
+
+async def test_what_fires_all_the_time_hides_nothing_that_fires_seldom(world: World) -> None:
+    executor_id = await world.executor()
+    often = {"kind": "fixed_rate", "every_seconds": 10}
+    for number in range(20):
+        await world.jobs.create(
+            ADMIN, executor_id, JOB | {"name": f"often-{number}", "triggers": [often]}
+        )
+    now = world.now
+    world.change(
+        sa.update(tables.trigger).values(last_fire_at=now - 1_000, next_fire_at=now + 9_000)
+    )
+    seldom = {}
+    for name, minutes in (("soon", 1), ("later", 50)):
+        once = {"kind": "once", "at": now + minutes * MINUTE}
+        seldom[name] = await world.jobs.create(
+            ADMIN, executor_id, JOB | {"name": name, "triggers": [once]}
+        )
+    found = (await world.overview.get(ADMIN)).next_jobs
+    assert [job.id for job in found if not job.is_frequent] == list(seldom.values())
+    assert len([job for job in found if job.is_frequent]) == MAX_FREQUENT
 
 
 async def test_admins_and_whether_they_live(world: World) -> None:

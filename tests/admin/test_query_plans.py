@@ -769,6 +769,13 @@ QUERIES = [
     ),
     # The overview.
     Query(
+        "what fires soon, and seldom",
+        lambda c, now: overview.next_fires(
+            c, from_at=now, to_at=now + 120_000, scope=None, limit=8, apart_ms=120_000
+        ),
+        ("ix_trigger_next", "primary"),
+    ),
+    Query(
         "outcomes",
         lambda c, now: overview.count_outcomes(
             c, from_at=1_700_000_030_000, to_at=now, bucket_ms=1_800_000

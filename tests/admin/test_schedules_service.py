@@ -169,6 +169,21 @@ async def test_fires_are_counted_by_cell_executor_and_job(
     assert (found.approximate, found.truncated, found.all_paused) == (False, False, False)
 
 
+async def test_jobs_that_fire_all_the_time_are_left_out_of_the_count_when_asked_to(
+    world: World, executor_id: int
+) -> None:
+    often = {"kind": "cron", "expression": "* * * * *", "dialect": "unix"}
+    await add(world, executor_id, "ten seconds", rate(10))
+    await add(world, executor_id, "minute", often)
+    await add(world, executor_id, "two minutes", rate(120))
+    await add(world, executor_id, "hourly", rate(3_600))
+    assert len((await heat(world, days=7)).jobs) == 4
+    found = await heat(world, days=7, frequent=False)
+    assert [row.job_name for row in found.jobs] == ["two minutes", "hourly"]
+    assert found.left_out == 2
+    assert max(found.cells) == 31
+
+
 async def test_a_week_has_hours_and_begins_where_its_reader_is(
     world: World, executor_id: int
 ) -> None:

@@ -158,13 +158,26 @@ def test_the_heat_map_shows_what_comes_and_the_fullest_minutes(
     clock = admin_page.get_by_role("table", name="Fires by time of day")
     expect(clock.get_by_role("row")).to_have_count(8)
     saturday = clock.get_by_role("row", name=re.compile("^Sat, Nov 21"))
+    # What fires every minute is no matter of an hour, unless somebody wants to see it.
+    jobs = admin_page.get_by_role("table", name="Fires by job")
+    expect(jobs).not_to_contain_text("disk-usage-probe")
+    admin_page.get_by_role("checkbox", name=re.compile("^Also what fires more often")).check()
+    expect(admin_page).to_have_url(re.compile("frequent=1"))
     assert int(saturday.get_by_role("cell").nth(3).inner_text()) > 60
     fullest = admin_page.get_by_role("region", name="Fullest minutes").locator("li").first
     expect(fullest.get_by_role("link", name="payment-reconcile")).to_be_visible()
-    jobs = admin_page.get_by_role("table", name="Fires by job")
-    expect(jobs.get_by_role("row", name=re.compile("^disk-usage-probe"))).to_contain_text("1440")
+    expect(jobs.get_by_role("row", name=re.compile("^disk-usage-probe"))).to_contain_text("1,440")
+    # No number is cut on a phone either, and a cell leads to its day.
+    admin_page.set_viewport_size({"width": 390, "height": 844})
+    assert not admin_page.evaluate(
+        "[...document.querySelectorAll('.heat td')].filter(c => c.scrollWidth > c.clientWidth)"
+        ".map(c => c.textContent)"
+    )
+    admin_page.set_viewport_size({"width": 1440, "height": 900})
+    cell = saturday.get_by_role("link").nth(3)
+    expect(cell).to_have_attribute("href", re.compile(r"view=day&from=2026-11-21$"))
 
-    saturday.get_by_role("link").click()
+    saturday.get_by_role("link").first.click()
     expect(admin_page).to_have_url(re.compile(r"view=day&from=2026-11-21$"))
     expect(clock.get_by_role("row")).to_have_count(5)
     admin_page.get_by_role("combobox", name="Executor").select_option("crm")

@@ -13,6 +13,7 @@ from babel.dates import format_date
 from tickwheel_admin.console.reader import READER
 from tickwheel_admin.services.schedules import Heat, HeatRow
 
+JOBS_ANCHOR = "h-jobs"  # of the table of jobs on the page
 LEVELS = 5  # shades beside that of an empty cell
 HOURS = 24
 MINUTE_MS = 60_000
@@ -29,6 +30,7 @@ class HeatCell:
     level: int  # 0 (nothing) to LEVELS
     when: str  # the time it stands for, in words
     is_over: bool = False
+    href: str | None = None  # what fires then, or ran
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +52,12 @@ class HeatTable:
     lines: tuple[HeatLine, ...]
 
 
-def clock_table(heat: Heat) -> HeatTable:
-    """All fires: a row for each day of a week, or for each quarter of the hours of a day."""
+def clock_table(heat: Heat, *, executor_id: int | None = None) -> HeatTable:
+    """All fires: a row for each day of a week, or for each quarter of the hours of a day.
+
+    Args:
+        executor_id: of which the fires are; None: of all.
+    """
     places = _places(heat)
     by_days = heat.cell_minutes == 60
     days = sorted({place.day for place in places})
@@ -73,6 +79,7 @@ def clock_table(heat: Heat) -> HeatTable:
                 level=level(count),
                 when=f"{_day(day)} {_span(hour, minute, heat.cell_minutes)}",
                 is_over=over[number][hour],
+                href=_day_href(day, executor_id) if by_days else f"#{JOBS_ANCHOR}",
             )
             for hour, count in enumerate(row_counts)
         )
@@ -117,6 +124,7 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
                     level=level(count),
                     when=_day(days[n]) if by_days else f"{_day(days[0])} {_span(n, 0, 60)}",
                     is_over=over[n],
+                    href=_row_href(row, days[n] if by_days else days[0], by_days=by_days),
                 )
                 for n, count in enumerate(counts)
             ),
@@ -126,6 +134,19 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
         for row, counts in table
     )
     return HeatTable(columns=columns, lines=lines)
+
+
+def _day_href(day: date, executor_id: int | None) -> str:
+    """The quarters of the hours of a day, and the jobs that fire on it."""
+    of = "" if executor_id is None else f"&executor={executor_id}"
+    return f"/calendar?view=day&from={day.isoformat()}{of}"
+
+
+def _row_href(row: HeatRow, day: date, *, by_days: bool) -> str:
+    if row.job_id is not None:
+        return f"/jobs/{row.job_id}"
+    href = _day_href(day, row.executor_id)
+    return href if by_days else f"{href}#{JOBS_ANCHOR}"
 
 
 def midnight_of(day: date) -> int:

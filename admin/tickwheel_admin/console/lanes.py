@@ -14,10 +14,11 @@ from tickwheel_admin.domain.planning import runs_left
 from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.trigger_input import trigger_to_raw
 from tickwheel_admin.services.job_lists import fires_of
-from tickwheel_admin.services.overview import NextJob
+from tickwheel_admin.services.overview import FREQUENT_MS, NextJob
 from tickwheel_admin.web.keys import SCHEDULES
 
 HOUR_MS = 3_600_000
+FEW_FIRES = 6  # fewer of them say nothing of how often they come
 MOST_FIRES = 60  # of one job; more would be a line of dots that touch
 
 
@@ -30,6 +31,7 @@ class Lane:
     first_at: int
     fires: list[tuple[float, int]]  # position in per cent, instant
     is_dense: bool  # there are more than are shown
+    every_ms: int | None = None  # it fires so often that this says more than its fires
 
 
 async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
@@ -42,8 +44,10 @@ async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
                 at
                 for trigger in job.triggers
                 for at in await _within_an_hour(request, trigger, now_at)
+                if at >= now_at  # else it is over, or late, which is told elsewhere
             ]
         )
+        every_ms = _every_ms(fires)
         if fires:
             lanes.append(
                 Lane(
@@ -52,9 +56,18 @@ async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
                     first_at=fires[0],
                     fires=[(_position(at, now_at), at) for at in fires[:MOST_FIRES]],
                     is_dense=len(fires) > MOST_FIRES,
+                    every_ms=every_ms,
                 )
             )
     return lanes
+
+
+def _every_ms(fires: Sequence[int]) -> int | None:
+    """How far apart the fires are that come more often than every two minutes."""
+    if len(fires) < FEW_FIRES:
+        return None
+    gap = (fires[FEW_FIRES - 1] - fires[0]) // (FEW_FIRES - 1)
+    return gap if 0 < gap < FREQUENT_MS else None
 
 
 def ticks() -> list[tuple[float, int]]:

@@ -110,6 +110,18 @@ def short_number(value: float) -> str:
     return str(format_compact_decimal(value, locale=language, fraction_digits=1))
 
 
+def tiny_number(value: float) -> str:
+    """A number for a place with room for four characters: 999, 1.7k, 23k, 1.2M."""
+    if value < 1_000:
+        return number(value)
+    for unit, letter in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        if value < 999.5 * unit:
+            share = value / unit
+            text = f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
+            return text.removesuffix(".0") + letter
+    return "∞"
+
+
 def percent(part: float, whole: float) -> str:
     """A share; never rounded up to 100 %, which would hide the one that failed."""
     if whole <= 0:

@@ -91,6 +91,7 @@ class Renderer:
         self._environment.filters |= {
             "number": reader.number,
             "short_number": reader.short_number,
+            "tiny_number": reader.tiny_number,
             "strip_data": strip_data,
             "duration": reader.duration,
             "in_units": reader.length_in_words,

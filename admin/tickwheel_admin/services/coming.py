@@ -42,7 +42,14 @@ class Coming:
         self._kept: dict[object, tuple[int, Heat]] = {}
 
     async def heat(
-        self, actor: Actor, executor_id: int | None, *, start: int | None, days: int, zone: str
+        self,
+        actor: Actor,
+        executor_id: int | None,
+        *,
+        start: int | None,
+        days: int,
+        zone: str,
+        frequent: bool = True,
     ) -> Heat:
         """As `Schedules.coming`."""
         if days not in CELL_MINUTES:
@@ -61,15 +68,17 @@ class Coming:
         async with self._heavy.turn(actor.user_id), self._one_at_a_time:
             now = await self._store.read(now_ms)
             window = _window(now if start is None else start, now, days, found_zone)
-            key = (scope, window.start, window.end, zone)
+            key = (scope, window.start, window.end, zone, frequent)
             if key in self._kept and now - self._kept[key][0] < KEPT_MS:
                 return self._kept[key][1]
-            heat = await self._count(window, scope, zone)
+            heat = await self._count(window, scope, zone, frequent=frequent)
             kept = {k: v for k, v in self._kept.items() if now - v[0] < KEPT_MS}
             self._kept = (kept if len(kept) < KEPT_HEATS else {}) | {key: (now, heat)}
             return heat
 
-    async def _count(self, window: Window, scope: frozenset[int] | None, zone: str) -> Heat:
+    async def _count(
+        self, window: Window, scope: frozenset[int] | None, zone: str, *, frequent: bool
+    ) -> Heat:
         pauses, executors = await self._store.read(_pauses_and_executors, scope)
         count = Count(window, Breath)
         if pauses.everything is not None:
@@ -82,7 +91,9 @@ class Coming:
             await asyncio.to_thread(count.add, triggers, calendars)
             more = len(triggers) == CHUNK
             after = triggers[-1].trigger.id if triggers else 0
-        return await asyncio.to_thread(count.result, zone, executors, truncated=count.left <= 0)
+        left_out = 0 if frequent else await asyncio.to_thread(count.leave_out_frequent)
+        heat = await asyncio.to_thread(count.result, zone, executors, truncated=count.left <= 0)
+        return replace(heat, left_out=left_out)
 
     def _chunk(
         self,

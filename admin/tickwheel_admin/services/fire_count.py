@@ -25,6 +25,7 @@ SAMPLED_FIRES = 60  # of one hour of a denser trigger
 MAX_JOBS = 50
 MAX_BUSIEST = 10
 MAX_NAMED = 10  # jobs of one of the busiest minutes
+FREQUENT_MINUTES = 2  # a job that fires more often than that may be left out
 DAY_MS = 86_400_000
 
 
@@ -65,6 +66,7 @@ class Heat:
     approximate: bool  # some triggers are so dense that their fires were sampled
     truncated: bool  # there are more triggers than could be counted
     all_paused: bool  # everything is paused, so nothing comes
+    left_out: int = 0  # jobs that fire more often than every two minutes; only when asked to
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,16 @@ class _Job:
     minutes: array[int] = field(default_factory=lambda: array("i"))
     stretches: list[tuple[int, int, float]] = field(default_factory=list)  # from, to, per minute
     count: float = 0
+
+    def is_beyond(self, most: float, window: Window) -> bool:
+        """Whether any cell has more fires than that."""
+        if self.count <= most:
+            return False  # most of them are asked no further
+        size = window.cell_minutes
+        if any(rate * size > most for _, _, rate in self.stretches):
+            return True
+        cells = Counter(minute // size for minute in self.minutes)
+        return any(count > most for count in cells.values())
 
     def add_stretch(self, first: int, last: int, count: float) -> None:
         """`count` fires spread evenly from the first to the last minute."""
@@ -213,6 +225,17 @@ class Count:
             if most is not None and most <= 0:
                 return None, most
         return cursor, most
+
+    def leave_out_frequent(self) -> int:
+        """Forget jobs that fire more often than every two minutes in some cell; how many.
+
+        They make all others look alike, and nobody looks for them by the hour.
+        """
+        most = self.window.cell_minutes / FREQUENT_MINUTES
+        often = [job_id for job_id, job in self.jobs.items() if job.is_beyond(most, self.window)]
+        for job_id in often:
+            del self.jobs[job_id]
+        return len(often)
 
     def result(self, zone: str, executors: Mapping[int, str], *, truncated: bool) -> Heat:
         """Everything that was counted, most first."""

@@ -27,6 +27,9 @@ from tickwheel_admin.store.run_pages import RunFilter, page_runs
 
 NEXT_FIRES_WITHIN_MS = 3_600_000
 MAX_NEXT_FIRES = 8
+FREQUENT_MS = 120_000  # what fires more often is no event of its own
+MAX_SOON = 100  # triggers that fire within that time, among which are those that fire often
+MAX_FREQUENT = 5
 MAX_RUNNING = 8
 MAX_FAILURES = 6
 FAILED_WITHIN_MS = 86_400_000
@@ -53,6 +56,7 @@ class NextJob:
     id: int
     name: str
     triggers: list[Trigger]
+    is_frequent: bool = False  # it fires more often than every two minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,21 +179,53 @@ def _counts(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> C
 def _next_jobs(
     conn: sa.Connection, scope: frozenset[int] | None, *, now: int, without: Collection[int]
 ) -> list[NextJob]:
-    fires = store_overview.next_fires(
+    # Whatever fires often does so within the next two minutes, so beyond them are only the others.
+    soon = store_overview.next_fires(
         conn,
         from_at=now,
+        to_at=now + FREQUENT_MS,
+        scope=scope,
+        limit=MAX_SOON,
+        without=without,
+    )
+    later = store_overview.next_fires(
+        conn,
+        from_at=now + FREQUENT_MS,
         to_at=now + NEXT_FIRES_WITHIN_MS,
         scope=scope,
         limit=MAX_NEXT_FIRES,
         without=without,
     )
-    names = {fire.job_id: fire.job_name for fire in fires}
+    seldom = store_overview.next_fires(
+        conn,
+        from_at=now,
+        to_at=now + FREQUENT_MS,
+        scope=scope,
+        limit=MAX_NEXT_FIRES,
+        without=without,
+        apart_ms=FREQUENT_MS,
+    )
+    frequent = {fire.job_id: fire.job_name for fire in soon if _is_frequent(fire)}
+    others = {
+        fire.job_id: fire.job_name for fire in [*seldom, *later] if fire.job_id not in frequent
+    }
+    names = dict(list(others.items())[:MAX_NEXT_FIRES])
+    names |= dict(list(frequent.items())[:MAX_FREQUENT])
     triggers = triggers_of_jobs(conn, list(names)) if names else {}
     return [
-        NextJob(id=job_id, name=name, triggers=[each.trigger for each in triggers[job_id]])
+        NextJob(
+            id=job_id,
+            name=name,
+            triggers=[each.trigger for each in triggers[job_id]],
+            is_frequent=job_id in frequent,
+        )
         for job_id, name in names.items()
         if job_id in triggers
     ]
+
+
+def _is_frequent(fire: store_overview.NextFire) -> bool:
+    return fire.last_at is not None and fire.at - fire.last_at < FREQUENT_MS
 
 
 def _admins(conn: sa.Connection) -> list[AdminView]:

@@ -181,6 +181,7 @@ class Schedules:
         start: int | None = None,
         days: int = 1,
         zone: str = "UTC",
+        frequent: bool = True,
     ) -> Heat:
         """How many runs the triggers will bring, cell by cell; those that are paused bring none.
 
@@ -189,11 +190,14 @@ class Schedules:
             start: UTC epoch ms; None: now. The first cell is the one it lies in.
             days: 1 (cells of a quarter of an hour) or 7 (of an hour).
             zone: the reader's, an IANA name; cells begin at its full quarters and hours.
+            frequent: count jobs as well that fire more often than every two minutes.
 
         Raises:
             InvalidInput: days, zone or start break a rule.
         """
-        return await self._coming.heat(actor, executor_id, start=start, days=days, zone=zone)
+        return await self._coming.heat(
+            actor, executor_id, start=start, days=days, zone=zone, frequent=frequent
+        )
 
     def _now_and_calendar(
         self, conn: sa.Connection, spec: TriggerSpec

@@ -32,10 +32,16 @@ async def show_calendar(request: web.Request) -> web.Response:
     executor_id = next((e.id for e in executors if str(e.id) == asked), None)
     view = request.query.get("view", "week")
     days = DAYS.get(view, 7)
+    frequent = request.query.get("frequent") == "1"
     today = date.fromisoformat(local_date(reader.now_at, reader.timezone))
     first = max(_date(request.query.get("from", "")) or today, today)
     heat = await request.app[SCHEDULES].coming(
-        actor, executor_id, start=midnight_of(first), days=days, zone=reader.timezone
+        actor,
+        executor_id,
+        start=midnight_of(first),
+        days=days,
+        zone=reader.timezone,
+        frequent=frequent,
     )
     set_reader(request)
     return await render(
@@ -46,7 +52,8 @@ async def show_calendar(request: web.Request) -> web.Response:
             "view": "day" if days == 1 else "week",
             "executors": executors,
             "executor_id": executor_id,
-            "clock": clock_table(heat),
+            "clock": clock_table(heat, executor_id=executor_id),
+            "frequent": frequent,
             "by_executor": row_table(heat, heat.executors, limit=SHOWN_EXECUTORS),
             "by_job": row_table(heat, heat.jobs, limit=SHOWN_JOBS),
             "first": first,

@@ -20,7 +20,7 @@ from tickwheel_admin.console.period_words import (
 from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
 from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.overview import EVERYTHING, Part, Period, RunFigures
+from tickwheel_admin.services.overview import EVERYTHING, MAX_FREQUENT, Part, Period, RunFigures
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import ATTENTION, CONFIG, EXECUTORS, OVERVIEW
 from tickwheel_admin.web.routes import Routes
@@ -79,6 +79,7 @@ async def show_overview(request: web.Request) -> web.Response:
             **({} if data.figures is None else _drawn(data.figures, _zone_offset_ms(request))),
             "lanes": await lanes_of(request, data.next_jobs),
             "ticks": ticks(),
+            "most_rates": MAX_FREQUENT,
             **(await _attention(request) if block not in PARTS else {}),
         },
     )

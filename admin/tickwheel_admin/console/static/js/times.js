@@ -56,6 +56,10 @@ const put = (element, text) => {
 
 function update(root = document) {
   const now = Date.now();
+  // What comes, of which some has come since the server drew it.
+  for (const fire of root.querySelectorAll('circle.fire')) {
+    if (Number(fire.dataset.tipAt) < now) fire.remove();
+  }
   for (const element of root.querySelectorAll('time[data-ago]')) {
     put(element, ago((now - Date.parse(element.dateTime)) / 1000));
   }
