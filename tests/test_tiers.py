@@ -106,6 +106,24 @@ def test_an_unknown_tier_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
     assert "No such tier: integration. There are: lint unit" in capsys.readouterr().err
 
 
+def test_a_tier_that_takes_hours_is_run_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[str] = []
+
+    def of(name: str) -> Tier:
+        def note(report: Report, deadline: float) -> None:
+            run.append(name)
+            report.passed = 1
+
+        return Tier(name=name, budget_seconds=1, run=note)
+
+    monkeypatch.setattr(tiers, "TIERS", (of("unit"), of("e2e")))
+    monkeypatch.setattr(tiers, "ON_REQUEST", (of("nightly"),))
+    assert tiers.main([]) == 0
+    assert run == ["unit", "e2e"]
+    assert tiers.main(["nightly"]) == 0
+    assert run == ["unit", "e2e", "nightly"]
+
+
 def test_the_budgets_add_up_to_a_quarter_of_an_hour() -> None:
     assert sum(tier.budget_seconds for tier in tiers.TIERS) <= 15 * 60
 

@@ -216,13 +216,13 @@ class Admin:
         runner = create_runner(self._create_app(engine), shutdown_seconds=REQUEST_SECONDS)
         await runner.setup()
         self._started_at = asyncio.get_running_loop().time()
-        self._watchdog.start()
         loops = {loop: _start(loop) for loop in engine.loops}
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await serve(runner, list(sockets))
             log.info("admin.started", name=self._config.name, url=self._config.public_url)
             await ready()
+            self._watchdog.start()  # what happens before is the start, and nobody's fault
             await asyncio.wait([stopped, *loops.values()], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()

@@ -22,6 +22,7 @@ from tests.admin.engine_kit import (
 )
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.links.frame_room import MAX_BYTES, SMALL_BYTES, FrameRoom
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.store import tables
@@ -68,6 +69,10 @@ class Pipe:
 
     async def receive(self) -> bytes | None:
         return await self.to_admin.get()
+
+    @property
+    def is_gone(self) -> bool:
+        return self.closed is not None
 
     async def close(self, code: int, reason: str) -> None:
         self.closed = self.closed or (code, reason)
@@ -438,3 +443,64 @@ async def test_a_frame_may_say_goodbye_a_thousand_times_and_is_heard_once(
     node.pipe.say(HELLO)
     await node.ended()
     assert len(heard) == 1
+
+
+async def test_large_frames_of_one_executor_wait_for_each_other_and_for_nobody_else() -> None:
+    room = FrameRoom()
+    order: list[str] = []
+
+    async def take(name: str, executor_id: int, size: int) -> None:
+        async with room.taken(executor_id, size):
+            order.append(name)
+
+    async with room.taken(1, MAX_BYTES):
+        waiting = asyncio.create_task(take("mine", 1, SMALL_BYTES + 1))
+        await asyncio.sleep(0)
+        await take("small", 1, SMALL_BYTES)
+        await take("another's", 2, MAX_BYTES)
+        assert order == ["small", "another's"]
+    await waiting
+    assert order[2:] == ["mine"]
+    assert not room._taken
+
+
+async def test_a_node_that_does_not_read_is_not_listened_to(
+    connect: Connect, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickwheel_admin.links.session.MAX_UNREAD", 2)
+    node = connect()
+    node.pipe.say(HELLO)
+    await node.heard(Welcome)
+    reads, send = asyncio.Event(), node.pipe.send
+
+    async def blocked(frame: bytes) -> None:
+        await reads.wait()
+        await send(frame)
+
+    monkeypatch.setattr(node.pipe, "send", blocked)
+    node.session.send([HeartbeatAck(seq=1)])
+    await asyncio.sleep(0)  # the writer has it, and is stuck with it
+    node.session.send([HeartbeatAck(seq=n) for n in range(2, 6)])
+    node.pipe.say({"type": "held", "runs": []})
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert admin.engine.recorder.backlog == 0
+    reads.set()
+    await wait_until_async(lambda: admin.engine.recorder.backlog == 1, what="held to arrive")
+
+
+async def test_what_a_node_that_went_has_not_said_yet_is_not_kept(
+    connect: Connect, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not acknowledged, so it comes again; and who never listens must not fill the memory."""
+    monkeypatch.setattr("tickwheel_admin.links.session.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tickwheel_admin.engine.inbox.MAX_OF_NODE", 1)
+    node = connect()
+    node.pipe.say(HELLO)
+    await node.heard(Welcome)
+    node.pipe.say({"type": "held", "runs": []})
+    node.pipe.say({"type": "held", "runs": []})  # there is no room for this one
+    await wait_until_async(lambda: admin.engine.recorder.backlog == 1, what="held to arrive")
+    await node.pipe.close(1006, "gone")
+    await node.ended()
+    assert admin.engine.recorder.backlog == 1

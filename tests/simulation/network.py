@@ -61,6 +61,10 @@ class End:
             await self._waiter
         return self._frames.popleft()
 
+    @property
+    def is_gone(self) -> bool:
+        return self.closed
+
     async def close(self, code: int = 1000, reason: str = "") -> None:
         if not self.closed:
             self._send_in_order(None)

@@ -125,12 +125,26 @@ TIERS = (
 )
 
 
+def _soak(report: Report, deadline: float) -> None:
+    command = [sys.executable, "-m", "tests.drill.soak", "--minutes", SOAK_MINUTES]
+    if _run(command, report, deadline):
+        report.problems.append("the soak found something, see above")
+    else:
+        report.passed += 1
+
+
+SOAK_MINUTES = os.environ.get("SOAK_MINUTES", "60")
+
+ON_REQUEST = (Tier(name="nightly", budget_seconds=int(float(SOAK_MINUTES) * 60) + 600, run=_soak),)
+"""Too long for every time: `make test TIER=nightly`, shorter with `SOAK_MINUTES=15`."""
+
+
 def main(names: Sequence[str]) -> int:
-    known = [tier.name for tier in TIERS]
+    known = [tier.name for tier in (*TIERS, *ON_REQUEST)]
     if unknown := sorted(set(names) - set(known)):
         print(f"No such tier: {', '.join(unknown)}. There are: {' '.join(known)}", file=sys.stderr)
         return 2
-    tiers = [tier for tier in TIERS if not names or tier.name in names]
+    tiers = [tier for tier in (*TIERS, *ON_REQUEST) if tier.name in names] or list(TIERS)
     plan = ", ".join(f"{tier.name} {tier.budget_seconds} s" for tier in tiers)
     print(f"Tiers and their time budgets: {plan}", flush=True)
 

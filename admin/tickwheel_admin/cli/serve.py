@@ -23,6 +23,7 @@ from tickwheel_admin.cli.common import (
     make_data_directory,
     opened,
 )
+from tickwheel_admin.cli.memory import Trimmer, use_few_arenas
 from tickwheel_admin.config import Config, LogFormat, LogLevel
 from tickwheel_admin.engine import kill_points
 from tickwheel_admin.log_setup import configure_logging
@@ -78,6 +79,7 @@ def _serve(args: argparse.Namespace) -> int:
     configure_logging(config.log_format, config.log_level)
     allow_sockets()
     sys.setswitchinterval(SWITCH_SECONDS)
+    use_few_arenas()
     try:
         kill_points.arm(os.environ)
     except kill_points.KillPointError as error:
@@ -122,9 +124,11 @@ async def _run(config: Config, database: Database, sockets: list[socket.socket])
         if password is not None:
             _print_password(config, password)
 
+    trimming = asyncio.create_task(Trimmer().run(), name="trimmer")
     try:
         await admin.run(sockets, stop=stop, ready=announce)
     finally:
+        trimming.cancel()
         await admin.close()
 
 

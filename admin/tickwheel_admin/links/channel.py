@@ -20,6 +20,11 @@ class Channel(Protocol):
         """The next frame; None for ever after the channel has closed."""
         ...
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known, without reading, that nobody is at the other end any more."""
+        ...
+
     async def close(self, code: int, reason: str) -> None:
         """Close, telling the node why."""
         ...
@@ -41,6 +46,11 @@ class WebSocketChannel:
         if message.type is WSMsgType.BINARY:
             await self.close(1008, "frames are text")
         return None
+
+    @property
+    def is_gone(self) -> bool:
+        # aiohttp closes it when a ping is not answered, also while nobody reads.
+        return self._socket.closed
 
     async def close(self, code: int, reason: str) -> None:
         message = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore").encode()

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.links.frame_room import FrameRoom
 from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
 
 
@@ -41,6 +42,7 @@ class LinkHub:
         # Executor by node, of those that are open: asked for with every claim, so not gathered
         # from thousands of sessions each time.
         self._connected: dict[int, int] = {}
+        self.frames = FrameRoom()
 
     def add(self, session: Socket) -> Socket | None:
         """Make this the node's session; returns the one it replaces."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 
@@ -14,6 +15,7 @@ from tickwheel_admin.engine.membership import Admitted, Membership
 from tickwheel_admin.engine.recorder import Recorder
 from tickwheel_admin.links.channel import Channel
 from tickwheel_admin.links.cleaning import clean
+from tickwheel_admin.links.frame_room import LOOK_SECONDS
 from tickwheel_admin.links.hello import arrival_of, code_of, refusal_of
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import (
@@ -42,6 +44,7 @@ HELLO_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 5.0  # after the database was away
 FLUSH_SECONDS = 2.0  # for what is queued when the socket is closed
 MESSAGES_AT_ONCE = 500  # of a frame, before others have their turn
+MAX_UNREAD = 5_000  # answers that wait for a node to read, before its next words are taken
 MAX_QUEUED = 50_000  # messages to a node that does not read; then it is cut off
 
 
@@ -78,6 +81,8 @@ class NodeSession:
         self._recorder = recorder
         self._outbox: list[Message] = []
         self._outbox_filled = asyncio.Event()
+        self._written = asyncio.Event()  # something left the outbox
+        self._write_ended = False
         self._close: tuple[int, str] | None = None
         self._looking: asyncio.Task[None] | None = None  # at what the node says of its code
 
@@ -118,6 +123,8 @@ class NodeSession:
         except FrameError as error:
             log.warning("link.bad_frame", node_id=self.node_id, reason=str(error))
             self.close(1008, str(error))
+        except ConnectionResetError as error:
+            log.warning("link.gone", node_id=self.node_id, reason=str(error))
         except Unavailable:
             self.close(1013, "the database does not answer")
         finally:
@@ -134,9 +141,10 @@ class NodeSession:
         if admitted is None:
             return
         try:
-            while (messages := await self._receive()) is not None:
+            while (frame := await self._receive()) is not None:
                 self.heard = True
-                await self._take(messages)
+                async with self._room_for(frame):
+                    await self._take(decode_from_node(frame))
         finally:
             self._shut()
             self._hub.remove(self)
@@ -149,10 +157,16 @@ class NodeSession:
     async def _greet(self) -> Admitted | None:
         try:
             async with asyncio.timeout(HELLO_SECONDS):
-                messages = await self._receive()
+                frame = await self._receive()
         except TimeoutError:
             self.close(1008, "no hello within 10 s")
             return None
+        if frame is None:
+            return None
+        async with self._room_for(frame):
+            return await self._greeted(decode_from_node(frame))
+
+    async def _greeted(self, messages: Sequence[FromNode]) -> Admitted | None:
         if not messages:
             return None
         hello = messages[0]
@@ -210,9 +224,9 @@ class NodeSession:
                 self.send([Notice(level=Level.ERROR, text=text)])
                 return
 
-    async def _receive(self) -> list[FromNode] | None:
+    async def _receive(self) -> bytes | str | None:
         frame = await self._channel.receive()
-        return None if frame is None or self._close is not None else decode_from_node(frame)
+        return None if self._close is not None else frame
 
     async def _take(self, messages: Sequence[FromNode]) -> None:
         """Hand over what is for the recorder, piece by piece: a frame may hold many thousands."""
@@ -250,10 +264,34 @@ class NodeSession:
                         said.add(type(message))
                         name = type(message).__name__
                         log.warning("report.unstorable", type=name, node_id=self.node_id)
+        while len(self._outbox) > MAX_UNREAD and not self._write_ended:
+            # It does not read what it was answered: then it is not listened to either.
+            self._written.clear()
+            await self._written.wait()
         if for_recorder:
             # A recorder that cannot keep up slows the node down instead of filling the memory.
-            await self._recorder.room(self)
+            await self._recorders_room()
             self._recorder.receive(self, for_recorder)
+
+    def _room_for(self, frame: bytes | str) -> AbstractAsyncContextManager[None]:
+        return self._hub.frames.taken(self.executor_id, len(frame), is_gone=self._is_gone)
+
+    async def _recorders_room(self) -> None:
+        """Wait for it, but not for ever: what is not acknowledged is sent again on the next socket.
+
+        Who sends more than is recorded and comes back all the time must not leave it all here.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._recorder.room(self)
+                return
+            except TimeoutError:
+                if self._is_gone():
+                    raise ConnectionResetError("gone while it waited to be recorded") from None
+
+    def _is_gone(self) -> bool:
+        return self._channel.is_gone
 
     async def _write(self) -> None:
         try:
@@ -263,11 +301,15 @@ class NodeSession:
                 messages, self._outbox = self._outbox, []
                 for frame in encode_frames(messages):
                     await self._channel.send(frame)
+                self._written.set()
                 if self._close is not None and not self._outbox:
                     await self._channel.close(*self._close)
                     return
         except (ConnectionError, RuntimeError):
             return  # closed under us; the reader finds out as well
+        finally:
+            self._write_ended = True
+            self._written.set()
 
     async def _flush(self, writer: asyncio.Task[None]) -> None:
         try:

@@ -1,0 +1,52 @@
+"""How much of large frames an admin holds at once, taken apart and waiting to be recorded.
+
+A frame takes about six times its bytes once it is decoded. Each executor has a room of its own, so
+that nodes of one that send much wait for each other and for nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+SMALL_BYTES = 64 * 1024  # such frames are never held up
+MAX_BYTES = 12 * 1024 * 1024  # of an executor's nodes: three of the largest frames
+LOOK_SECONDS = 2.0  # whether whoever waits is still there
+
+
+class FrameRoom:
+    """Used from the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[int] = Counter()  # bytes by executor
+        self._freed = asyncio.Event()  # set, and replaced, when there may be room again
+
+    @asynccontextmanager
+    async def taken(
+        self, executor_id: int, size: int, *, is_gone: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[None]:
+        """Wait until there is room for a frame of so many bytes, and hold it.
+
+        Raises:
+            ConnectionResetError: `is_gone` became true meanwhile.
+        """
+        if size <= SMALL_BYTES:
+            yield
+            return
+        while self._taken[executor_id] and self._taken[executor_id] + size > MAX_BYTES:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._freed.wait()
+            if is_gone():
+                raise ConnectionResetError("gone while its frame waited")
+        self._taken[executor_id] += size
+        try:
+            yield
+        finally:
+            self._taken[executor_id] -= size
+            if not self._taken[executor_id]:
+                del self._taken[executor_id]
+            self._freed.set()
+            self._freed = asyncio.Event()
