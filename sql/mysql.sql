@@ -297,6 +297,7 @@ CREATE TABLE run_attempt (
     message MEDIUMTEXT,
     log_lines INTEGER NOT NULL,
     choice MEDIUMTEXT,
+    due_at BIGINT,
     late_outcome VARCHAR(16),
     late_message MEDIUMTEXT,
     late_at BIGINT,

@@ -297,6 +297,7 @@ CREATE TABLE run_attempt (
     message TEXT,
     log_lines INTEGER NOT NULL,
     choice TEXT,
+    due_at BIGINT,
     late_outcome VARCHAR(16),
     late_message TEXT,
     late_at BIGINT,

@@ -168,6 +168,7 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
                 "message": each.attempt.message,
                 "node_id": each.attempt.node_id,
                 "node_name": each.node_name,
+                "due_at": instant(each.attempt.due_at),
                 "dispatched_at": instant(each.attempt.dispatched_at),
                 "started_at": instant(each.attempt.started_at),
                 "ended_at": instant(each.attempt.ended_at),

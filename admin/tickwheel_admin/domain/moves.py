@@ -362,4 +362,5 @@ def _attempt_of(run: Run) -> Attempt:
         message=run.message,
         log_lines=run.log_lines,
         choice=run.choice,
+        due_at=run.due_at,
     )

@@ -185,6 +185,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     message: str | None
     log_lines: int
     choice: str | None = None
+    due_at: int | None = None  # when it was due to start; None: earlier versions kept it not
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):

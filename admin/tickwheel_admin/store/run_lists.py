@@ -225,4 +225,5 @@ def _attempt_from_row(row: Any) -> Attempt:
         message=row.message,
         log_lines=row.log_lines,
         choice=row.choice,
+        due_at=row.due_at,
     )

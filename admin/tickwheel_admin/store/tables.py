@@ -355,6 +355,7 @@ run_attempt = _table(
     sa.Column("message", LongText),
     sa.Column("log_lines", sa.Integer, nullable=False),
     sa.Column("choice", LongText),
+    sa.Column("due_at", Instant),  # when it was due to start
     # What its node said after another attempt had begun: kept for people, and decides nothing.
     sa.Column("late_outcome", sa.String(16)),
     sa.Column("late_message", LongText),

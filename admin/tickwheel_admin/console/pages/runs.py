@@ -18,10 +18,11 @@ from tickwheel_admin.console.parameter_form import (
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.reader import READER, set_reader
 from tickwheel_admin.console.rendering import done_or_back, go_to, new_request_key, render
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.shards import shard_overview
+from tickwheel_admin.console.try_lanes import try_lanes
 from tickwheel_admin.console.typed import pretty
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.job_input import parse_parameters
@@ -56,6 +57,7 @@ async def show_run(request: web.Request) -> web.Response:
             "is_final": run.state in FINAL,
             "is_live": run.state in LIVE,
             "phases": _phases(run),
+            "tries": try_lanes(detail, now=READER.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
             "log_attempt": attempt if attempt in archived else None,

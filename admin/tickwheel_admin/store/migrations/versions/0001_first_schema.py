@@ -296,6 +296,7 @@ def upgrade() -> None:
         sa.Column("message", LongText),
         sa.Column("log_lines", sa.Integer, nullable=False),
         sa.Column("choice", LongText),
+        sa.Column("due_at", sa.BigInteger),
         sa.Column("late_outcome", sa.String(16)),
         sa.Column("late_message", LongText),
         sa.Column("late_at", sa.BigInteger),
