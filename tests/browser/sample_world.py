@@ -283,7 +283,7 @@ def _add_live_runs(
     rows.append(
         row(
             id=failed, executor_id=executor_ids["billing"], job_id=job_ids["payment-reconcile"],
-            scheduled_at=NOW - 86_000, created_at=NOW - 88_000, due_at=NOW - 86_000,
+            scheduled_at=NOW - 86_000, created_at=NOW - 88_000, due_at=NOW - 71_000,
             state="failed", attempt=3, tries=3, node_id=1, dispatched_at=NOW - 70_000,
             started_at=NOW - 69_990, ended_at=NOW - 42_000, message=ERRORS[0], log_lines=3,
         )
@@ -294,15 +294,19 @@ def _add_live_runs(
         [
             {
                 "run_id": run_id, "attempt": number, "state": "failed", "node_id": 1,
-                "claim_token": None, "dispatched_at": NOW - (78_000 if number == 2 else 86_000),
-                "started_at": NOW - 85_990, "ended_at": NOW - 80_000, "reason": None,
+                "claim_token": None, "due_at": NOW - due, "dispatched_at": NOW - sent,
+                "started_at": NOW - sent + 10, "ended_at": NOW - ended, "reason": None,
                 "message": ERRORS[0] if run_id == failed else ERRORS[1], "log_lines": 2,
                 # The first attempt's node was cut off and said what came of it 12 s too late.
                 "late_outcome": "succeeded" if (run_id, number) == (failed, 1) else None,
                 "late_message": None,
                 "late_at": NOW - 66_000 if (run_id, number) == (failed, 1) else None,
             }
-            for run_id, number in ((failed, 1), (failed, 2), (waits, 1))
+            for run_id, number, due, sent, ended in (
+                (failed, 1, 86_000, 86_000, 80_000),
+                (failed, 2, 79_000, 78_000, 74_000),
+                (waits, 1, 26_000, 26_000, 20_000),
+            )
         ],
     )  # fmt: skip
     _add_log(conn, made["run:events-compact"], 1, _log_lines(160))
