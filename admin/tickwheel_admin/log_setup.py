@@ -15,6 +15,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from tickwheel_admin.config import LogFormat, LogLevel
+from tickwheel_admin.domain.text_lines import continued
 
 REDACTED = "[redacted]"
 _SECRET_NAMES = re.compile(r"password|passwd|secret|token|cookie|authorization|database_url", re.I)
@@ -51,6 +52,7 @@ def configure_logging(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([] if log_format is LogFormat.JSON else [keep_entries_apart]),
                 _renderer(log_format, handler.stream),
             ],
         )
@@ -79,6 +81,16 @@ def redact_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Ev
             event[name] = _SECRET_TEXTS.sub(REDACTED, value)
         elif not isinstance(value, int | float | bool | None):
             event[name] = _SECRET_TEXTS.sub(REDACTED, repr(value))
+    return event
+
+
+def keep_entries_apart(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """A processor: what libraries log, and traces, may hold line ends that somebody sent. Values of
+    fields are quoted where they are written.
+    """
+    for name in ("event", "exception", "stack"):
+        if isinstance(text := event.get(name), str):
+            event[name] = continued(text)
     return event
 
 

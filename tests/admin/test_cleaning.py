@@ -55,6 +55,30 @@ def test_lines_of_a_clock_beyond_all_dates_get_the_nearest_one() -> None:
     assert dates == ["0001-01-01"] * 2 + ["1970-01-01"] + ["9999-12-31"] * 2
 
 
+LINE_ENDS = ("\r", "\n", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_a_line_with_line_ends_makes_no_line_of_its_own_in_the_file(end: str) -> None:
+    forged = "1970-01-01T00:00:00.000+00:00 ERROR   forged"
+    entries = [
+        LogEntry(seq=seq, at=0, level=Level.INFO, text=text)
+        for seq, text in enumerate((f"one{end}{forged}{end}", "\tplain 客 \x1b[31mred\x1b[0m"), 1)
+    ]
+    head = "1970-01-01T00:00:00.000+00:00 INFO   "
+    assert log_text(entries).splitlines() == [
+        f"{head} one",
+        f"    {forged}",
+        "    ",
+        f"{head} \tplain 客 \x1b[31mred\x1b[0m",
+    ]
+
+
+def test_what_moves_a_terminals_cursor_is_written_out() -> None:
+    entry = LogEntry(seq=1, at=0, level=Level.INFO, text="a\x1b[1A\x1b[2K\x08\x9b1Ab")
+    assert log_text([entry]).endswith(" a\\x1b[1A\\x1b[2K\\x08\\x9b1Ab\n")
+
+
 @pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.SKIPPED])
 def test_a_state_that_can_be_kept_is_left_as_it_is(outcome: Outcome) -> None:
     for state in (NULL, b"{}", NUL, '{"客户":[1,2.5]}'.encode()):

@@ -252,6 +252,22 @@ async def test_database_errors_do_not_tell_what_was_written(admin: Served) -> No
 
 
 @pytest.mark.usefixtures("own_logging")
+def test_nothing_that_is_logged_makes_an_entry_of_its_own() -> None:
+    stream = io.StringIO()
+    configure_logging(LogFormat.CONSOLE, LogLevel.DEBUG, stream=stream)
+    sent = "a\n2026-01-01 00:00:00 [info     ] forged\r\u2028\x85b"
+    try:
+        raise RuntimeError(sent)
+    except RuntimeError:
+        structlog.get_logger("test").exception("something.failed", path=sent)
+    logging.getLogger("library").error("cannot read %s", sent)
+
+    at_margin = [line for line in stream.getvalue().splitlines() if line.startswith("20")]
+    assert len(at_margin) == 2
+    assert not any("forged" in line.split("path=")[0] for line in at_margin)
+
+
+@pytest.mark.usefixtures("own_logging")
 def test_traces_show_no_local_variables() -> None:
     stream = io.StringIO()
     configure_logging(LogFormat.CONSOLE, LogLevel.DEBUG, stream=stream)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from tickwheel_admin.domain.text_lines import continued, without_controls
 from tickwheel_admin.services.runs import LogEntry
 
 
 def log_text(entries: Iterable[LogEntry]) -> str:
-    """One line each: instant in UTC, level, text."""
+    """One entry each: instant in UTC, level, text. Further lines of a text are set in by four
+    spaces, so that whatever begins at the margin is an entry that the admin wrote.
+    """
     return "".join(
-        f"{_moment(entry.at)} {str(entry.level).upper():7} {entry.text}\n" for entry in entries
+        f"{_moment(entry.at)} {str(entry.level).upper():7} {_text(entry.text)}\n"
+        for entry in entries
     )
+
+
+def _text(text: str) -> str:
+    return text if text.isprintable() else without_controls(continued(text))
 
 
 def _moment(at: int) -> str:
