@@ -199,6 +199,8 @@ async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
         (json.dumps([HELLO | {"slots": 10**30}]).encode(), "slots"),
         (json.dumps([HELLO | {"node_key": "../../etc"}]).encode(), "node_key"),
         (json.dumps([HELLO | {"name": "a\nb"}]).encode(), "name"),
+        (json.dumps([HELLO | {"name": "a\u200bb"}]).encode(), "U+200B ZERO WIDTH SPACE"),
+        (json.dumps([HELLO | {"labels": {"zone": "\u3164"}}]).encode(), "U+3164 HANGUL FILLER"),
         (json.dumps([HELLO | {"handlers": [""]}]).encode(), "handlers"),
         (json.dumps([HELLO | {"handlers": ["h"] * 3000}]).encode(), "handlers"),
         (b"[" * 100_000, ""),

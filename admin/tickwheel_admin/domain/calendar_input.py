@@ -64,7 +64,9 @@ def parse_calendar(raw: object) -> tuple[str, str, CalendarSpec]:
     problems: list[Problem] = []
     fields = Fields(raw, "", problems)
     fields.only(CALENDAR_FIELDS)
-    name = fields.text("name", max_chars=MAX_CALENDAR_NAME_CHARS, required=fields.is_object)
+    name = fields.text(
+        "name", max_chars=MAX_CALENDAR_NAME_CHARS, required=fields.is_object, is_name=True
+    )
     description = fields.text("description", max_chars=MAX_DESCRIPTION_CHARS, lines=True)
     spec = CalendarSpec(
         sense=fields.member("sense", CalendarSense, default=CalendarSense.EXCLUDE),

@@ -12,12 +12,14 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.names import normal_name, unseen_character
 
 E = TypeVar("E", bound=StrEnum)
 
 MAX_UNKNOWN = 20  # fields of one object that are refused by name
 MIN_INSTANT = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first one
 MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
+INVISIBLE_CHARACTER = "This holds a character that nobody sees: %(character)s. Leave it out."
 CONTROL_CHARACTERS = "Line ends and control characters are not allowed here."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = re.compile(r"[0-9T:.,+Zz -]{10,40}", re.ASCII)
@@ -85,8 +87,16 @@ class Fields:
         default: str = "",
         required: bool = False,
         lines: bool = False,
+        is_name: bool = False,
+        exact: bool = False,
     ) -> str:
-        """Text without control characters, trimmed; `lines` allows line ends and tabs."""
+        """Text without control characters, trimmed; `lines` allows line ends and tabs.
+
+        Args:
+            is_name: of something that people look for: kept in its one form (`domain.names`), with
+                nothing invisible in it.
+            exact: a name that code compares letter by letter; nothing of it is changed.
+        """
         if not self.has(name):
             if required:
                 self.refuse(name, "required", "This is required.")
@@ -98,13 +108,15 @@ class Fields:
         if lines:
             value = value.replace("\r\n", "\n")
         # MariaDB ignores trailing spaces in a unique key; trimmed names differ everywhere alike.
-        value = value.strip()
+        value = normal_name(value) if is_name and not exact else value.strip()
         if required and not value:
             self.refuse(name, "required", "This is required.")
         elif len(value) > max_chars:
             self.refuse(name, "too_long", "At most %(limit)d characters, please.", limit=max_chars)
         elif not is_clean(value, lines=lines):
             self.refuse(name, "control_characters", CONTROL_CHARACTERS)
+        elif is_name and (unseen := unseen_character(value)) is not None:
+            self.refuse(name, "invisible_character", INVISIBLE_CHARACTER, character=unseen)
         else:
             return value
         return default
@@ -218,6 +230,18 @@ class Fields:
             low=f"{low:,}",
             high=f"{high:,}",
         )
+
+
+def checked_name(field: str, text: str) -> str:
+    """A name in its one form, when one can see all of it.
+
+    Raises:
+        InvalidInput: invisible_character, which it names.
+    """
+    name = normal_name(text)
+    if (unseen := unseen_character(name)) is not None and is_clean(name):
+        raise InvalidInput.one(field, "invisible_character", INVISIBLE_CHARACTER, character=unseen)
+    return name
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:

@@ -14,10 +14,18 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.fields import Fields, as_seconds, is_clean, raise_if_any
+from tickwheel_admin.domain.fields import (
+    INVISIBLE_CHARACTER,
+    Fields,
+    as_seconds,
+    checked_name,
+    is_clean,
+    raise_if_any,
+)
 from tickwheel_admin.domain.fires import merged_parameters
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
+from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.routing_input import ROUTING_FIELDS, read_routing, routing_to_raw
 from tickwheel_admin.domain.run_rules_input import (
     BLOCKING_FIELDS,
@@ -74,10 +82,12 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
     fields = Fields(raw, "", problems)
     fields.only(JOB_FIELDS)
     config = JobConfig(
-        name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True),
-        handler=fields.text("handler", max_chars=MAX_NAME_CHARS, required=True),
+        name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True, is_name=True),
+        handler=fields.text(
+            "handler", max_chars=MAX_NAME_CHARS, required=True, is_name=True, exact=True
+        ),
         description=fields.text("description", max_chars=MAX_DESCRIPTION_CHARS, lines=True),
-        owner=fields.text("owner", max_chars=MAX_OWNER_CHARS),
+        owner=fields.text("owner", max_chars=MAX_OWNER_CHARS, is_name=True),
         tags=_read_tags(fields),
         parameters=_read_parameters(fields),
         routing=read_routing(fields),
@@ -141,13 +151,13 @@ def config_from_json(text: str) -> JobConfig:
     return msgspec.json.decode(text, type=JobConfig)
 
 
-def parse_tag(text: str) -> str:
-    """A tag, trimmed.
+def parse_tag(text: str, *, is_there: bool = False) -> str:
+    """A tag, trimmed; unless it may be there since before that was asked for, in its one form.
 
     Raises:
         InvalidInput: of the field "tag".
     """
-    tag = text.strip()
+    tag = text.strip() if is_there else checked_name("tag", text)
     if _is_tag(tag):
         return tag
     raise InvalidInput.one("tag", "tag.invalid", _TAG_RULE, limit=MAX_TAG_CHARS)
@@ -169,7 +179,12 @@ def _read_tags(fields: Fields) -> tuple[str, ...]:
         return ()
     tags: list[str] = []
     for index, tag in enumerate(value):
-        text = tag.strip() if isinstance(tag, str) else ""
+        text = normal_name(tag) if isinstance(tag, str) else ""
+        if (unseen := unseen_character(text)) is not None and is_clean(text):
+            fields.refuse(
+                f"tags[{index}]", "invisible_character", INVISIBLE_CHARACTER, character=unseen
+            )
+            continue
         if _is_tag(text):
             if text not in tags:
                 tags.append(text)

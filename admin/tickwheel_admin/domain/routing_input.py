@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tickwheel_admin.domain.fields import Fields, is_clean
+from tickwheel_admin.domain.fields import INVISIBLE_CHARACTER, Fields, is_clean
+from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
 from tickwheel_admin.domain.routing.selector import (
     MAX_SELECTOR_CHARS,
@@ -88,8 +89,12 @@ def _read_nodes(fields: Fields, strategy: Routing) -> tuple[str, ...]:
         return ()
     names: list[str] = []
     for index, name in enumerate(value):
-        text = name.strip() if isinstance(name, str) else ""
-        if not 0 < len(text) <= MAX_NODE_CHARS or not is_clean(text):
+        text = normal_name(name) if isinstance(name, str) else ""
+        if (unseen := unseen_character(text)) is not None and is_clean(text):
+            fields.refuse(
+                f"nodes[{index}]", "invisible_character", INVISIBLE_CHARACTER, character=unseen
+            )
+        elif not 0 < len(text) <= MAX_NODE_CHARS or not is_clean(text):
             fields.refuse(
                 f"nodes[{index}]",
                 "node.invalid",

@@ -121,7 +121,7 @@ def _read_jobs(jobs: Sequence[bytes | memoryview], faults: list[str]) -> dict[st
             continue
         problems: list[Problem] = []
         name = Fields(json.loads(text), "", problems).text(
-            "name", max_chars=MAX_NAME_CHARS, required=True
+            "name", max_chars=MAX_NAME_CHARS, required=True, is_name=True
         )
         if problems:
             faults.append(f"declared job {number}: name: {problems[0].message}")

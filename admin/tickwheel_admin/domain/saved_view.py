@@ -7,7 +7,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, urlencode
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, checked_name, is_clean
 
 MAX_NAME_CHARS = 60
 MAX_QUERY_CHARS = 2_000
@@ -55,12 +55,13 @@ def parse_page(text: str) -> ListPage:
 
 
 def parse_name(text: str) -> str:
-    """A view's name, trimmed.
+    """A view's name, trimmed and in its one form.
 
     Raises:
-        InvalidInput: empty, longer than 60 characters, or with line ends or control characters.
+        InvalidInput: empty, longer than 60 characters, or with line ends, control or
+            invisible characters.
     """
-    name = text.strip()
+    name = checked_name("name", text)
     if not name:
         raise InvalidInput.one("name", "required", "This is required.")
     if len(name) > MAX_NAME_CHARS:

@@ -44,7 +44,7 @@ def parse_settings(raw: Mapping[str, Any]) -> InstallationSettings:
         fields.refuse("default_timezone", "timezone.unknown", error.template, **error.params)
     defaults = InstallationSettings()
     settings = InstallationSettings(
-        instance_name=fields.text("instance_name", max_chars=MAX_NAME_CHARS),
+        instance_name=fields.text("instance_name", max_chars=MAX_NAME_CHARS, is_name=True),
         retention_days=(
             fields.integer("retention_days", low=1, high=MAX_DAYS, default=1)
             if fields.has("retention_days")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.said_code import SaidCode, read_said_code
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_shared.protocol import (
@@ -60,7 +61,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     return Arrival(
         executor_id=executor_id,
         node_key=hello.node_key,
-        name=hello.name,
+        name=normal_name(hello.name),
         sdk=hello.sdk[:50],
         slots=hello.slots,
         handlers=hello.handlers,
@@ -86,6 +87,8 @@ def _check_names(field: str, names: list[str], *, limit: int) -> None:
     if len(names) > limit:
         raise FrameError(f"hello: {field} holds more than {limit} names")
     for name in names:
+        if (unseen := unseen_character(name)) is not None:
+            raise FrameError(f"hello: a name in {field} holds a character nobody sees: {unseen}")
         if not name or len(name) > MAX_NAME_CHARS or not name.isprintable():
             raise FrameError(
                 f"hello: a name in {field} is empty, longer than {MAX_NAME_CHARS} characters"

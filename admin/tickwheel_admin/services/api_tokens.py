@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotLoggedIn
-from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.fields import checked_name, is_clean
 from tickwheel_admin.domain.user import Actor, Permission, Role
 from tickwheel_admin.services.identity import IdentityPart, new_secret, sha256
 from tickwheel_admin.services.paging import Number, Page, check_limit, decode_cursor, encode_cursor
@@ -169,7 +169,7 @@ class ApiTokens(IdentityPart):
         executors: frozenset[int] | None,
         valid_days: int | None,
     ) -> NewToken:
-        name = name.strip()
+        name = checked_name("name", name)
         if not 1 <= len(name) <= 100 or not is_clean(name):
             raise InvalidInput.one(
                 "name", "token.name_invalid", "Use 1 to 100 printable characters."

@@ -240,7 +240,8 @@ def _checked(change: Change) -> Change:
     if change.action is JobAction.RUN and not change.request_key:
         raise InvalidInput.one("request_key", "required", "This is required.")
     if change.action in _TAGGING:
-        return replace(change, tag=parse_tag(change.tag or ""))
+        is_there = change.action is JobAction.UNTAG
+        return replace(change, tag=parse_tag(change.tag or "", is_there=is_there))
     return change
 
 
