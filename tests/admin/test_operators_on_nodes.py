@@ -102,11 +102,16 @@ async def test_a_resumed_node_is_told_so_before_it_is_given_runs(
     nodes, job_id = nodes_of(admin), await add_job(database)
     await nodes.drain(ADMIN, node.node_id)
     assert await told(admin, node) == NodeWish(drain=True)
+    assert (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop
     run_id = await ask(database, job_id)
     assert await admin.dispatch_all(node) == []
     await nodes.resume(ADMIN, node.node_id)
     assert [each.run for each in await admin.dispatch_all(node)] == [run_id]
     assert admin.links.wishes == {node.node_id: NodeWish(drain=False)}
+    assert not (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop
+    await nodes.drain(ADMIN, node.node_id)
+    assert not (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop  # it has a run
+    await nodes.resume(ADMIN, node.node_id)
     # More slots are told as early.
     await nodes.set_slots(ADMIN, node.node_id, 2)
     await ask(database, job_id)

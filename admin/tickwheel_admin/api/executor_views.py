@@ -53,6 +53,7 @@ def node_view(view: NodeView) -> dict[str, Any]:
         "draining": node.draining,
         "cordoned": node.cordoned,
         "drain_wanted": node.drain_wanted,
+        "safe_to_stop": node.is_safe_to_stop,
         "slots": node.slots,
         "slots_wanted": view.slots_wanted,
         "in_use": node.in_use,

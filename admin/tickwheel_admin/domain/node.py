@@ -59,6 +59,11 @@ class Node:
         return NodeWish(slots=self.slots_wanted, drain=self.drain_wanted)
 
     @property
+    def is_safe_to_stop(self) -> bool:
+        """Live, without a run, and it gets none: its process can end and nothing is lost."""
+        return self.state is NodeState.LIVE and not self.takes_runs and not self.in_use
+
+    @property
     def takes_runs(self) -> bool:
         """Whether the router may choose it."""
         return not (self.draining or self.cordoned)
