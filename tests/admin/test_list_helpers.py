@@ -184,6 +184,30 @@ async def test_the_job_that_is_called_so_comes_first(
     assert await found("d") == ["d", "d.late"]
 
 
+async def test_the_palette_finds_jobs_executors_and_live_nodes_that_one_sees(
+    world: World, jobs: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Suggestions(world.database)
+    (crm,) = world.rows(sa.select(tables.executor.c.id).where(tables.executor.c.name == "crm"))
+    world.node(crm.id, name="crm-0", state="gone", connected_at=1, ended_at=2)
+    world.node(crm.id, name="old-crm-2")
+
+    found = await service.anything(ADMIN, "CRM")
+    assert [each.job.config.name for each in found.jobs] == ["crm.c", "crm.d"]
+    assert found.executors == [("crm", crm.id)]
+    assert [node.name for node in found.nodes] == ["crm-1", "old-crm-2"]
+    assert [node.executor_id for node in found.nodes] == [crm.id, crm.id]
+
+    stranger = await service.anything(actor_with(Role.VIEWER, crm.id + 1_000), "crm")
+    assert (stranger.jobs, stranger.executors, stranger.nodes) == ([], [], [])
+    nothing_typed = await service.anything(ADMIN, "")
+    assert (len(nothing_typed.jobs), nothing_typed.executors, nothing_typed.nodes) == (5, [], [])
+    assert (await service.anything(ADMIN, "a\x00")).jobs == []
+    monkeypatch.setattr("tickwheel_admin.services.suggestions.OTHERS_AT_MOST", 1)
+    few = await service.anything(ADMIN, "-")
+    assert (few.executors, len(few.nodes)) == ([], 1)
+
+
 async def test_suggestions_end_early(
     world: World, jobs: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

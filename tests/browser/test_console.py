@@ -76,6 +76,62 @@ def test_the_keyboard_leads_everywhere(admin_page: Page, console: Console) -> No
     expect(admin_page).to_have_url(re.compile(rf"/runs/{console.ids['run:failed']}$"))
 
 
+def palette_of(page: Page, text: str) -> list[str]:
+    """The lines of the palette for a text, when the server has answered."""
+    if not page.locator("#palette").is_visible():
+        page.keyboard.press("Control+k")
+    with page.expect_response(lambda answer: f"q={urllib.parse.quote(text)}" in answer.url):
+        page.get_by_role("combobox", name="Search jobs").fill(text)
+    page.wait_for_function("() => document.querySelector('#palette-list li, .palette-none')")
+    return [
+        " | ".join(line.split("\n")) for line in page.locator("#palette-list li").all_inner_texts()
+    ]
+
+
+def test_the_palette_finds_things_actions_and_words(admin_page: Page, console: Console) -> None:
+    admin_page.goto(f"{console.url}/jobs/{console.ids['job:cert-renewal']}")
+    for text, begins in (
+        ("billing", "billing"),
+        ("misfire", "Missed fires"),
+        ("阻塞处理策略", "If the one before still runs"),
+        ("报警", "Needs attention"),
+        ("GLUE", "Handler"),
+        ("jobdetail", "Job"),
+    ):
+        assert palette_of(admin_page, text)[0].startswith(begins), text
+    assert any(
+        "Missed fires | docs/schedules.md" in line for line in palette_of(admin_page, "missed")
+    )
+    assert palette_of(admin_page, "run now")[0].startswith("Run now | On this page")
+    assert any("docs/jobs.md" in line for line in palette_of(admin_page, "丢弃后续调度"))
+    assert palette_of(admin_page, "resume")[0].startswith("Resume | On this page")
+    pauses = palette_of(admin_page, "pause")
+    assert {"Pause everything", "Pause live updates"} <= {
+        line.partition(" | ")[0] for line in pauses
+    }
+
+    # An action does what its button does.
+    palette_of(admin_page, "dark")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page.locator("html")).to_have_attribute("data-theme", "dark")
+    palette_of(admin_page, "light")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page.locator("html")).to_have_attribute("data-theme", "light")
+    palette_of(admin_page, "run now")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page.locator("#modal")).to_be_visible()
+    admin_page.keyboard.press("Escape")
+
+    # A word leads to the field, in the part of the form that it opens.
+    palette_of(admin_page, "丢弃后续调度")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page).to_have_url(re.compile("/jobs/new#overlap-fields$"))
+    expect(admin_page.get_by_text("XXL-JOB: 丢弃后续调度.")).to_be_visible()
+    expect(
+        admin_page.get_by_text("XXL-JOB: 阻塞处理策略; Quartz: DisallowConcurrentExecution.")
+    ).to_be_visible()
+
+
 def test_theme_and_language_are_kept_without_a_flash(admin_page: Page, console: Console) -> None:
     admin_page.goto(console.url)
     admin_page.get_by_role("button", name="Theme").click()

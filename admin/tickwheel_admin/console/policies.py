@@ -17,6 +17,11 @@ def name_of(choices: Choices, value: str) -> str:
     return next(name for each, name, _what in choices if each == value)
 
 
+def _elsewhere(what: str, xxl_job: str) -> str:
+    """What a choice does, and what XXL-JOB calls it."""
+    return f"{what} {_('XXL-JOB: %(xxl_job)s.') % {'xxl_job': xxl_job}}"
+
+
 # --- overlaps --------------------------------------------------------------------------------
 
 
@@ -31,17 +36,26 @@ def blocking_choices() -> Choices:
         (
             Blocking.SERIAL.value,
             _("One after the other"),
-            _("It waits in line until the earlier ones have ended. Nothing is left out."),
+            _elsewhere(
+                _("It waits in line until the earlier ones have ended. Nothing is left out."),
+                "单机串行",
+            ),
         ),
         (
             Blocking.DISCARD_LATER.value,
             _("Skip the later one"),
-            _("It is skipped, which is no failure; the run that is going on is left alone."),
+            _elsewhere(
+                _("It is skipped, which is no failure; the run that is going on is left alone."),
+                "丢弃后续调度",
+            ),
         ),
         (
             Blocking.COVER_EARLY.value,
             _("The newest wins"),
-            _("The earlier run is cancelled, and this one starts as soon as that has ended."),
+            _elsewhere(
+                _("The earlier run is cancelled, and this one starts as soon as that has ended."),
+                "覆盖之前调度",
+            ),
         ),
     ]
 

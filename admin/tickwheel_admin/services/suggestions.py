@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,17 @@ from tickwheel_admin.store.suggestions import NodeName
 
 SUGGESTED_AT_MOST = 12
 JOBS_AT_MOST = 20
+OTHERS_AT_MOST = 5
 MAX_TEXT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a text may mean, each the likeliest first."""
+
+    jobs: list[ListedJob]
+    executors: list[tuple[str, int]]  # names and ids
+    nodes: list[NodeName]
 
 
 class Suggestions:
@@ -46,17 +57,26 @@ class Suggestions:
         """
         text = text.strip()[:MAX_TEXT_CHARS]
         scope = visible_executors(actor)
+        return await self._store.read(partial(_jobs, scope, text)) if is_clean(text) else []
 
-        def read(conn: sa.Connection) -> list[ListedJob]:
-            page = partial(page_jobs, conn, limit=JOBS_AT_MOST)
-            behind = page(JobFilter(executors=scope), after=(text, 0)) if text else []
-            found = [each for each in behind if each.job.config.name.startswith(text)]
-            found += page(JobFilter(text=text, executors=scope), after=None)
-            once = {each.job.id: each for each in found}.values()
-            return sorted(once, key=lambda each: _rank(text.lower(), each.job.config.name.lower()))
+    async def anything(self, actor: Actor, text: str) -> Found:
+        """Jobs as `jobs` finds them, and up to 5 executors and 5 live nodes with the text in their
+        names; of those none for an empty text.
+        """
+        text = text.strip()[:MAX_TEXT_CHARS]
+        scope = visible_executors(actor)
 
-        found = await self._store.read(read) if is_clean(text) else []
-        return found[:JOBS_AT_MOST]
+        def read(conn: sa.Connection) -> Found:
+            most = OTHERS_AT_MOST if text else 0
+            return Found(
+                jobs=_jobs(scope, text, conn),
+                executors=store.executors_with(conn, scope, part=text, limit=most),
+                nodes=store.live_nodes(conn, scope, part=text, limit=most),
+            )
+
+        if not is_clean(text):
+            return Found(jobs=[], executors=[], nodes=[])
+        return await self._store.read(read)
 
     async def values(self, actor: Actor, key: str, text: str) -> list[str]:
         """Up to 12 values that a key may have, most of them with the text in them or before them;
@@ -75,6 +95,16 @@ class Suggestions:
         if key not in found or not is_clean(text):
             return []
         return await self._store.read(found[key])
+
+
+def _jobs(scope: store.Scope, text: str, conn: sa.Connection) -> list[ListedJob]:
+    page = partial(page_jobs, conn, limit=JOBS_AT_MOST)
+    behind = page(JobFilter(executors=scope), after=(text, 0)) if text else []
+    found = [each for each in behind if each.job.config.name.startswith(text)]
+    found += page(JobFilter(text=text, executors=scope), after=None)
+    once = {each.job.id: each for each in found}.values()
+    ranked = sorted(once, key=lambda each: _rank(text.lower(), each.job.config.name.lower()))
+    return ranked[:JOBS_AT_MOST]
 
 
 def _first(

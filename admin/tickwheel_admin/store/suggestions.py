@@ -93,13 +93,35 @@ def job_names(conn: sa.Connection, scope: Scope, *, start: str, limit: int) -> l
 
 def live_node_names(conn: sa.Connection, scope: Scope, *, part: str, limit: int) -> list[str]:
     """Names of live nodes with this part in any case, each once; reads the live nodes."""
-    chosen = sa.select(node.c.name, node.c.executor_id).where(node.c.state == NodeState.LIVE.value)
-    names = {
-        row.name
-        for row in conn.execute(chosen)
+    return sorted({each.name for each in _live_nodes(conn, scope, part)})[:limit]
+
+
+def live_nodes(conn: sa.Connection, scope: Scope, *, part: str, limit: int) -> list[NodeName]:
+    """Live nodes with this part in their names, those that begin so first; reads the live nodes."""
+    found = _live_nodes(conn, scope, part)
+    return sorted(found, key=lambda each: (_begins_late(part, each.name), each.name))[:limit]
+
+
+def executors_with(
+    conn: sa.Connection, scope: Scope, *, part: str, limit: int
+) -> list[tuple[str, int]]:
+    """Names and ids of executors with this part in any case, those that begin so first."""
+    named = executor_names(conn, scope).items()
+    found = [each for each in named if part.lower() in each[0].lower()]
+    return sorted(found, key=lambda each: _begins_late(part, each[0]))[:limit]
+
+
+def _live_nodes(conn: sa.Connection, scope: Scope, part: str) -> list[NodeName]:
+    chosen = sa.select(node.c.id, node.c.name, node.c.executor_id)
+    return [
+        NodeName(row.id, row.name, row.executor_id)
+        for row in conn.execute(chosen.where(node.c.state == NodeState.LIVE.value))
         if part.lower() in row.name.lower() and (scope is None or row.executor_id in scope)
-    }
-    return sorted(names)[:limit]
+    ]
+
+
+def _begins_late(part: str, name: str) -> bool:
+    return not name.lower().startswith(part.lower())
 
 
 def nodes_named(conn: sa.Connection, executors: frozenset[int], name: str) -> list[NodeName]:

@@ -27,34 +27,93 @@ function choose(index) {
   $('.palette-none', palette).hidden = all.length > 0;
 }
 
-function item(template, href, name, more) {
+function item(template, {href = '', name, more = '', icon = ''}) {
   const made = $(template).content.firstElementChild.cloneNode(true);
   const [first, second] = made.querySelectorAll('span');
-  made.dataset.href = href;
+  if (href) made.dataset.href = href;
   first.textContent = name;
   if (more) second.textContent = more;
+  if (icon) {
+    const use = $('use', made);
+    use.setAttribute('href', use.getAttribute('href').replace(/#.*/, `#${icon}`));
+  }
   return made;
 }
 
+const name = (choice) => choice.children[1].textContent.trim().toLowerCase();
+const more = (choice) => choice.children[2]?.textContent.trim().toLowerCase() ?? '';
+
+// Addresses and values are English, so that English words find pages and choices in any language.
+const finds = (choice, query) =>
+  `${name(choice)} ${choice.dataset.words ?? ''} ${choice.dataset.href ?? ''}`.toLowerCase().includes(query);
+
 function pages(query) {
-  const text = (page) => page.children[1].textContent.toLowerCase();
   return [...$('#palette-pages').content.children]
-    .filter((page) => text(page).includes(query))
+    .filter((page) => finds(page, query))
     .map((page) => page.cloneNode(true));
+}
+
+// --- what can be done on this page: its own buttons, so that nothing is offered that is not there ---
+
+const presses = new WeakMap(); // what each such choice presses
+
+function action(button, label, note, words = '') {
+  const made = item('#palette-action', {name: label, more: note});
+  made.dataset.words = words;
+  presses.set(made, button);
+  return made;
+}
+
+const isThere = (button) => !button.disabled && button.checkVisibility?.() !== false;
+
+function actions(query) {
+  if (!query) return [];
+  const found = [];
+  for (const button of document.querySelectorAll('main .page-head :is(a, button):is(.button, .switch)')) {
+    const label = button.dataset.does ?? button.getAttribute('aria-label') ?? button.textContent.trim();
+    if (!label || !isThere(button)) continue;
+    const words = button.closest('form')?.getAttribute('action') ?? button.getAttribute('href') ?? '';
+    found.push(action(button, label, $('#palette-action').dataset.here, words));
+  }
+  for (const button of document.querySelectorAll('.menu [role=menuitemradio][aria-checked=false]')) {
+    found.push(action(button, button.textContent.trim(), button.closest('.menu').getAttribute('aria-label'), `${button.name} ${button.value}`));
+  }
+  for (const button of document.querySelectorAll('[data-palette]')) {
+    found.push(action(button, button.dataset.palette, '', button.dataset.words));
+  }
+  return found.filter((choice) => finds(choice, query));
+}
+
+// The likeliest first: what is called so, then what is called so elsewhere, then what has it in it.
+function rank(choice, query) {
+  const early = name(choice).startsWith(query);
+  if (choice.dataset.kind === 'word') {
+    const elsewhere = more(choice).startsWith(query) && (query.length > 2 || /[^\x00-\x7f]/.test(query));
+    return elsewhere ? 2 : 5;
+  }
+  if (choice.dataset.kind === 'found') return early ? 0 : 3;
+  return early ? 1 : 4;
 }
 
 async function search() {
   const query = input.value.trim();
+  const text = query.toLowerCase();
   const number = /^#?(\d{1,15})$/.exec(query)?.[1];
-  const found = number ? [item('#palette-run', `/runs/${number}`, `#${number}`)] : [];
-  found.push(...pages(query.toLowerCase()));
-  list.replaceChildren(...found);
+  const run = number ? [item('#palette-run', {href: `/runs/${number}`, name: `#${number}`})] : [];
+  const local = [...pages(text), ...actions(text)];
+  list.replaceChildren(...run, ...local);
   choose(0);
   const response = await fetch(`/palette.json?q=${encodeURIComponent(query)}`);
   if (!response.ok || query !== input.value.trim()) return;
-  const jobs = (await response.json()).map((job) => item('#palette-job', job.href, job.name, job.executor));
-  // With a query, jobs are more likely meant than pages.
-  list.replaceChildren(...(query && !number ? [...jobs, ...found] : [...found, ...jobs]));
+  const known = new Set(local.map((choice) => `${choice.dataset.href} ${name(choice)}`));
+  const found = (await response.json()).map((each) => {
+    const made = item('#palette-job', each);
+    made.dataset.kind = each.kind;
+    return made;
+  }).filter((choice) => !known.has(`${choice.dataset.href} ${name(choice)}`));
+  const all = [...local, ...found];
+  if (query) all.sort((one, other) => rank(one, text) - rank(other, text));
+  list.replaceChildren(...run, ...all);
   choose(0);
 }
 
@@ -64,10 +123,19 @@ function open() {
   latest = search();
 }
 
-function go() {
-  const href = choices()[chosen]?.dataset.href;
-  if (href) location.href = href;
+function follow(choice) {
+  const button = choice && presses.get(choice);
+  if (button) {
+    palette.close();
+    button.click();
+  } else if (choice?.dataset.href) {
+    const here = location.pathname + location.search;
+    if (choice.dataset.href.startsWith(`${here}#`)) palette.close();
+    location.href = choice.dataset.href;
+  }
 }
+
+const go = () => follow(choices()[chosen]);
 
 if (palette) {
   input.addEventListener('input', () => {
@@ -77,8 +145,7 @@ if (palette) {
     });
   });
   list.addEventListener('click', (event) => {
-    const href = event.target.closest('li')?.dataset.href;
-    if (href) location.href = href;
+    follow(event.target.closest('li'));
   });
   palette.addEventListener('keydown', (event) => {
     if (event.isComposing) return;

@@ -1,0 +1,45 @@
+"""Headings of the documents for the console: `python -m tests.support.documents` writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+INDEX = ROOT / "admin/tickwheel_admin/console/documents.json"
+_NAMES = (
+    "jobs", "schedules", "console", "operations", "guarantees", "configuration", "api", "security",
+)  # fmt: skip
+_MOST_CHARS = 200
+
+
+def sections() -> Iterator[dict[str, str]]:
+    """Each heading of the second and third order, with how its text begins."""
+    for name in _NAMES:
+        text = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+        text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        for part in re.split(r"^##", text, flags=re.MULTILINE)[1:]:
+            heading, _, body = part.lstrip("#").strip().partition("\n")
+            yield {"file": f"docs/{name}.md", "heading": heading, "begins": _begins(body)}
+
+
+def _begins(body: str) -> str:
+    paragraphs = (each.strip() for each in re.split(r"\n\s*\n", body))
+    first = next((each for each in paragraphs if each and each[0] not in "|#*-"), "")
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first).replace("*", "").replace("`", "")
+    plain = " ".join(plain.split())
+    if len(plain) <= _MOST_CHARS:
+        return plain
+    return plain[:_MOST_CHARS].rpartition(" ")[0] + " …"
+
+
+def main() -> None:
+    INDEX.write_text(
+        json.dumps(list(sections()), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()
