@@ -122,7 +122,7 @@ async def test_what_is_wrong_with_a_filter_of_runs_is_told(console: Served) -> N
         ("from:soon", "takes a date"),
         ("trigger:x", "takes a number"),
         ("last:24h from:2027-01-15", "Give either"),
-        ("state:odd", "There are active, failed_any, queued"),
+        ("state:odd", "There are active, failed_any, unresolved, resolved"),
         ("group:x", "There is no filter “group:”"),
     ):
         _, page = await follow(console, "/runs", q=text)

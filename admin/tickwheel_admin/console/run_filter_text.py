@@ -30,7 +30,9 @@ from tickwheel_admin.services.runs import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
 
-_STATES = (*RunGroup, *RunState)
+_STATES = (
+    RunGroup.ACTIVE, RunGroup.FAILED_ANY, RunGroup.UNRESOLVED, RunGroup.RESOLVED, *RunState,
+)  # fmt: skip
 _KEYS = (
     "state", "retried", "job", "executor", "node", "origin", "by", "last", "from", "to", "trigger",
     "parent",
