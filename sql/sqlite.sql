@@ -255,6 +255,7 @@ CREATE TABLE run (
     ended_at BIGINT,
     cancel_requested_at BIGINT,
     cancel_reason VARCHAR(16),
+    cancelled_by VARCHAR(100),
     blocking_key INTEGER,
     reason VARCHAR(50),
     message TEXT,

@@ -9,8 +9,10 @@ from multidict import MultiDict
 
 from tickwheel_admin.console import labels
 from tickwheel_admin.console.attention_words import told
+from tickwheel_admin.console.estimates import end_by_progress
+from tickwheel_admin.console.i18n import LANGUAGE
 from tickwheel_admin.console.job_form import form_as_sent, job_of_form
-from tickwheel_admin.console.reader import READER, Reader
+from tickwheel_admin.console.reader import READER, Reader, duration
 from tickwheel_admin.console.routing_now import RoutingNow, routing_now
 from tickwheel_admin.console.routing_words import why
 from tickwheel_admin.console.run_filter import (
@@ -23,6 +25,7 @@ from tickwheel_admin.console.run_filter import (
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.node import Node, NodeState
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
+from tickwheel_admin.domain.run import Origin, Run, RunState
 from tickwheel_admin.engine import engine  # noqa: F401 - defines all loops
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
@@ -301,3 +304,54 @@ def test_fields_of_other_strategies_do_not_count(strategy: str, raw: dict[str, o
     told = {name: job[name] for name in ("nodes", "hash_by", "shards") if name in job}
     assert told == raw
     assert (job["routing"], job["selector"]) == (strategy, "gpu")
+
+
+LENGTHS = {
+    None: ("–", "–"),
+    450: ("450 ms", "450 毫秒"),
+    6_200: ("6.2 s", "6.2 秒"),
+    42_000: ("42 s", "42 秒"),
+    65_000: ("1m 05s", "1 分 5 秒"),
+    3_900_000: ("1h 05m", "1 小时 5 分"),
+    439_200_000: ("5d 2h", "5 天 2 小时"),
+}
+
+
+@pytest.mark.parametrize("ms", LENGTHS)
+def test_lengths_are_said_in_the_readers_units(ms: int | None) -> None:
+    told = []
+    for language in ("en", CHINESE):
+        READER.set(Reader(language=language, timezone="UTC", now_at=NOW))
+        LANGUAGE.set(language)
+        told.append(duration(ms))
+    LANGUAGE.set("en")
+    assert tuple(told) == LENGTHS[ms]
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "progress", "left"),
+    [
+        (60_000, 0.25, 180_000),
+        (60_000, None, None),  # its handler says nothing
+        (60_000, 0.001, None),  # too little to go by
+        (60_000, 1.0, None),
+        (500, 0.5, None),
+    ],
+)
+def test_the_end_of_a_run_is_estimated_by_its_progress(
+    elapsed: int, progress: float | None, left: int | None
+) -> None:
+    run = Run(
+        id=1,
+        executor_id=1,
+        job_id=1,
+        job_revision=1,
+        trigger_id=None,
+        origin=Origin.API,
+        scheduled_at=0,
+        created_at=0,
+        state=RunState.RUNNING,
+        due_at=0,
+        started_at=NOW - elapsed,
+    )
+    assert end_by_progress(run, progress, NOW) == (None if left is None else NOW + left)

@@ -228,3 +228,13 @@ async def test_a_weight_holds_until_it_is_handed_back(world: World) -> None:
     world.change(sa.update(tables.node).values(state="gone", ended_at=1))
     with pytest.raises(Conflict):
         await world.nodes.set_weight(operator, node_id, 1)
+
+
+async def test_an_executor_says_since_when_its_nodes_are_gone(world: World, clock: Clock) -> None:
+    executor_id = await world.executor()
+    assert (await world.executors.get(ADMIN, executor_id)).gone_at is None  # it never had one
+    long_ago = clock.now - 40 * 86_400_000
+    world.node(executor_id, state="gone", ended_at=long_ago)
+    assert (await world.executors.get(ADMIN, executor_id)).gone_at == long_ago
+    world.node(executor_id)
+    assert (await world.executors.get(ADMIN, executor_id)).gone_at is None

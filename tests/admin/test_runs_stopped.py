@@ -46,8 +46,16 @@ async def test_a_live_run_is_told_who_wants_it_stopped(world: World, executor_id
     run_id = world.run(executor_id=executor_id, job_id=job_id, state="running", deadline_at=FAR)
     await world.runs.cancel(ADMIN, run_id)
     row = row_of(world, run_id)
-    assert (row.state, row.cancel_reason) == ("running", "operator")
+    assert (row.state, row.cancel_reason, row.cancelled_by) == ("running", "operator", "ada")
     assert row.deadline_at == row.cancel_requested_at
+
+
+async def test_a_waiting_run_keeps_who_cancelled_it(world: World, executor_id: int) -> None:
+    job_id = await job_with(world, executor_id)
+    one, other = [await world.jobs.run_now(ADMIN, job_id) for _ in range(2)]
+    await world.runs.cancel(ADMIN, one)
+    await world.runs.cancel_many(ADMIN, [other])
+    assert {row_of(world, run_id).cancelled_by for run_id in (one, other)} == {"ada"}
 
 
 async def test_what_follows_from_a_cancelled_run_happens(world: World, executor_id: int) -> None:

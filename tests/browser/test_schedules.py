@@ -338,3 +338,16 @@ def test_triggers_are_added_without_script(plain_page: Page, console: Console) -
     expect(page.get_by_role("heading", level=1)).to_have_text("plain")
     expect(page.locator(".trigger")).to_have_count(2)
     page.context.close()
+
+
+def test_six_fields_typed_as_unix_cron_are_read_in_the_right_dialect(
+    admin_page: Page, console: Console
+) -> None:
+    admin_page.goto(f"{console.url}/jobs/new")
+    admin_page.get_by_role("button", name=re.compile("^Cron")).click()
+    admin_page.get_by_label("Cron expression").fill("0 30 9 * * MON-FRI")
+    preview = admin_page.locator("#trigger0-preview")
+    expect(preview.locator(".error-text")).to_be_visible()
+    preview.get_by_role("button", name="Read it as spring").click()
+    expect(admin_page.get_by_label("Dialect")).to_have_value("spring")
+    expect(preview.locator(".in-words")).to_contain_text("09:30")

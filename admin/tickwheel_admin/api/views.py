@@ -141,6 +141,7 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
         "ended_at": instant(run.ended_at),
         "cancel_requested_at": instant(run.cancel_requested_at),
         "cancel_reason": run.cancel_reason,
+        "cancelled_by": run.cancelled_by,
         "attempt": run.attempt,
         "tries": run.tries,
         "node_id": run.node_id,

@@ -16,7 +16,7 @@ from babel.numbers import format_compact_decimal, format_decimal, format_percent
 
 from tickwheel_admin.console.i18n import HTML_LANG, LANGUAGE, gettext
 from tickwheel_admin.domain.fields import MAX_INSTANT, MIN_INSTANT, is_instant
-from tickwheel_admin.web.i18n import ENGLISH, language_of
+from tickwheel_admin.web.i18n import CHINESE, ENGLISH, language_of
 from tickwheel_admin.web.keys import SETTINGS
 
 THEMES = ("light", "dark", "system")
@@ -133,22 +133,39 @@ def percent(part: float, whole: float) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """A length in its two largest units: 450 ms, 6.2 s, 1m 05s, 3h 20m, 5d 2h."""
+    """A length in its two largest units: 450 ms, 6.2 s, 1m 05s, 3h 20m, 5d 2h; 3 小时 20 分."""
     if ms is None:
         return "–"
+    units = duration_units()
     if ms < 1000:
-        return f"{round(ms)} ms"
+        return units["ms"] % {"n": round(ms)}
     seconds = ms / 1000
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return units["s"] % {"n": f"{seconds:.1f}"}
     if seconds < 60:
-        return f"{int(seconds)} s"
+        return units["s"] % {"n": int(seconds)}
     minutes, hours = int(seconds // 60), int(seconds // 3600)
     if hours >= 48:
-        return f"{hours // 24}d {hours % 24}h"
+        return units["dh"] % {"first": hours // 24, "second": hours % 24}
     if hours:
-        return f"{hours}h {minutes % 60:02}m"
-    return f"{minutes}m {int(seconds) % 60:02}s"
+        return units["hm"] % {"first": hours, "second": _second(minutes % 60)}
+    return units["minutes"] % {"first": minutes, "second": _second(int(seconds) % 60)}
+
+
+def duration_units() -> dict[str, str]:
+    """How lengths are written in the reader's language, for scripts as well."""
+    return {
+        "ms": gettext("%(n)s ms"),
+        "s": gettext("%(n)s s"),
+        "minutes": gettext("%(first)sm %(second)ss"),
+        "hm": gettext("%(first)sh %(second)sm"),
+        "dh": gettext("%(first)sd %(second)sh"),
+    }
+
+
+def _second(value: int) -> str:
+    """The smaller unit of two: 1h 05m, but 1 小时 5 分."""
+    return str(value) if READER.get().language == CHINESE else f"{value:02}"
 
 
 def length_in_words(ms: int) -> str:

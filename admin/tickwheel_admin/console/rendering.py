@@ -31,6 +31,7 @@ from tickwheel_admin.console.admins import ADMINS
 from tickwheel_admin.console.assets import Assets
 from tickwheel_admin.console.charts import strip_data
 from tickwheel_admin.console.compiled import COMPILED
+from tickwheel_admin.console.estimates import end_by_progress
 from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
 from tickwheel_admin.console.snippets import node_program
@@ -87,6 +88,8 @@ class Renderer:
             "audit_words": audit_words,
             "Permission": Permission,
             "node_program": node_program,
+            "end_by_progress": end_by_progress,
+            "duration_units": reader.duration_units,
         }
         self._environment.filters |= {
             "number": reader.number,

@@ -250,9 +250,15 @@ def fire_ended(run: Run, counts: Mapping[RunState, int], *, now: int) -> Move:
     return Move(before=run, after=after)
 
 
-def stop_wanted(run: Run, *, reason: str, now: int) -> Move:
-    """A live run is to end: kept in the database and delivered until its node confirms (G14)."""
-    after = replace(run, cancel_requested_at=now, cancel_reason=reason, deadline_at=now)
+def stop_wanted(run: Run, *, reason: str, now: int, by: str | None = None) -> Move:
+    """A live run is to end: kept in the database and delivered until its node confirms (G14).
+
+    Args:
+        by: name of the person or token that asked for it.
+    """
+    after = replace(
+        run, cancel_requested_at=now, cancel_reason=reason, cancelled_by=by, deadline_at=now
+    )
     return Move(before=run, after=after)
 
 
@@ -282,8 +288,14 @@ def released(run: Run, *, now: int) -> Move:
     return Move(before=run, after=after)
 
 
-def cancelled_while_queued(run: Run, *, now: int, reason: str = "cancelled") -> Move:
-    """queued → cancelled, or a dispatched one that its node says it never started."""
+def cancelled_while_queued(
+    run: Run, *, now: int, reason: str = "cancelled", by: str | None = None
+) -> Move:
+    """queued → cancelled, or a dispatched one that its node says it never started.
+
+    Args:
+        by: name of the person or token that asks for it now.
+    """
     after = replace(
         run,
         state=RunState.CANCELLED,
@@ -293,6 +305,7 @@ def cancelled_while_queued(run: Run, *, now: int, reason: str = "cancelled") -> 
         claim_token=None,
         reason=_CANCELLED_FOR.get(run.cancel_reason or "", reason),
         cancel_requested_at=run.cancel_requested_at or now,
+        cancelled_by=by or run.cancelled_by,
     )
     return Move(before=run, after=after)
 
@@ -344,6 +357,7 @@ def _tried_again(
         reason=f"retry_after_{done.state.value}",
         cancel_requested_at=None,  # a timeout's: the next try has a time of its own
         cancel_reason=None,
+        cancelled_by=None,
     )
     return Move(before=before, after=after, archived=_attempt_of(done))
 

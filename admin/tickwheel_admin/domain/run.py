@@ -132,6 +132,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     ended_at: int | None = None
     cancel_requested_at: int | None = None
     cancel_reason: str | None = None  # "operator", "covered" or "timeout"
+    cancelled_by: str | None = None  # name of the person or token that asked for its end
     reason: str | None = None  # stable code: why it waits, was skipped, or ended so
     message: str | None = None  # error text for people
     result: str | None = None  # JSON text the handler returned

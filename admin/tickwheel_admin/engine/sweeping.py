@@ -129,12 +129,14 @@ def sweep_fires(
         if fire is None or fire.cancel_requested_at is None:
             continue
         if shard.state is RunState.QUEUED:
-            wanted = replace(shard, cancel_reason=fire.cancel_reason)
+            wanted = replace(
+                shard, cancel_reason=fire.cancel_reason, cancelled_by=fire.cancelled_by
+            )
             move = run_moves.cancelled_while_queued(wanted, now=now)
             moves.append(replace(move, before=shard))
         elif shard.cancel_requested_at is None:
             reason = fire.cancel_reason or "operator"
-            moves.append(run_moves.stop_wanted(shard, reason=reason, now=now))
+            moves.append(run_moves.stop_wanted(shard, reason=reason, now=now, by=fire.cancelled_by))
     swept = Swept(moved=len(moves))
     ended = {move.before.id for move in moves}
     set_deadlines(

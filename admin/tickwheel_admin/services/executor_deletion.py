@@ -119,7 +119,7 @@ def end_some_runs(conn: sa.Connection, step: Deletion) -> bool:
     move_runs(
         conn,
         [
-            stop_wanted(each, reason="operator", now=now)
+            stop_wanted(each, reason="operator", now=now, by=step.actor.name)
             for each in lock_runs(conn, live).values()
             if each.state in LIVE and each.cancel_reason in (None, TIMEOUT)
         ],
@@ -182,7 +182,7 @@ def _cancel(conn: sa.Connection, step: Deletion, runs: Iterable[Run], *, now: in
     move_with_follow_ups(
         conn,
         [
-            cancelled_while_queued(each, now=now, reason="job_deleted")
+            cancelled_while_queued(each, now=now, reason="job_deleted", by=step.actor.name)
             for each in runs
             if each.state is RunState.QUEUED
         ],

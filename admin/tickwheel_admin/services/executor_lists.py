@@ -14,6 +14,7 @@ from tickwheel_admin.services.declared_lists import read_waiting
 from tickwheel_admin.services.handler_schemas import schemas_of
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.store import executors as store_executors
+from tickwheel_admin.store.attention import last_node_ended
 from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.executors import Capacity, Hearing, StoredExecutor, StoredNode
 from tickwheel_admin.store.run_lists import RunItem, live_items_of_node
@@ -78,6 +79,7 @@ class ExecutorDetail:
     item: ExecutorItem
     nodes: list[NodeView]
     handlers: list[str]  # offered by live nodes, sorted
+    gone_at: int | None  # when its last node ended, while none is live; None: it never had one
     schemas: dict[str, str]  # JSON Schema of the parameters, by handler that says what it takes
 
 
@@ -118,7 +120,9 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
     live = [each.node.id for each in nodes if each.node.state is NodeState.LIVE]
     marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
     offered = store_executors.offered_handlers(conn, [executor_id])
+    gone = {} if live else last_node_ended(conn, [executor_id])
     return ExecutorDetail(
+        gone_at=gone.get(executor_id),
         item=_items(conn, [found], scope=frozenset({executor_id}))[0],
         nodes=[_view(each, marks, now=now) for each in nodes],
         handlers=sorted(offered.get(executor_id, ())),

@@ -230,9 +230,10 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
     now = now_ms(conn)
     waiting = jobs.unclaimed_runs_of_job(conn, job, limit=CANCELLED_PER_STEP)
     moves: list[Move] = []
+    by = edit.actor.name
     for run in lock_runs(conn, waiting).values():
         if run.state is RunState.QUEUED and run.attempt == 0:
-            moves.append(cancelled_while_queued(run, now=now, reason="job_deleted"))
+            moves.append(cancelled_while_queued(run, now=now, reason="job_deleted", by=by))
     move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=edit.run_ids)
     if len(waiting) == CANCELLED_PER_STEP:
         jobs.set_paused(conn, job.id, paused=True, now=now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -40,22 +40,41 @@ class JobParents:
 
     async def of(self, actor: Actor, job_id: int) -> list[ParentJob]:
         """By name, as far as the caller may see them; at most 50."""
+        return (await self.of_each(actor, [job_id])).get(job_id, [])
 
-        def read(conn: sa.Connection) -> list[ParentJob]:
-            candidates = self._parents(conn).get(job_id, ())[:MAX_SHOWN]
-            if not candidates:
-                return []
-            named = named_jobs(conn, candidates)
-            configs = current_configs(conn, candidates)
-            return [
-                ParentJob(id=parent_id, name=named[parent_id].name, on=link.on)
-                for parent_id, config in configs.items()
-                if parent_id in named and actor.may(Permission.VIEW, named[parent_id].executor_id)
-                for link in config.children
-                if link.job_id == job_id
-            ]
+    async def of_each(self, actor: Actor, job_ids: Collection[int]) -> dict[int, list[ParentJob]]:
+        """The same of several jobs; those without a parent are left out."""
+        if not job_ids:
+            return {}
 
-        return sorted(await self._store.read(read), key=lambda parent: parent.name)
+        def read(conn: sa.Connection) -> dict[int, list[ParentJob]]:
+            parents = self._parents(conn)
+            candidates = {job_id: parents.get(job_id, ())[:MAX_SHOWN] for job_id in job_ids}
+            asked = {each for ids in candidates.values() for each in ids}
+            if not asked:
+                return {}
+            named = named_jobs(conn, asked)
+            configs = current_configs(conn, asked)
+            found: defaultdict[int, list[ParentJob]] = defaultdict(list)
+            for job_id, ids in candidates.items():
+                for parent_id in ids:
+                    parent, config = named.get(parent_id), configs.get(parent_id)
+                    if parent is None or config is None:
+                        continue
+                    if actor.may(Permission.VIEW, parent.executor_id):
+                        found[job_id] += [
+                            ParentJob(id=parent_id, name=parent.name, on=link.on)
+                            for link in config.children
+                            if link.job_id == job_id
+                        ]
+            return found
+
+        by_job = await self._store.read(read)
+        return {
+            job_id: sorted(parents, key=lambda parent: parent.name)
+            for job_id, parents in by_job.items()
+            if parents
+        }
 
     def _parents(self, conn: sa.Connection) -> Mapping[int, tuple[int, ...]]:
         version = links_version(conn)

@@ -82,7 +82,7 @@ def cancel_runs(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
             outcomes[run_id] = "not_found" if run is None else "run.ended"
         elif run.fire_id not in locked:
             outcomes[run_id] = run_id
-            wanted += _stops(run, now=now)
+            wanted += _stops(run, now=now, by=batch.actor.name)
     move_with_follow_ups(conn, wanted, configs=batch.configs, now=now, run_ids=batch.run_ids)
     audit_ids = batch.notes()
     write_audits(
@@ -102,12 +102,12 @@ def cancel_runs(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
     return outcomes
 
 
-def _stops(run: Run, *, now: int) -> list[Move]:
+def _stops(run: Run, *, now: int, by: str) -> list[Move]:
     """What stops a run that has not ended; nothing when somebody has asked for it already."""
     if run.state is RunState.QUEUED:
-        return [moves.cancelled_while_queued(run, now=now)]
+        return [moves.cancelled_while_queued(run, now=now, by=by)]
     if run.cancel_requested_at is None or run.cancel_reason == TIMEOUT:
-        return [moves.stop_wanted(run, reason="operator", now=now)]
+        return [moves.stop_wanted(run, reason="operator", now=now, by=by)]
     return []
 
 

@@ -72,14 +72,15 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
     if run.state is RunState.QUEUED:
         move_with_follow_ups(
             conn,
-            [moves.cancelled_while_queued(run, now=now)],
+            [moves.cancelled_while_queued(run, now=now, by=edit.actor.name)],
             configs=edit.configs,
             now=now,
             run_ids=edit.run_ids,
         )
     elif run.cancel_requested_at is None or run.cancel_reason == TIMEOUT:
         # Of a whole fire this is what the sweeper stops its shards by.
-        move_runs(conn, [moves.stop_wanted(run, reason="operator", now=now)])
+        by = edit.actor.name
+        move_runs(conn, [moves.stop_wanted(run, reason="operator", now=now, by=by)])
     else:
         return
     _note(conn, edit, "run.cancelled", run)

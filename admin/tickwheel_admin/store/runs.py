@@ -49,6 +49,7 @@ _MOVED = (
     "ended_at",
     "cancel_requested_at",
     "cancel_reason",
+    "cancelled_by",
     "blocking_key",
     "shard_total",
     "reason",

@@ -284,6 +284,7 @@ run = _table(
     sa.Column("ended_at", Instant),
     sa.Column("cancel_requested_at", Instant),
     sa.Column("cancel_reason", sa.String(16)),
+    sa.Column("cancelled_by", sa.String(100)),  # the person or token that asked for the end
     # While a run of a job that is not parallel has not ended: job id * 2, and 1 more while live.
     # NULL for all others, so that the index costs parallel runs nothing.
     sa.Column("blocking_key", Id),

@@ -107,6 +107,14 @@ async def resume_executor(request: web.Request) -> web.Response:
     return _switched(request, "executor.resumed")
 
 
+@routes.get(f"{EXECUTOR}/first-node", permission=Permission.VIEW)
+async def show_first_node(request: web.Request) -> web.Response:
+    """A part of the page that shows a new executor's token, which is shown only once."""
+    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    live = [view.node for view in detail.nodes if view.node.state is NodeState.LIVE]
+    return await render(request, "first_node.html", {"nodes": live})
+
+
 @routes.get(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
 async def ask_delete(request: web.Request) -> web.Response:
     return await _delete_form(request)

@@ -62,7 +62,6 @@ async def show_job(request: web.Request) -> web.Response:
                 room=SHOWN_RUNS,
             ),
             "figures": figures_of(runs.items),
-            "parents": await request.app[JOB_PARENTS].of(actor, job_id),
             "kept": kept if kept.kept or kept.updated_at is not None else None,
             "missed": _missed(head["config"]),
         },
@@ -129,11 +128,13 @@ async def head_of(request: web.Request, tab: str) -> dict[str, Any]:
     """
     job_id = int(request.match_info["job_id"])
     detail: JobDetail = await request.app[JOBS].get(actor_of(request), job_id)
+    parents = await request.app[JOB_PARENTS].of(actor_of(request), job_id)
     return {
         "detail": detail,
         "job": detail.item.job,
         "config": detail.item.job.config,
         "tab": tab,
+        "parents": parents,
         "failures": failures_in_a_row(detail.item.recent),
     }
 

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.trigger import Trigger
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.schedules import Explanation
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOBS, SCHEDULES
+from tickwheel_admin.web.keys import JOB_PARENTS, JOBS, SCHEDULES
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_TIMES = 8
@@ -45,6 +45,7 @@ async def explain_date(request: web.Request) -> web.Response:
         "job_dates.html",
         {
             "job": detail.item.job,
+            "parents": await request.app[JOB_PARENTS].of(actor_of(request), detail.item.job.id),
             "rows": rows,
             "date": date or local_date(reader.now_at, reader.timezone),
             "asked": bool(date),

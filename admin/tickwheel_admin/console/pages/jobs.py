@@ -15,7 +15,7 @@ from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.jobs import JobItem, JobQuery, JobSort, JobView
 from tickwheel_admin.services.paging import Page
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, LIST_COUNTS
+from tickwheel_admin.web.keys import EXECUTORS, JOB_PARENTS, JOBS, LIST_COUNTS
 from tickwheel_admin.web.routes import Routes
 
 DENSITY_COOKIE = "tickwheel_density"
@@ -45,6 +45,9 @@ async def list_jobs(request: web.Request) -> web.Response:
         {
             "is_whole": is_whole,
             "jobs": page.items,
+            "parents": await request.app[JOB_PARENTS].of_each(
+                actor, [item.job.id for item in page.items if not item.triggers]
+            ),
             "page": page,
             "query_values": query,
             "box": job_filter_box(typed),

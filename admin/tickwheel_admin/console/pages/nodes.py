@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aiohttp import web
 
 from tickwheel_admin.console.rendering import done_or_back, render
 from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import NodeView
 from tickwheel_admin.services.nodes import check_live
+from tickwheel_admin.services.runs import RunItem, RunQuery
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import NODES
+from tickwheel_admin.web.keys import NODES, RUNS
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
+SHOWN_PAST = 20  # runs of a node that has ended
 NODE = "/executors/{executor_id:[0-9]{1,18}}/nodes/{node_id:[0-9]{1,18}}"
 
 routes = Routes()
@@ -24,7 +30,19 @@ routes = Routes()
 @routes.get("/nodes/{node_id:[0-9]{1,18}}", permission=Permission.VIEW)
 async def show_node(request: web.Request) -> web.Response:
     detail = await request.app[NODES].get(actor_of(request), int(request.match_info["node_id"]))
-    return await render(request, "node.html", {"detail": detail, "node": detail.node})
+    node = detail.node
+    past = [] if node.state is NodeState.LIVE else await _last_runs(request, node)
+    return await render(request, "node.html", {"detail": detail, "node": node, "past": past})
+
+
+async def _last_runs(request: web.Request, node: Node) -> list[RunItem]:
+    """What a node ran that has ended: the runs that were lost with it first, then its newest."""
+    runs, actor = request.app[RUNS], actor_of(request)
+    query = RunQuery(executor_id=node.executor_id, node_id=node.id)
+    lost = await runs.page(actor, replace(query, state=RunState.LOST.value), limit=SHOWN_PAST)
+    newest = await runs.page(actor, query, limit=SHOWN_PAST)
+    shown = {item.run.id: item for item in (*lost.items, *newest.items)}
+    return list(shown.values())[:SHOWN_PAST]
 
 
 @routes.post(f"{NODE}/cordon", permission=Permission.OPERATE)

@@ -10,12 +10,14 @@ from tickwheel_admin.console.fire_lines import fire_lines
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.reader import instant, set_reader
 from tickwheel_admin.console.rendering import render
-from tickwheel_admin.console.trigger_form import cards_as_sent
+from tickwheel_admin.console.trigger_form import TriggerCard, cards_as_sent
 from tickwheel_admin.console.trigger_values import read_card
-from tickwheel_admin.console.trigger_words import details, schedule_text
+from tickwheel_admin.console.trigger_words import details, dialect_choices, schedule_text
 from tickwheel_admin.console.typed import Typed
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule import ScheduleError
+from tickwheel_admin.domain.schedule.cron import parse_cron
+from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.schedules import Disagreement
 from tickwheel_admin.web.keys import SCHEDULES
@@ -37,8 +39,30 @@ async def preview_schedule(request: web.Request) -> web.Response:
     try:
         context = await _preview(request, Typed(values=card.values, problems=[]))
     except InvalidInput as error:
-        context = {"problem": error.problems[0], "expression": card["expression"]}
+        context = {
+            "problem": error.problems[0],
+            "expression": card["expression"],
+            "dialect_id": card.id_of("dialect"),
+            "dialects": _other_dialects(card),
+        }
     return await render(request, "schedule_preview.html", context)
+
+
+def _other_dialects(card: TriggerCard) -> list[tuple[str, str]]:
+    """Dialects in which what was typed as Unix cron says something: (value, name)."""
+    if card["kind"] != TriggerKind.CRON or card["dialect"] != Dialect.UNIX:
+        return []
+    if len(card["expression"].split()) not in (6, 7):
+        return []
+    names = dict(dialect_choices())
+    found = []
+    for dialect in (Dialect.QUARTZ, Dialect.SPRING):
+        try:
+            parse_cron(card["expression"], dialect)
+        except ScheduleError:
+            continue
+        found.append((dialect.value, names[dialect.value]))
+    return found
 
 
 async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:

@@ -5,6 +5,13 @@ import './dialogs.js';
 import './live.js';
 import './palette.js';
 
+// Whoever goes on to another page before a transition is over aborts it, which is no error.
+const letItEnd = (transition) => {
+  for (const promise of [transition?.ready, transition?.finished, transition?.updateCallbackDone]) promise?.catch(() => {});
+};
+letItEnd(document.activeViewTransition); // of a page that was shown before this script came
+for (const moment of ['pageswap', 'pagereveal']) addEventListener(moment, (event) => letItEnd(event.viewTransition));
+
 const YEAR_SECONDS = 31536000;
 
 function setCookie(name, value) {

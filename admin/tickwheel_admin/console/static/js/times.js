@@ -30,17 +30,21 @@ export function format(instant, name) {
   return formatters.get(name).format(instant);
 }
 
-const two = (number) => String(number).padStart(2, '0');
+// As the server writes them: 1h 05m, but 1 小时 5 分.
+const one = (unit, n) => words.units[unit].replace('%(n)s', n);
+const two = (unit, first, second) => words.units[unit]
+  .replace('%(first)s', first)
+  .replace('%(second)s', language.startsWith('zh') || unit === 'dh' ? second : String(second).padStart(2, '0'));
 
 /** A length in its two largest units. */
 export function length(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor(whole / 60);
-  if (hours >= 48) return `${Math.floor(hours / 24)}d ${hours % 24}h`;
-  if (hours) return `${hours}h ${two(minutes % 60)}m`;
-  if (minutes) return `${minutes}m ${two(whole % 60)}s`;
-  return `${whole}s`;
+  if (hours >= 48) return two('dh', Math.floor(hours / 24), hours % 24);
+  if (hours) return two('hm', hours, minutes % 60);
+  if (minutes) return two('minutes', minutes, whole % 60);
+  return one('s', whole);
 }
 
 function ago(seconds) {
@@ -133,8 +137,8 @@ class RunStrip extends HTMLElement {
   }
 
   #took(ms) {
-    if (ms < 1000) return `${ms} ms`;
-    return ms < 60000 ? `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s` : length(ms / 1000);
+    if (ms < 1000) return one('ms', ms);
+    return ms < 60000 ? one('s', (ms / 1000).toFixed(ms < 10000 ? 1 : 0)) : length(ms / 1000);
   }
 }
 customElements.define('run-strip', RunStrip);

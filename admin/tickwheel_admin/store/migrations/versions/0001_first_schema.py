@@ -257,6 +257,7 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.BigInteger),
         sa.Column("cancel_requested_at", sa.BigInteger),
         sa.Column("cancel_reason", sa.String(16)),
+        sa.Column("cancelled_by", sa.String(100)),
         sa.Column("blocking_key", Id),
         sa.Column("reason", sa.String(50)),
         sa.Column("message", LongText),
