@@ -198,6 +198,25 @@ async def test_every_problem_of_a_job_is_told_at_once(api: Api) -> None:
     }
 
 
+async def test_what_only_the_database_knows_is_told_with_the_rest(api: Api) -> None:
+    job_id = await api.job()
+    wrong = {"name": "nightly", "handler": "x", "retries": -1, "children": [{"job": 999}]}
+    wrong["triggers"] = [JOB["triggers"][0] | {"calendar": "none"}]
+    told = {
+        ("name", "job.name_taken"),
+        ("retries", "out_of_range"),
+        ("children[0].job", "child.unknown"),
+        ("triggers[0].calendar", "calendar.unknown"),
+    }
+    status, answer = await api.call("POST", "/jobs", {"executor_id": 1} | wrong)
+    assert (status, set(codes(answer))) == (422, told)
+    status, answer = await api.call("POST", "/jobs", wrong)
+    assert {("executor_id", "required"), ("retries", "out_of_range")} == set(codes(answer))
+    status, answer = await api.call("PUT", f"/jobs/{job_id}", wrong | {"name": "other"})
+    told = told - {("name", "job.name_taken")} | {("revision", "required")}
+    assert set(codes(answer)) == told
+
+
 async def test_jobs_pause_resume_and_disappear(api: Api) -> None:
     job_id = await api.job()
 

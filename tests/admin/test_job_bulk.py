@@ -12,6 +12,7 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.user import Actor, Role
 from tickwheel_admin.services import job_bulk
 from tickwheel_admin.services.job_bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.job_import import JobImport
 from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.yaml_text import read_yaml
 from tickwheel_admin.store import tables
@@ -56,6 +57,37 @@ def manage(world: World, executor_id: int, job_id: int) -> None:
 
 def paused(world: World) -> set[int]:
     return {row.id for row in world.rows(sa.select(tables.job.c.id).where(tables.job.c.paused))}
+
+
+async def exported(bulk: JobBulk, job_ids: list[int]) -> str:
+    return "".join([part async for part in bulk.export(ADMIN, job_ids, None)])
+
+
+async def test_an_import_takes_what_an_export_writes(world: World, bulk: JobBulk) -> None:
+    here, there = [await world.executor(name) for name in ("here", "there")]
+    jobs = await add(world, here, *(f"job-{n}" for n in range(60)), retries=2)
+    text = await exported(bulk, jobs)
+    added = await JobImport(world.jobs).add(ADMIN, there, text)
+    assert len(set(added)) == 60
+    assert await exported(bulk, added) == text
+
+
+async def test_an_import_with_anything_wrong_adds_nothing_and_tells_all(
+    world: World, bulk: JobBulk
+) -> None:
+    executor_id = await world.executor()
+    (job_id,) = await add(world, executor_id, "first")
+    text = "---\nname: a\nhandler: h\n---\nname: a\nhandler: h\n---\nname: first\nretries: no\n"
+    with pytest.raises(InvalidInput) as refused:
+        await JobImport(world.jobs).add(ADMIN, executor_id, text)
+    told = [(p.params["line"], p.field, p.code) for p in refused.value.problems]
+    assert sorted(told) == [
+        (5, "name", "job.name_taken"),
+        (8, "handler", "required"),
+        (8, "name", "job.name_taken"),
+        (9, "retries", "wrong_type"),
+    ]
+    assert [row.id for row in world.rows(sa.select(tables.job.c.id))] == [job_id]
 
 
 async def test_those_that_may_not_be_touched_are_left_alone_and_told(

@@ -241,6 +241,36 @@ async def test_saving_can_run_it_at_once(browser: Browser) -> None:
     assert (run.item.run.job_id, run.item.run.requested_by) == (job_id, "dora")
 
 
+async def test_all_that_is_wrong_with_a_form_is_told_at_once(browser: Browser) -> None:
+    await new_job(browser)
+    await browser.get("/jobs/new")
+    fields = browser.fields() | {"executor_id": "", "name": "", "timeout": "soon", "retries": "-1"}
+    await browser.press("/jobs/new", fields)
+    for place in ("executor", "name", "handler", "timeout", "retries"):
+        assert f'id="f-{place}-problem"' in browser.page, place
+
+
+async def test_many_documents_make_many_jobs(browser: Browser) -> None:
+    executor_id = await executor(browser)
+    await browser.get("/jobs/new")
+    await browser.press("/jobs/new", browser.fields(), do="as:yaml")
+    text = "---\nname: a\nhandler: x\n---\nname: b\nhandlr: x\n"
+    fields = browser.fields() | {"executor_id": str(executor_id)}
+    await browser.press("/jobs/new", fields | {"yaml": text})
+    assert browser.status == 422
+    assert "Line 6" in browser.page
+    location = await browser.press(
+        "/jobs/new", fields | {"yaml": text.replace("handlr", "handler")}
+    )
+    assert location == f"/jobs?executor={executor_id}"
+    assert "2" in re.findall(r"([0-9]+) jobs?", await browser_page(browser, "/jobs"))
+
+
+async def browser_page(browser: Browser, path: str) -> str:
+    await browser.get(path)
+    return browser.page
+
+
 async def test_a_job_is_a_file(browser: Browser) -> None:
     job_id = await new_job(browser)
     await browser.get(f"/jobs/{job_id}/job.yaml")

@@ -68,6 +68,15 @@ async def body_fields(request: web.Request, known: Collection[str]) -> Fields:
     return fields
 
 
+def take_id(body: dict[str, Any], name: str, noted: list[Problem]) -> int:
+    """The same; what is wrong with it is noted, to be told with all else that is wrong."""
+    try:
+        return taken_id(body, name)
+    except InvalidInput as error:
+        noted += error.problems
+        return 0
+
+
 def taken_id(body: dict[str, Any], name: str) -> int:
     """Take a required whole number out of a body; what remains is what is to be stored."""
     fields = Fields({name: body.pop(name, None)}, "", [])

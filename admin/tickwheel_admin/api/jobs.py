@@ -13,10 +13,12 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
     request_key_of,
+    take_id,
     taken_id,
 )
 from tickwheel_admin.api.job_queries import FILTER, job_query_of
 from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
+from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.job_input import job_to_raw
 from tickwheel_admin.domain.run import Origin
@@ -49,10 +51,12 @@ async def list_jobs(request: web.Request) -> web.Response:
 @routes.post(_ALL, permission=Permission.DEVELOP, api=True)
 async def create_job(request: web.Request) -> web.Response:
     config = await read_json(request)
-    executor_id = taken_id(config, "executor_id")
-    job_id = await request.app[JOBS].create(
-        actor_of(request), executor_id, config, request_key=request_key_of(request)
-    )
+    noted: list[Problem] = []
+    executor_id = take_id(config, "executor_id", noted)
+    jobs, actor = request.app[JOBS], actor_of(request)
+    if noted:
+        raise await jobs.refused(actor, None, config, noted=noted)
+    job_id = await jobs.create(actor, executor_id, config, request_key=request_key_of(request))
     return answer({"id": job_id, "revision": 1}, status=201, location=f"{_ALL}/{job_id}")
 
 
@@ -76,8 +80,11 @@ async def update_job(request: web.Request) -> web.Response:
         fields = Fields({}, "", [])
         fields.refuse("id", "id.differs", "This differs from the id in the address.")
         raise_if_any(fields.problems)
-    revision = taken_id(config, "revision")
-    revision = await request.app[JOBS].update(actor_of(request), job_id, config, revision=revision)
+    noted: list[Problem] = []
+    revision = take_id(config, "revision", noted)
+    revision = await request.app[JOBS].update(
+        actor_of(request), job_id, config, revision=revision, noted=noted
+    )
     return answer({"id": job_id, "revision": revision})
 
 

@@ -22,12 +22,13 @@ from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.job_bulk import MAX_IDS, BulkOfJobs, Change, JobAction
 from tickwheel_admin.services.job_creation import MAX_JOBS, NewJob
+from tickwheel_admin.services.job_import import JobImport
 from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.web.body import read_json
+from tickwheel_admin.web.body import read_json, read_yaml_body
 from tickwheel_admin.web.errors import error_view
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_BULK, JOB_CREATION
+from tickwheel_admin.web.keys import JOB_BULK, JOB_CREATION, JOBS
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -151,6 +152,19 @@ def _outcome_view(outcome: int | UserError, language: str) -> dict[str, Any]:
     if isinstance(outcome, int):
         return {"id": outcome, "error": None}
     return {"id": None, "error": error_view(outcome, language)}
+
+
+@routes.post(f"{_ALL}/import", permission=Permission.DEVELOP, api=True)
+async def import_jobs(request: web.Request) -> web.Response:
+    """What an export wrote, as new jobs of one executor."""
+    fields = query_fields(request, ("executor_id",))
+    if not fields.has("executor_id"):
+        fields.refuse("executor_id", "required", "This is required.")
+    executor_id = fields.integer("executor_id", low=1, high=MAX_ID, default=1)
+    raise_if_any(fields.problems)
+    importing = JobImport(request.app[JOBS])
+    added = await importing.add(actor_of(request), executor_id, await read_yaml_body(request))
+    return answer({"jobs": added}, status=201)
 
 
 async def _change(request: web.Request, action: JobAction, *more: str) -> web.Response:

@@ -27,6 +27,7 @@ def flash_text(code: str) -> str | None:
     """What a code says; None for codes that are not ours."""
     return {
         "job.created": _("The job was added."),
+        "jobs.imported": _("All jobs of the text were added."),
         "job.saved": _("The job was saved."),
         "job.rolled_back": _("The job was rolled back."),
         "job.deleted": _("The job was deleted."),

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.child_jobs import find_children, rows_of
-from tickwheel_admin.console.job_form import JobForm, form_as_sent, form_of_job, job_of_form
+from tickwheel_admin.console.job_form import JobForm, draft_of_form, form_as_sent, form_of_job
 from tickwheel_admin.console.job_yaml_view import (
     draft_of,
     form_kept,
@@ -17,7 +17,7 @@ from tickwheel_admin.console.job_yaml_view import (
     yaml_of_form,
 )
 from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.domain.errors import InvalidInput, NotFound
+from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
 from tickwheel_admin.services.executors import ExecutorDetail
 from tickwheel_admin.web.identity import actor_of
@@ -46,17 +46,24 @@ async def raw_job(request: web.Request, form: JobForm) -> dict[str, Any]:
     Raises:
         InvalidInput: with every problem found.
     """
-    if form.yaml is not None:
-        return form.yaml.raw()
-    children, problems = await find_children(request, form.children)
-    schema = schema_in(form, await executor_of(request, form))
-    try:
-        raw = job_of_form(form, children=children, schema=schema)
-    except InvalidInput as error:
-        raise InvalidInput((*error.problems, *problems)) from None
+    raw, problems = await draft_job(request, form)
     if problems:
         raise InvalidInput(problems)
     return raw
+
+
+async def draft_job(request: web.Request, form: JobForm) -> tuple[dict[str, Any], list[Problem]]:
+    """The same as far as it can be read, and what cannot.
+
+    Raises:
+        InvalidInput: a text that is no YAML, of which nothing can be read.
+    """
+    if form.yaml is not None:
+        return form.yaml.raw(), []
+    children, unclear = await find_children(request, form.children)
+    schema = schema_in(form, await executor_of(request, form))
+    raw, problems = draft_of_form(form, children=children, schema=schema)
+    return raw, [*problems, *unclear]
 
 
 async def as_yaml(request: web.Request, form: JobForm) -> JobForm:

@@ -241,15 +241,24 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
 def job_of_form(
     form: JobForm, *, children: Sequence[Mapping[str, Any]], schema: str | None = None
 ) -> dict[str, Any]:
-    """The raw job that the form says.
+    """The raw job that the form says; raises InvalidInput with all that `draft_of_form` notes."""
+    raw, problems = draft_of_form(form, children=children, schema=schema)
+    if problems:
+        raise InvalidInput(problems)
+    return raw
+
+
+def draft_of_form(
+    form: JobForm, *, children: Sequence[Mapping[str, Any]], schema: str | None = None
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The raw job that the form says as far as it can be read, and what cannot.
 
     Args:
         schema: what its handler takes.
         children: the raw children that its rows name, found by `console.child_jobs`.
 
-    Raises:
-        InvalidInput: what is typed cannot even be read as numbers, JSON, or a local time. Rules
-            that concern the meaning are checked where the raw job goes.
+    What is typed is read as numbers, JSON and local times. Rules that concern the meaning are
+    checked where the raw job goes.
     """
     problems: list[Problem] = []
     values = dict(form.values)
@@ -272,9 +281,7 @@ def job_of_form(
         **_read_retry(typed),
         "triggers": read_cards(form.triggers, problems),
     }
-    if problems:
-        raise InvalidInput(problems)
-    return raw
+    return raw, problems
 
 
 def _read_blocking(typed: Typed) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from multidict import MultiDict, MultiMapping
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.job import JobConfig
 from tickwheel_admin.domain.job_input import parse_job
+from tickwheel_admin.services.job_import import MAX_IMPORTED
 from tickwheel_admin.services.job_yaml import from_yaml, placed, to_yaml
-from tickwheel_admin.services.yaml_text import read_yaml
+from tickwheel_admin.services.yaml_text import read_yaml, read_yaml_documents
 
 _NOT_KEPT = frozenset({"csrf_token", "do", "then", "view", "kept_yaml"})
 _MISSING = {"name": "-", "handler": "-"}  # what a job that is not finished is read with
@@ -36,14 +37,20 @@ class YamlView:
         """The raw job, its fields not checked yet; raises InvalidInput of the field "yaml"."""
         return read_yaml(self.text).value
 
+    def holds_many(self) -> bool:
+        """Whether it is several documents, as an export of many jobs is; raises InvalidInput."""
+        return len(read_yaml_documents(self.text, most=MAX_IMPORTED)) > 1
+
     def refused(self, problems: Sequence[Problem]) -> YamlView:
         """The same, with what is wrong and where; the executor is chosen beside the text."""
         of_text = [problem for problem in problems if problem.field != "executor_id"]
         try:
-            if any(problem.field != "yaml" for problem in of_text):
+            if all("line" in problem.params for problem in of_text) and of_text:
+                pass  # of several documents, or of none that can be read
+            elif any(problem.field != "yaml" for problem in of_text):
                 of_text = placed(of_text, read_yaml(self.text))
             elif len(of_text) < len(problems):
-                read_yaml(self.text)  # nobody has looked at it yet
+                self.holds_many()  # nobody has looked at it yet
         except InvalidInput as unreadable:
             of_text = list(unreadable.problems)
         return replace(self, problems=tuple(of_text))

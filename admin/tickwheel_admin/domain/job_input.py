@@ -78,6 +78,13 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
     Raises:
         InvalidInput: with every problem found.
     """
+    config, problems = read_job(raw)
+    raise_if_any(problems)
+    return config
+
+
+def read_job(raw: Mapping[str, Any]) -> tuple[JobConfig, list[Problem]]:
+    """The same with every problem found; what breaks a rule is read as its default."""
     problems: list[Problem] = []
     fields = Fields(raw, "", problems)
     fields.only(JOB_FIELDS)
@@ -101,10 +108,9 @@ def parse_job(raw: Mapping[str, Any]) -> JobConfig:
         children=read_children(fields),
         triggers=_read_triggers(fields),
     )
-    raise_if_any(problems)
-    _check_merged_parameters(fields, config)
-    raise_if_any(problems)
-    return config
+    if not problems:
+        _check_merged_parameters(fields, config)
+    return config, problems
 
 
 def parse_parameters(text: str, *, field: str = "parameters") -> str:

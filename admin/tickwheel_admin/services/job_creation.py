@@ -23,7 +23,8 @@ from tickwheel_admin.services.bulk_entries import BulkAction, BulkEntries
 from tickwheel_admin.services.events import JOBS, TRIGGERS, Events
 from tickwheel_admin.services.handler_schemas import schema_of
 from tickwheel_admin.services.handlers import check_offered
-from tickwheel_admin.services.job_edits import Edit, created_detail, made_before, name_taken
+from tickwheel_admin.services.job_checks import name_taken
+from tickwheel_admin.services.job_edits import Edit, created_detail, made_before
 from tickwheel_admin.services.jobs import Jobs
 from tickwheel_admin.services.requests import check_request_key
 from tickwheel_admin.services.run_batches import code_of

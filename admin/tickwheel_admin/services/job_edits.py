@@ -22,6 +22,7 @@ from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services.children import check_children
 from tickwheel_admin.services.code_hands import check_not_managed, give_up_declarations
 from tickwheel_admin.services.handlers import check_handler
+from tickwheel_admin.services.job_checks import Found, check_name
 from tickwheel_admin.services.run_parameters import check_job_parameters
 from tickwheel_admin.services.scope import not_found
 from tickwheel_admin.services.settling import add_triggers, go_on, settle
@@ -69,14 +70,17 @@ def create_job(
     # Locked, so that the executor is not deleted meanwhile.
     if get_executor(conn, executor_id, lock=True) is None:
         raise not_found()
-    check_handler(conn, executor_id, config.handler)
-    check_job_parameters(conn, executor_id, config)
     taken = jobs.jobs_named(conn, executor_id, [config.name])
     if before := made_before(conn, edit, taken.values()):
         return before.pop()
-    if taken:
-        raise name_taken(config.name)
-    check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
+    links = config.children
+    found = Found()
+    found.ask(check_handler, conn, executor_id, config.handler)
+    found.ask(check_job_parameters, conn, executor_id, config)
+    found.ask(check_name, conn, executor_id, config.name)
+    found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
+    calendars = found.ask(held_calendars, conn, config) or {}
+    found.raise_if_any()
     now = now_ms(conn)
     new = Job(
         id=job_id,
@@ -87,7 +91,6 @@ def create_job(
         created_at=now,
         updated_at=now,
     )
-    calendars = held_calendars(conn, config)
     jobs.add_jobs(conn, [new], by=edit.actor.name)
     add_triggers(
         conn,
@@ -138,14 +141,16 @@ def update_job(
         raise _changed(old)
     if old.config == config:
         return old.revision
+    found, links = Found(), config.children
     if config.handler != old.config.handler:
-        check_handler(conn, old.executor_id, config.handler)
+        found.ask(check_handler, conn, old.executor_id, config.handler)
     if _given(config) != _given(old.config):
-        check_job_parameters(conn, old.executor_id, config)
-    _check_name(conn, old.executor_id, config.name, by_other_than=old.id)
-    if config.children != old.config.children:
-        check_children(conn, edit.actor, job_id=job_id, name=config.name, links=config.children)
-    calendars = held_calendars(conn, config)
+        found.ask(check_job_parameters, conn, old.executor_id, config)
+    found.ask(check_name, conn, old.executor_id, config.name, by_other_than=old.id)
+    if links != old.config.children:
+        found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
+    calendars = found.ask(held_calendars, conn, config) or {}
+    found.raise_if_any()
     settled, now = settle(conn, old, edit.run_ids)
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
@@ -258,19 +263,6 @@ def lock_job_for(conn: sa.Connection, actor: Actor, job_id: int, permission: Per
     if job is None:
         raise not_found()
     return job
-
-
-def _check_name(conn: sa.Connection, executor_id: int, name: str, *, by_other_than: int) -> None:
-    # The unique key decides: the loser of a race repeats its transaction and ends here.
-    if jobs.job_name_is_taken(conn, executor_id, name, by_other_than=by_other_than):
-        raise name_taken(name)
-
-
-def name_taken(name: str) -> Conflict:
-    """Another job of the executor has the name."""
-    return Conflict(
-        "job.name_taken", "This executor already has a job named “%(name)s”.", name=name
-    )
 
 
 def _given(config: JobConfig) -> tuple[object, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.job_input import parse_job, parse_parameters
+from tickwheel_admin.domain.job_input import parse_parameters, read_job
 from tickwheel_admin.domain.run import Origin
 from tickwheel_admin.domain.user import Actor, Permission
 from tickwheel_admin.services import job_edits
 from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.job_checks import further_problems, merged
 from tickwheel_admin.services.job_edits import Edit
 from tickwheel_admin.services.job_lists import JobDetail as JobDetail
 from tickwheel_admin.services.job_lists import JobItem as JobItem
@@ -117,11 +119,13 @@ class Jobs:
         raw: Mapping[str, Any],
         *,
         request_key: str | None = None,
+        noted: Sequence[Problem] = (),
     ) -> int:
         """Add a job; returns its id.
 
         Args:
             request_key: the same key gives the same job, however often it is sent.
+            noted: what is known to be wrong already; all else that is wrong is told with it.
 
         Raises:
             InvalidInput: with every problem found; handler.unknown.
@@ -129,7 +133,9 @@ class Jobs:
         """
         actor.require(Permission.DEVELOP, executor_id)
         check_request_key(request_key)
-        config = parse_job(raw)
+        config, problems = read_job(raw)
+        if noted or problems:
+            raise await self.refused(actor, executor_id, raw, noted=noted)
         new_id = await self._ids.take("job")
         begun = await self._begin(actor, triggers=len(config.triggers))
 
@@ -143,19 +149,28 @@ class Jobs:
         return job_id
 
     async def update(
-        self, actor: Actor, job_id: int, raw: Mapping[str, Any], *, revision: int
+        self,
+        actor: Actor,
+        job_id: int,
+        raw: Mapping[str, Any],
+        *,
+        revision: int,
+        noted: Sequence[Problem] = (),
     ) -> int:
         """Replace the job's configuration; returns its new revision.
 
         Args:
             revision: the one the change was made from.
+            noted: what is known to be wrong already; all else that is wrong is told with it.
 
         Raises:
             InvalidInput: with every problem found; handler.unknown.
             Conflict: job.changed when `revision` is no longer current; job.name_taken.
         """
-        await self._require(actor, job_id, Permission.DEVELOP)
-        config = parse_job(raw)
+        executor_id = await self._require(actor, job_id, Permission.DEVELOP)
+        config, problems = read_job(raw)
+        if noted or problems:
+            raise await self.refused(actor, executor_id, raw, noted=noted, job_id=job_id)
         edit = await self._begin(actor, triggers=len(config.triggers))
 
         def update(conn: sa.Connection, edit: Edit) -> int:
@@ -248,12 +263,42 @@ class Jobs:
         self._events.publish(RUNS)
         return asked
 
-    async def _require(self, actor: Actor, job_id: int, permission: Permission) -> None:
+    async def refused(
+        self,
+        actor: Actor,
+        executor_id: int | None,
+        raw: Mapping[str, Any],
+        *,
+        noted: Sequence[Problem] = (),
+        job_id: int = 0,
+    ) -> InvalidInput:
+        """All that is wrong with a job that is not saved because something is.
+
+        Args:
+            executor_id: None while nobody said which; what only its nodes know is left out.
+            noted: what is known to be wrong already.
+            job_id: its own; 0 for a new one.
+        """
+        config, problems = read_job(raw)
+        told = merged(noted, problems)
+        if executor_id is not None:
+            told = merged(
+                told,
+                await self._store.read(
+                    lambda conn: further_problems(
+                        conn, actor, executor_id, config, job_id=job_id, refused=told
+                    )
+                ),
+            )
+        return InvalidInput(told)
+
+    async def _require(self, actor: Actor, job_id: int, permission: Permission) -> int:
         """Refuse before the input is looked at: its problems are not for everybody."""
         executor_id = await self._store.read(store_jobs.executor_of_job, job_id)
         if executor_id is None:
             raise not_found()
         actor.require(permission, executor_id)
+        return executor_id
 
     async def _begin(self, actor: Actor, *, triggers: int = 0) -> Edit:
         return Edit(

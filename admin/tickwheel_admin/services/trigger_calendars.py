@@ -32,6 +32,12 @@ def held_calendars(conn: sa.Connection, config: JobConfig) -> dict[str, Calendar
     return found
 
 
+def look_at_calendars(conn: sa.Connection, config: JobConfig) -> None:
+    """The same for a look only, for they may change at once; raises likewise."""
+    names = {spec.calendar for spec in config.triggers if spec.calendar is not None}
+    check_calendars(config, read_calendars(conn, names) if names else {}, now=now_ms(conn))
+
+
 def check_calendars(config: JobConfig, found: Mapping[str, Calendar], *, now: int) -> None:
     """The same, of calendars that are held already."""
     problems = [

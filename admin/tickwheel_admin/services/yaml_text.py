@@ -69,9 +69,17 @@ def read_yaml(text: str | bytes) -> YamlObject:
     Raises:
         InvalidInput: of the field "yaml", with `line` and `column` where there is a place.
     """
+    return read_yaml_documents(text, most=1)[0]
+
+
+def read_yaml_documents(text: str | bytes, *, most: int) -> list[YamlObject]:
+    """The mappings of a text's documents, at least one and at most so many; raises likewise.
+
+    Lines are counted from the start of the text.
+    """
     text = _checked(text)
     try:
-        return _Reading(yaml.parse(text, Loader=_Loader)).read()
+        return _Reading(yaml.parse(text, Loader=_Loader), most).read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
@@ -147,17 +155,23 @@ class _Open:
 class _Reading:
     """Puts together what the parser's events say."""
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, events: Iterator[yaml.Event], most: int) -> None:
         self._events = events
+        self._most = most
+        self._read: list[YamlObject] = []
         self._places: dict[str, Place] = {}
         self._open: list[_Open] = []
         self._root: Any = None
         self._documents = 0
         self._values = 0
 
-    def read(self) -> YamlObject:
+    def read(self) -> list[YamlObject]:
         for event in self._events:
             self._see(event)
+        self._end_document()
+        return self._read
+
+    def _end_document(self) -> None:
         if not isinstance(self._root, dict):
             _refuse_at(
                 "yaml.not_a_mapping",
@@ -165,16 +179,26 @@ class _Reading:
                 " “name: nightly-invoices”.",
                 self._places.get("", Place(1, 1)),
             )
-        return YamlObject(value=self._root, places=self._places)
+        self._read.append(YamlObject(value=self._root, places=self._places))
+        self._root, self._places = None, {}
 
     def _see(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
+                self._end_document()
+            if self._documents > self._most == 1:
                 _refuse_at(
                     "yaml.several_documents",
                     "Line %(line)d: a second document begins here; give one job at a time.",
                     _place(event),
+                )
+            if self._documents > self._most:
+                _refuse_at(
+                    "yaml.too_many_documents",
+                    "Line %(line)d: more than %(limit)s jobs at once; split the text here.",
+                    _place(event),
+                    limit=f"{self._most:,}",
                 )
         elif isinstance(event, yaml.AliasEvent):
             _refuse_reference(event)

@@ -82,6 +82,15 @@ async def read_json(request: web.Request, *, most: int = MAX_BODY_BYTES) -> dict
     return content
 
 
+async def read_yaml_body(request: web.Request) -> bytes:
+    """The body of a request that is declared as YAML; raises like `read_json`."""
+    _refuse_encoding(request)
+    body = await _in_time(request.read())
+    if request.content_type != "application/yaml":
+        raise web.HTTPUnsupportedMediaType
+    return body
+
+
 async def _in_time(arriving: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(BODY_SECONDS):

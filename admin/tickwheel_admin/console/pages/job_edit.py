@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from aiohttp import web
 from multidict import MultiMapping
@@ -13,8 +14,8 @@ from tickwheel_admin.console.job_drafts import (
     as_form,
     as_yaml,
     copy_of,
+    draft_job,
     executor_of,
-    raw_job,
     schema_in,
 )
 from tickwheel_admin.console.job_form import JobForm, empty_form, form_as_sent, form_of_job
@@ -26,10 +27,11 @@ from tickwheel_admin.console.routing_form import node_names
 from tickwheel_admin.console.routing_now import RoutingNow, routing_now
 from tickwheel_admin.console.run_filter import whole_number
 from tickwheel_admin.console.typed import problems_at_fields
-from tickwheel_admin.domain.errors import Conflict, InvalidInput, UserError
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
 from tickwheel_admin.domain.node import NodeState
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem
+from tickwheel_admin.services.job_import import JobImport
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CALENDARS, EXECUTORS, JOBS
@@ -62,10 +64,27 @@ async def create_job(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"], executors=executors)
     try:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
+        jobs, actor = request.app[JOBS], actor_of(request)
+        missing: Sequence[Problem] = ()
         if executor_id is None:
-            raise InvalidInput.one("executor_id", "required", "Choose an executor.")
-        raw = await raw_job(request, form)
-        job_id = await request.app[JOBS].create(actor_of(request), executor_id, raw)
+            missing = InvalidInput.one("executor_id", "required", "Choose an executor.").problems
+        try:
+            many = form.yaml is not None and form.yaml.holds_many()
+            raw, noted = ({}, []) if many else await draft_job(request, form)
+        except InvalidInput as unreadable:
+            raise InvalidInput((*missing, *unreadable.problems)) from None
+        if executor_id is None:
+            raise (
+                InvalidInput(missing)
+                if many
+                else await jobs.refused(actor, None, raw, noted=(*missing, *noted))
+            )
+        if many and form.yaml is not None:
+            await JobImport(jobs).add(actor, executor_id, form.yaml.text)
+            response = go_to(request, f"/jobs?{urlencode({'executor': executor_id})}")
+            set_flash(response, "jobs.imported")
+            return response
+        job_id = await jobs.create(actor, executor_id, raw, noted=noted)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
             request, form.refused(problems_at_fields(error)), executors=executors, error=error
@@ -98,8 +117,10 @@ async def save_job(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"], executors=executors)
     try:
         revision = whole_number(form["revision"]) or 0
-        raw = await raw_job(request, form)
-        await request.app[JOBS].update(actor_of(request), job_id, raw, revision=revision)
+        raw, noted = await draft_job(request, form)
+        await request.app[JOBS].update(
+            actor_of(request), job_id, raw, revision=revision, noted=noted
+        )
     except (InvalidInput, Conflict) as error:
         return await _form_page(
             request,

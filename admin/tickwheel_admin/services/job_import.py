@@ -1,0 +1,77 @@
+"""Jobs from a text of many YAML documents, such as an export writes: all of them, or none.
+
+Everything is checked before the first job is added. What comes between the check and the last job,
+such as somebody else who takes a name, ends the import, and is told with how many were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
+from tickwheel_admin.domain.job_input import read_job
+from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.services.job_checks import NAME_TAKEN
+from tickwheel_admin.services.job_yaml import placed
+from tickwheel_admin.services.jobs import Jobs
+from tickwheel_admin.services.yaml_text import YamlObject, read_yaml_documents
+
+MAX_IMPORTED = 1_000  # jobs at once
+
+
+class JobImport:
+    """The way back for what `services.job_bulk.JobBulk.export` wrote."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def add(self, actor: Actor, executor_id: int, text: str | bytes) -> list[int]:
+        """Add a job for each document; returns their ids, in the order of the text.
+
+        Raises:
+            InvalidInput: with all that is wrong with any of them, each with its `line` in the
+                params; then none is added, unless it says so.
+        """
+        actor.require(Permission.DEVELOP, executor_id)
+        documents = read_yaml_documents(text, most=MAX_IMPORTED)
+        await self._check(actor, executor_id, documents)
+        added: list[int] = []
+        for document in documents:
+            try:
+                added.append(await self._jobs.create(actor, executor_id, document.value))
+            except UserError as error:
+                raise _stopped(error, document, added=len(added), of=len(documents)) from None
+        return added
+
+    async def _check(self, actor: Actor, executor_id: int, documents: Sequence[YamlObject]) -> None:
+        problems: list[Problem] = []
+        lines: dict[str, int] = {}
+        for document in documents:
+            refused = await self._jobs.refused(actor, executor_id, document.value)
+            found = list(refused.problems)
+            name = read_job(document.value)[0].name
+            line = document.place_of("name").line
+            if name and lines.setdefault(name, line) != line:
+                template = "Line %(first)d has a job of this name already."
+                params = {"first": lines[name]}
+                found.append(
+                    Problem(field="name", code=NAME_TAKEN, template=template, params=params)
+                )
+            problems += placed(found, document)
+        if problems:
+            raise InvalidInput(problems)
+
+
+def _stopped(error: UserError, document: YamlObject, *, added: int, of: int) -> InvalidInput:
+    """What refused a document that had been right, and that those before it were added."""
+    found = list(error.problems) if isinstance(error, InvalidInput) else []
+    if isinstance(error, Conflict):
+        params = error.params
+        found = [Problem(field="name", code=error.code, template=error.template, params=params)]
+    told = Problem(
+        field="",
+        code="import.stopped",
+        template="%(added)d of %(all)d jobs were added before this; take them out of the text.",
+        params={"added": added, "all": of},
+    )
+    return InvalidInput(placed([*found, told], document))
