@@ -114,9 +114,8 @@ async def test_addresses_of_before_lead_to_the_filter(console: Served) -> None:
 
 async def test_what_is_wrong_with_a_filter_of_runs_is_told(console: Served) -> None:
     for text, told in (
-        ("close", "Several executors have a job of the name “close”"),
-        ("nothing", "There is no job:nothing here."),
-        ("job:close x", "“job:” is there already"),
+        ("job:close", "Several executors have a job of the name “close”"),
+        ("job:nothing", "There is no job:nothing here."),
         ("node:nobody", "There is no node:nobody here."),
         ("executor:x", "There are billing, crm."),
         ("from:soon", "takes a date"),
@@ -153,3 +152,23 @@ async def test_suggestions_and_files(console: Served) -> None:
     assert (await answer.text()).count("---\n") == 2
     assert (await console.client.get("/jobs/export?all=yes&q=team:x")).status == 422
     assert (await console.client.get("/jobs/export")).status == 422
+
+
+async def test_a_number_alone_leads_to_the_run_and_words_are_part_of_a_name(
+    console: Served,
+) -> None:
+    run_id = await console.services.jobs.run_now(COMMAND_LINE, 1)
+    other_id = await console.services.jobs.run_now(COMMAND_LINE, 4)
+    for text in (str(run_id), f"#{run_id}"):
+        answer = await console.client.get(f"/runs?{urlencode({'q': text})}")
+        assert urlparse(str(answer.url)).path == f"/runs/{run_id}"
+    _, page = await follow(console, "/runs", q="999999")
+    assert "No run matches" in page
+    text, page = await follow(console, "/runs", q="M-ON last:yesterday")
+    assert text == "M-ON last:yesterday"
+    _, page = await follow(console, "/runs", q="M-ON")
+    assert f'id="run-{other_id}"' in page
+    assert f'id="run-{run_id}"' not in page
+    assert "crm-only" in page
+    _, page = await follow(console, "/runs", q="owner:nobody")
+    assert "No run matches" in page

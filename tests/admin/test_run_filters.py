@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Role
+from tickwheel_admin.domain.user import Actor, Role
 from tickwheel_admin.services import run_queries
 from tickwheel_admin.services.runs import RunQuery
 from tickwheel_admin.store import run_pages, tables
@@ -151,3 +152,58 @@ async def test_an_origin_that_is_none_is_refused(world: World) -> None:
     for call in (world.runs.page, world.runs.count_matching):
         with pytest.raises(InvalidInput):
             await call(ADMIN, RunQuery(origin="nowhere"))
+
+
+@pytest.mark.parametrize("ranges", [10, 0])
+async def test_runs_are_found_by_what_is_said_of_their_jobs(
+    world: World, monkeypatch: pytest.MonkeyPatch, ranges: int
+) -> None:
+    """A few jobs are read from their own index, many are picked out of all; both alike."""
+    monkeypatch.setattr(run_pages, "MAX_JOB_RANGES", ranges)
+    billing, crm = [await world.executor(name) for name in ("billing", "crm")]
+    said = {
+        "Close-Books": {"owner": "maria", "tags": ["night", "money"]},
+        "close_door": {"owner": "olga", "tags": ["night"]},
+        "report": {"owner": "maria"},
+    }
+    jobs = {}
+    for name, more in said.items():
+        owner = crm if name == "report" else billing
+        jobs[name] = await world.jobs.create(ADMIN, owner, JOB | {"name": name} | more)
+    rows = [
+        {
+            "executor_id": crm if name == "report" else billing,
+            "job_id": job_id,
+            "state": "failed" if n % 2 else "succeeded",
+            "scheduled_at": 1_000 + n,
+        }
+        for n in range(7)
+        for name, job_id in jobs.items()
+    ]
+    names = {job_id: name for name, job_id in jobs.items()}
+    world.add_runs(rows)
+
+    async def found(query: RunQuery, actor: Actor = ADMIN) -> dict[str, int]:
+        runs, cursor = [], None
+        while True:
+            page = await world.runs.page(actor, query, cursor=cursor, limit=2)
+            runs += [item.run for item in page.items]
+            cursor = page.next
+            if cursor is None:
+                break
+        keys = [(run.scheduled_at, run.id) for run in runs]
+        assert keys == sorted(set(keys), reverse=True)
+        assert await world.runs.count_matching(actor, query) == (len(runs), False)
+        return dict(Counter(names[run.job_id] for run in runs))
+
+    assert await found(RunQuery(text="close")) == {"Close-Books": 7, "close_door": 7}
+    assert await found(RunQuery(text="e_d")) == {"close_door": 7}
+    assert await found(RunQuery(owner="maria")) == {"Close-Books": 7, "report": 7}
+    assert await found(RunQuery(tags=("night",))) == {"Close-Books": 7, "close_door": 7}
+    assert await found(RunQuery(tags=("night", "money"), state="failed")) == {"Close-Books": 3}
+    assert await found(RunQuery(owner="maria", executor_id=crm)) == {"report": 7}
+    assert await found(RunQuery(owner="maria", job_id=jobs["close_door"])) == {}
+    assert await found(RunQuery(owner="nobody")) == {}
+    assert await found(RunQuery(text="o"), actor_with(Role.VIEWER, crm)) == {"report": 7}
+    cancelled = await world.runs.retry_matching(ADMIN, RunQuery(tags=("money",)), request_key="k")
+    assert cancelled.done == 3

@@ -22,17 +22,17 @@ def job_query_of(fields: Fields, *, sort: bool = False) -> JobQuery:
         sort: the fields may say an order as well.
     """
     return JobQuery(
-        text=_text_in(fields, "text")[:MAX_TEXT_CHARS],
+        text=text_in(fields, "text")[:MAX_TEXT_CHARS],
         executor_id=optional_id(fields, "executor_id"),
-        owner=_text_in(fields, "owner") or None,
-        tags=_tags_in(fields),
-        handler=_text_in(fields, "handler") or None,
+        owner=text_in(fields, "owner") or None,
+        tags=tags_in(fields),
+        handler=text_in(fields, "handler") or None,
         view=fields.choice("view", VIEWS, default="all"),
         sort=fields.choice("sort", SORTS, default="name") if sort else "name",
     )
 
 
-def _tags_in(fields: Fields) -> tuple[str, ...]:
+def tags_in(fields: Fields) -> tuple[str, ...]:
     """One tag, or several: in an address with commas between them, in a body as a list."""
     value: Any = fields.raw.get("tag")
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -40,10 +40,11 @@ def _tags_in(fields: Fields) -> tuple[str, ...]:
             return tuple(dict.fromkeys(each for each in value if each))
         fields.refuse("tag", "wrong_type", "This must be a list of texts.")
         return ()
-    return tuple(dict.fromkeys(tag for tag in _text_in(fields, "tag").split(",") if tag))
+    return tuple(dict.fromkeys(tag for tag in text_in(fields, "tag").split(",") if tag))
 
 
-def _text_in(fields: Fields, name: str) -> str:
+def text_in(fields: Fields, name: str) -> str:
+    """A text, also one that is all digits in an address."""
     if type(fields.raw.get(name)) is int:
         return str(fields.raw[name])  # a text that is all digits, in an address
     return fields.text(name, max_chars=1_000)

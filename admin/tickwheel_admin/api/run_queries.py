@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickwheel_admin.api.inputs import optional_id
+from tickwheel_admin.api.job_queries import MAX_TEXT_CHARS, tags_in, text_in
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.services.runs import RetryRevision, RunGroup, RunQuery
@@ -11,6 +12,9 @@ FILTER = (
     "state",
     "retried",
     "job_id",
+    "text",
+    "owner",
+    "tag",
     "executor_id",
     "trigger_id",
     "node_id",
@@ -32,6 +36,9 @@ def run_query_of(fields: Fields) -> RunQuery:
         state=fields.choice("state", STATES, default="") or None,
         retried=_YES_NO.get(fields.choice("retried", ("", *_YES_NO), default="")),
         job_id=optional_id(fields, "job_id"),
+        text=text_in(fields, "text")[:MAX_TEXT_CHARS],
+        owner=text_in(fields, "owner") or None,
+        tags=tags_in(fields),
         executor_id=optional_id(fields, "executor_id"),
         trigger_id=optional_id(fields, "trigger_id"),
         node_id=optional_id(fields, "node_id"),

@@ -24,6 +24,7 @@ from tickwheel_admin.web.keys import EXECUTORS, JOBS
 HOUR_MS = 3_600_000
 LAST = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
 MAX_NAME_CHARS = 100
+MAX_TEXT_CHARS = 200
 YES_NO = {"yes": True, "no": False}
 MAX_AT = 2**47  # some thousand years ahead: what lies behind it is no instant
 
@@ -44,6 +45,9 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
         state=state if state in _STATES else None,
         retried=YES_NO.get(values.get("retried", "")),
         job_id=whole_number(values.get("job")),
+        text=values.get("text", "").strip()[:MAX_TEXT_CHARS],
+        owner=values.get("owner", "").strip()[:MAX_NAME_CHARS] or None,
+        tags=tuple(tag for tag in values.get("tag", "").split(",") if tag),
         executor_id=whole_number(values.get("executor")),
         trigger_id=whole_number(values.get("trigger")),
         node_id=whole_number(values.get("node")),
@@ -61,6 +65,9 @@ def fields_of(query: RunQuery) -> list[tuple[str, str]]:
         ("state", query.state),
         ("retried", None if query.retried is None else "yes" if query.retried else "no"),
         ("job", query.job_id),
+        ("text", query.text or None),
+        ("owner", query.owner),
+        ("tag", ",".join(query.tags) or None),
         ("executor", query.executor_id),
         ("trigger", query.trigger_id),
         ("node", query.node_id),
@@ -82,6 +89,11 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
         words.append((_("Retried"), _("yes") if query.retried else _("no")))
     if query.job_id is not None:
         words.append((_("Job"), await _job_name(request, query.job_id)))
+    if query.text:
+        words.append((_("Part of the job’s name"), query.text))
+    if query.owner is not None:
+        words.append((_("Owner"), query.owner))
+    words += [(_("Tag"), tag) for tag in query.tags]
     if query.executor_id is not None:
         words.append((_("Executor"), await _executor_name(request, query.executor_id)))
     if query.trigger_id is not None:

@@ -16,14 +16,15 @@ from tickwheel_admin.console.job_names import ids_of, text_of_id
 from tickwheel_admin.console.labels import origin_name
 from tickwheel_admin.console.reader import READER
 from tickwheel_admin.console.run_filter import (
-    LAST,
     MAX_AT,
     MAX_NAME_CHARS,
+    MAX_TEXT_CHARS,
     YES_NO,
     group_name,
     reader_zone,
     whole_number,
 )
+from tickwheel_admin.console.run_periods import PERIODS, period_name, period_of
 from tickwheel_admin.domain.filter_text import MAX_CHARS, Term
 from tickwheel_admin.domain.run import Origin, RunState
 from tickwheel_admin.services.runs import RunGroup, RunQuery
@@ -34,8 +35,8 @@ _STATES = (
     RunGroup.ACTIVE, RunGroup.FAILED_ANY, RunGroup.UNRESOLVED, RunGroup.RESOLVED, *RunState,
 )  # fmt: skip
 _KEYS = (
-    "state", "retried", "job", "executor", "node", "origin", "by", "last", "from", "to", "trigger",
-    "parent",
+    "state", "retried", "job", "owner", "tag", "executor", "node", "origin", "by", "last", "from",
+    "to", "trigger", "parent",
 )  # fmt: skip
 _IDS = frozenset({"job", "executor", "node"})  # older addresses name these by their ids
 _LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a time
@@ -49,15 +50,18 @@ async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
     job_id = await _job(request, typed)
     node_id = await _node(request, typed, executor_id)
     from_at, to_at = _instant(typed, "from"), _instant(typed, "to")
-    last = typed.word("last", LAST)
+    last = typed.word("last", PERIODS)
     if last is not None and from_at is None and to_at is None:
-        from_at = READER.get().now_at - LAST[last]
+        from_at, to_at = period_of(last)
     elif last is not None:
         typed.refuse("last", "filter.conflict", "Give either “last:”, or “from:” and “to:”.")
     query = RunQuery(
         state=typed.word("state", _STATES),
         retried=YES_NO.get(typed.word("retried", YES_NO) or ""),
         job_id=job_id,
+        text=typed.words[:MAX_TEXT_CHARS],
+        owner=typed.one("owner"),
+        tags=typed.many("tag"),
         executor_id=executor_id,
         trigger_id=_number(typed, "trigger"),
         node_id=node_id,
@@ -94,6 +98,8 @@ def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
                 values=[("no", _("no")), ("yes", _("yes"))],
             ),
             FilterKey(key="job", what=_("Whose runs they are")),
+            FilterKey(key="owner", what=_("Who answers for their job")),
+            FilterKey(key="tag", what=_("What their job is marked with")),
             FilterKey(key="executor", what=_("Where they run")),
             FilterKey(key="node", what=_("The process that ran them last")),
             FilterKey(
@@ -102,7 +108,11 @@ def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
                 values=[(origin.value, origin_name(origin)) for origin in Origin],
             ),
             FilterKey(key="by", what=_("Who asked for them"), values=[(me, _("You"))]),
-            FilterKey(key="last", what=_("Fired within"), values=[(period, "") for period in LAST]),
+            FilterKey(
+                key="last",
+                what=_("Fired within"),
+                values=[(period, period_name(period)) for period in PERIODS],
+            ),
             FilterKey(key="from", what=_("Fired from"), example=example),
             FilterKey(key="to", what=_("Fired before"), example=example),
             FilterKey(key="trigger", what=_("The number of a trigger"), example="12"),
@@ -134,29 +144,19 @@ def _older(values: Mapping[str, str]) -> dict[str, str]:
         older[key] = values.get(field, "").strip() or older[key]
         if _instant_in(older[key]) is None:
             older[key] = ""
-    if older["from"] or older["to"] or older["last"] not in LAST:
+    if older["from"] or older["to"] or older["last"] not in PERIODS:
         older["last"] = ""
     return older
 
 
 async def _job(request: web.Request, typed: Typed) -> int | None:
-    """The job that is named, by its key or by free words; the term then says it in full."""
+    """The job that is named by its key; the term then says it in full."""
     name = typed.one("job")
-    words = typed.words
-    if name and words:
-        typed.refuse(
-            "job",
-            "filter.free_text",
-            "Runs have no text of their own to search for: “%(words)s” would be the name of a job,"
-            " but “job:” is there already.",
-            words=words,
-        )
-    name = name or words
     if not name:
         return None
     found = await ids_of(request, name)
     said = await text_of_id(request, found[0]) if len(found) == 1 else name
-    _say(typed, "job", said, instead_of=("job", None))
+    _say(typed, "job", said)
     if len(found) == 1:
         return found[0]
     if found:

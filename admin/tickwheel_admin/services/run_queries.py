@@ -17,6 +17,7 @@ from tickwheel_admin.services.paging import Number, Page, encode_cursor
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.executors import get_node
+from tickwheel_admin.store.job_pages import JobFilter, job_ids
 from tickwheel_admin.store.run_lists import RunItem
 from tickwheel_admin.store.run_pages import Position, RunFilter
 
@@ -52,6 +53,9 @@ class RunQuery:
     state: str | None = None  # one of RunState or of RunGroup
     retried: bool | None = None  # whether a retry by hand does them again; None: either
     job_id: int | None = None
+    text: str = ""  # part of the name of their job, in any case
+    owner: str | None = None  # of their job, the whole name
+    tags: tuple[str, ...] = ()  # their job has all of them
     executor_id: int | None = None
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
@@ -163,13 +167,30 @@ def filter_of(actor: Actor, query: RunQuery) -> RunFilter:
     )
 
 
-def narrow(conn: sa.Connection, wanted: RunFilter) -> RunFilter | None:
-    """The same runs, in less to look through; None: there are none."""
+def narrow(
+    conn: sa.Connection, wanted: RunFilter, query: RunQuery | None = None
+) -> RunFilter | None:
+    """The same runs, in less to look through; None: there are none.
+
+    Args:
+        query: what it asks of their jobs is looked up; only of jobs that are not deleted.
+    """
     if wanted.job_id is not None and wanted.executors is not None:
         # All runs of a job are of one executor: either all of them are shown or none.
         if store_jobs.executor_of_job(conn, wanted.job_id) not in wanted.executors:
             return None
         wanted = replace(wanted, executors=None)
+    if query is not None and (query.text or query.owner is not None or query.tags):
+        about = JobFilter(
+            name_part=query.text, executors=wanted.executors, owner=query.owner, tags=query.tags
+        )
+        jobs = job_ids(conn, about)
+        if wanted.job_id is not None:
+            jobs &= {wanted.job_id}
+        if not jobs:
+            return None
+        # Their executors are those that were asked for.
+        wanted = replace(wanted, job_id=None, jobs=jobs, executors=None)
     if wanted.node_id is not None:
         found = get_node(conn, wanted.node_id)
         if found is not None and found.node.ended_at is not None:

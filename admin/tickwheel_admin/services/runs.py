@@ -71,7 +71,7 @@ class Runs:
         wanted = filter_of(actor, query)
 
         def read(conn: sa.Connection, at: RunPlace | None) -> tuple[list[RunItem], Position | None]:
-            narrowed = narrow(conn, wanted)
+            narrowed = narrow(conn, wanted, query)
             if narrowed is None:
                 return [], None
             before, newer = (None, False) if at is None else (at.position, at.newer)
@@ -103,7 +103,7 @@ class Runs:
         wanted = filter_of(actor, query)
 
         def count(conn: sa.Connection) -> Matching:
-            narrowed = narrow(conn, wanted)
+            narrowed = narrow(conn, wanted, query)
             if narrowed is None:
                 return Matching(0, False)
             return Matching(*count_runs(conn, narrowed, limit=MAX_COUNTED))

@@ -41,6 +41,7 @@ class JobFilter:
     text: str = ""  # part of a name, handler, owner or tag, in any case
     executors: frozenset[int] | None = None  # None: all
     name: str | None = None  # the whole name
+    name_part: str = ""  # part of the name, in any case
     owner: str | None = None  # the whole name of an owner
     tags: tuple[str, ...] = ()  # a job has all of them
     handler: str | None = None  # the whole name of a handler
@@ -71,6 +72,11 @@ def page_jobs(
     rows = conn.execute(_listed(shown).order_by(*order))
     found = [_listed_from_row(row) for row in rows]
     return found[::-1] if back else found
+
+
+def job_ids(conn: sa.Connection, wanted: JobFilter) -> frozenset[int]:
+    """The ids of all jobs that fit; looks at every job, unless only an owner is wanted."""
+    return frozenset(conn.execute(_chosen(wanted, _index(wanted, JobSort.NAME))).scalars())
 
 
 def list_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> list[ListedJob]:
@@ -199,7 +205,9 @@ def _index(wanted: JobFilter, sort: JobSort) -> str | None:
             return "ix_job_paused"
         if wanted.executors is not None and len(wanted.executors) == 1:
             return "uq_job_name"
-    if wanted.name is None and (wanted.text or wanted.tags or wanted.handler is not None):
+    if wanted.name is None and (
+        wanted.text or wanted.name_part or wanted.tags or wanted.handler is not None
+    ):
         # Every row has to be looked at: in their own order that takes a third of the time.
         return "PRIMARY"
     return "ix_job_changed" if sort is JobSort.CHANGED else "ix_job_by_name"
@@ -249,6 +257,9 @@ def _conditions(wanted: JobFilter, index: str | None) -> Iterable[sa.ColumnEleme
     if wanted.running:
         # At most as many runs are live as all nodes have slots.
         yield job.c.id.in_(sa.select(run.c.job_id).where(run.c.state.in_(_LIVE_VALUES)))
+    if wanted.name_part:
+        named = sa.func.lower(sa.bindparam("named", f"%{escaped(wanted.name_part)}%"))
+        yield sa.func.lower(job.c.name).like(named, escape="\\")
     if wanted.text:
         # Both sides lowered by the database: SQLite lowers ASCII only, Python would lower more.
         part = sa.func.lower(sa.bindparam("part", f"%{escaped(wanted.text)}%"))

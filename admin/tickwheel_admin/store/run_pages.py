@@ -8,7 +8,7 @@ shows; only what a node ran is listed shard by shard.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -24,6 +24,7 @@ CHUNK = 1_000  # index entries read at once while filtering
 MAX_SCANNED = 10_000  # index entries that one request looks at, 30 to 60 ms
 MAX_READ = 4_000  # the same where each entry's row has to be read
 MAX_SCANNED_TO_COUNT = 50_000
+MAX_JOB_RANGES = 10  # jobs whose runs are read from their own index, one job after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -42,6 +43,7 @@ class RunFilter:
     retried: bool | None = None  # whether a retry by hand does it again; None: either
     made_good: bool | None = None  # whether such a retry has succeeded
     job_id: int | None = None
+    jobs: frozenset[int] | None = None  # of one of these; None: of any
     executors: frozenset[int] | None = None  # None: all
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
@@ -69,8 +71,10 @@ def page_runs(
         before: the place that the page is older than; None: the newest there are.
         newer: the page that ends before this place instead, and where the one before it ends.
     """
+    ranges = _ranges(wanted)
     scans = [
-        _Scan(conn, wanted, state, before, limit + 1, newer=newer) for state in _ranges(wanted)
+        _Scan(conn, each, state, before, limit + 1, share=len(ranges), newer=newer)
+        for each, state in ranges
     ]
     # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
     stops = [scan.stopped_at for scan in scans if scan.stopped_at is not None]
@@ -97,8 +101,11 @@ def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[i
     There may also be more when as many entries as one count may look at did not fit.
     """
     count, more = 0, False
-    for state in _ranges(wanted):
-        scan = _Scan(conn, wanted, state, None, limit + 1 - count, most=MAX_SCANNED_TO_COUNT)
+    ranges = _ranges(wanted)
+    for each, state in ranges:
+        most = max(MAX_SCANNED_TO_COUNT // len(ranges), CHUNK) if wanted.jobs else None
+        most = most or MAX_SCANNED_TO_COUNT
+        scan = _Scan(conn, each, state, None, limit + 1 - count, most=most)
         count += len(scan.found)
         if count > limit:
             return limit, True
@@ -110,11 +117,13 @@ def _items(conn: sa.Connection, keys: Sequence[Position]) -> list[RunItem]:
     return read_items(conn, [key.id for key in keys])
 
 
-def _ranges(wanted: RunFilter) -> Sequence[RunState | None]:
-    """The index ranges to read: one per state, or one for everything."""
+def _ranges(wanted: RunFilter) -> Sequence[tuple[RunFilter, RunState | None]]:
+    """The index ranges to read: one per job, one per state, or one for everything."""
+    if wanted.jobs is not None and len(wanted.jobs) <= MAX_JOB_RANGES and not _by_trigger(wanted):
+        return [(replace(wanted, job_id=job_id, jobs=None), None) for job_id in sorted(wanted.jobs)]
     if wanted.states is None or wanted.job_id is not None or _by_trigger(wanted):
-        return [None]  # a job's states are filtered: it has no index by state of its own
-    return sorted(wanted.states)
+        return [(wanted, None)]  # a job's states are filtered: it has no index of its own by state
+    return [(wanted, state) for state in sorted(wanted.states)]
 
 
 def _by_trigger(wanted: RunFilter) -> bool:
@@ -137,6 +146,7 @@ class _Scan:
         enough: int,
         *,
         most: int | None = None,
+        share: int = 1,
         newer: bool = False,
     ) -> None:
         self.found = []
@@ -147,7 +157,9 @@ class _Scan:
         fits = _filter(filters, shards=is_covered or wanted.node_id is not None)
         if most is None:
             most = MAX_SCANNED if is_covered else min(MAX_SCANNED, MAX_READ)
-        size = CHUNK if filters else enough
+            if wanted.job_id is not None:
+                most = max(most // share, 1)
+        size = min(CHUNK, most) if filters else enough
         scanned = 0
         while scanned < most:
             rows = conn.execute(
@@ -186,6 +198,8 @@ def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
         filters["trigger_id"] = frozenset({wanted.trigger_id})
     if wanted.job_id is not None and _by_trigger(wanted):
         filters["job_id"] = frozenset({wanted.job_id})
+    elif wanted.jobs is not None:
+        filters["job_id"] = wanted.jobs
     if wanted.node_id is not None:
         filters["node_id"] = frozenset({wanted.node_id})
     if wanted.origin is not None:

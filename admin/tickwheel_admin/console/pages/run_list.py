@@ -7,11 +7,13 @@ from aiohttp import hdrs, web
 from tickwheel_admin.console.filter_words import Typed
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.pages.jobs import with_address
+from tickwheel_admin.console.pages.jobs import FILTER_FORM, with_address
 from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.run_filter import LAST, fields_of, group_name, local_text
+from tickwheel_admin.console.rendering import BLOCK_HEADER, go_to, render
+from tickwheel_admin.console.run_filter import fields_of, group_name, local_text, whole_number
 from tickwheel_admin.console.run_filter_text import read_run_text, run_filter_box
+from tickwheel_admin.console.run_periods import PERIODS, period_name
+from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.run import RunState
 from tickwheel_admin.domain.saved_view import ListPage
 from tickwheel_admin.domain.user import Permission
@@ -39,6 +41,8 @@ async def list_runs(request: web.Request) -> web.Response:
     if is_whole and not typed.problems and set(request.query) - {"q", "cursor"}:
         # An older address, or fields of a form: everything is said by the filter from here on.
         return web.Response(status=303, headers={hdrs.LOCATION: address})
+    if (run_id := await _run_asked_for(request, typed)) is not None:
+        return go_to(request, f"/runs/{run_id}")
     page: Page[RunItem] = Page(items=[], next=None)
     if not typed.problems:
         page = await request.app[RUNS].page(actor, query, cursor=request.query.get("cursor"))
@@ -64,6 +68,20 @@ async def list_runs(request: web.Request) -> web.Response:
         },
     )
     return with_address(request, response, address)
+
+
+async def _run_asked_for(request: web.Request, typed: Typed) -> int | None:
+    """The run whose number is all that the filter says, if there is one that the reader sees."""
+    if len(typed.terms) != 1 or request.headers.get("HX-Trigger") not in (None, FILTER_FORM):
+        return None
+    run_id = whole_number(typed.words.removeprefix("#"))
+    if run_id is None:
+        return None
+    try:
+        await request.app[RUNS].get(actor_of(request), run_id)
+    except NotFound:
+        return None
+    return run_id
 
 
 async def _head(request: web.Request, typed: Typed, query: RunQuery) -> ListHead:
@@ -105,7 +123,11 @@ def _periods(typed: Typed, query: RunQuery) -> list[tuple[str, str, bool]]:
     return [
         any_time,
         *(
-            (period, list_address("runs", rest.with_term("last", period)), period == last)
-            for period in LAST
+            (
+                period_name(period),
+                list_address("runs", rest.with_term("last", period)),
+                period == last,
+            )
+            for period in PERIODS
         ),
     ]
