@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlparse
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.consoles import Console, stop_time
 
@@ -153,3 +154,40 @@ def test_lists_filter_and_save_views_without_script(
     page.get_by_role("link", name="Edit view").click()
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("link", name="Plain")).to_have_count(0)
+
+
+@pytest.mark.parametrize("place", ["runs", "jobs"])
+def test_old_rows_cannot_be_acted_on_while_others_are_on_their_way(
+    admin_page: Page, console: Console, place: str
+) -> None:
+    """What one would select, open or cancel is not what one asked for."""
+    page = admin_page
+    page.goto(f"{console.url}/{place}")
+    rows, bulk = page.locator("#rows"), page.locator("#bulk")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("tr.selected")).to_have_count(1)
+    held: list[Route] = []
+    # Answers come when the test lets them.
+    page.route(re.compile(rf"/{place}\?q="), lambda route: held.append(route))
+    box = page.get_by_role("combobox")
+    box.fill("executor:billing")
+    box.press("Enter")
+    expect(rows).to_have_attribute("aria-busy", "true")
+    expect(page.get_by_role("status").filter(has_text="Loading…")).to_be_visible()
+    assert rows.evaluate("rows => rows.inert")
+    assert bulk.evaluate("form => form.inert")
+    address = page.url
+    page.locator("body").evaluate("body => document.activeElement.blur()")
+    for key in ("j", "x", "Enter"):
+        page.keyboard.press(key)
+    bulk.evaluate("form => form.requestSubmit(form.querySelector('button[name=do]'))")
+    page.locator("tbody a").first.click(force=True, no_wait_after=True)
+    expect(page.locator("tr.selected")).to_have_count(1)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.url == address
+    held[-1].continue_()  # those before it were given up
+    page.unroute_all(behavior="ignoreErrors")
+    expect(rows).not_to_have_attribute("aria-busy", "true")
+    expect(page.get_by_text("Loading…")).to_have_count(0)
+    assert not rows.evaluate("rows => rows.inert")

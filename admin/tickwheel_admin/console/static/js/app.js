@@ -3,6 +3,7 @@
 import './times.js';
 import './dialogs.js';
 import './live.js';
+import './loading.js';
 import './palette.js';
 
 // Whoever goes on to another page before a transition is over aborts it, which is no error.

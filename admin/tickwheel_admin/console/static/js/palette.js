@@ -1,4 +1,5 @@
 // The command palette and the keyboard.
+import {isLoading} from './loading.js';
 import {togglePause} from './live.js';
 
 const $ = (selector, root = document) => root.querySelector(selector);
@@ -172,6 +173,7 @@ function paint() {
 document.addEventListener('htmx:afterSettle', paint);
 
 function move(step) {
+  if (isLoading()) return;
   const all = rows();
   if (!all.length) return;
   const position = all.findIndex((row) => row.id === current);
@@ -210,7 +212,7 @@ document.addEventListener('keydown', (event) => {
     case 'j': move(1); break;
     case 'k': move(-1); break;
     case 'Enter':
-      if (current && event.target === document.body) $('[data-open]', document.getElementById(current))?.click();
+      if (current && !isLoading() && event.target === document.body) $('[data-open]', document.getElementById(current))?.click();
       break;
     default:
   }

@@ -1,5 +1,7 @@
 // Selecting rows of a list, to do something with many of them. What is selected is kept here and
 // painted again after every live update; the form works without this script as well.
+import {isLoading} from './loading.js';
+
 const form = document.querySelector('[data-selection]');
 const count = form.querySelector('[data-count]');
 const everything = form.elements.all;
@@ -68,6 +70,7 @@ form.addEventListener('reset', () => {
 form.addEventListener('submit', (event) => {
   if (event.submitter?.hasAttribute('formaction')) return; // a file, and no question
   event.preventDefault();
+  if (isLoading()) return;
   const asked = new URLSearchParams(new FormData(form, event.submitter));
   document.dispatchEvent(new CustomEvent('open-dialog', {detail: `${form.getAttribute('action')}?${asked}`}));
 });
@@ -76,7 +79,7 @@ form.addEventListener('submit', (event) => {
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'x' || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.target.closest?.('input:not([type=checkbox]), textarea, select, dialog')) return;
-  document.querySelector(`tr.current input[form="${form.id}"]`)?.click();
+  if (!isLoading()) document.querySelector(`tr.current input[form="${form.id}"]`)?.click();
 });
 
 // Right after the swap, so that no frame shows the rows without their marks.

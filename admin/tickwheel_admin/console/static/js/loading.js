@@ -1,0 +1,53 @@
+// While another content of a list is on its way, the old rows are greyed and cannot be selected,
+// opened or acted on: they are not what was asked for. Live updates of the same list change nothing.
+import {words} from './times.js';
+
+const SAY_AFTER_MS = 300; // sooner it would only flicker
+
+const underWay = new Set(); // requests
+let timer = 0;
+
+const note = document.createElement('p');
+note.className = 'loading';
+note.setAttribute('role', 'status');
+document.querySelector('main')?.append(note);
+
+export const isLoading = () => underWay.size > 0;
+
+function paint() {
+  const on = isLoading();
+  const list = document.getElementById('rows');
+  if (list) {
+    list.inert = on;
+    if (on) list.setAttribute('aria-busy', 'true');
+    else list.removeAttribute('aria-busy');
+  }
+  for (const form of document.querySelectorAll('form.selection')) form.inert = on;
+  if (on && !timer) {
+    timer = setTimeout(() => { note.textContent = words.loading; }, SAY_AFTER_MS);
+  } else if (!on) {
+    clearTimeout(timer);
+    timer = 0;
+    note.textContent = '';
+  }
+}
+
+function begin(what) {
+  underWay.add(what);
+  paint();
+}
+
+function end(what) {
+  if (underWay.delete(what)) paint();
+}
+
+document.body.addEventListener('htmx:beforeSend', ({detail}) => {
+  // A part that fetches itself again shows the same list, only newer.
+  if (detail.target.id === 'rows' && detail.elt !== detail.target) begin(detail.xhr);
+});
+for (const name of ['htmx:afterRequest', 'htmx:sendAbort', 'htmx:sendError', 'htmx:timeout']) {
+  document.body.addEventListener(name, ({detail}) => end(detail.xhr));
+}
+
+// What was swapped in while something newer is on its way is old as well.
+document.addEventListener('htmx:afterSwap', () => { if (isLoading()) paint(); });
