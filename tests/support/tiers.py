@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -133,9 +134,33 @@ def _soak(report: Report, deadline: float) -> None:
         report.passed += 1
 
 
+def _fuzz(report: Report, deadline: float) -> None:
+    """Other attempts every night, on each database."""
+    first = datetime.now(UTC).toordinal() * FUZZ_SEEDS
+    os.environ.setdefault("TICKWHEEL_FUZZ_SEEDS", f"{first}-{first + FUZZ_SEEDS - 1}")
+    os.environ.setdefault("TICKWHEEL_FUZZ_PER_ROUTE", "20")
+    os.environ.setdefault("TICKWHEEL_FUZZ_DATABASES", "sqlite,mariadb,postgresql")
+    os.environ.setdefault("TICKWHEEL_FUZZ_FRAME_SEEDS", "40")
+    _pytest("tests/admin/fuzz", processes=2)(report, deadline)
+
+
+def _nightly(report: Report, deadline: float) -> None:
+    _soak(report, deadline)
+    _fuzz(report, deadline)
+
+
+FUZZ_SEEDS = 5
+FUZZ_MINUTES = 40
 SOAK_MINUTES = os.environ.get("SOAK_MINUTES", "60")
 
-ON_REQUEST = (Tier(name="nightly", budget_seconds=int(float(SOAK_MINUTES) * 60) + 600, run=_soak),)
+ON_REQUEST = (
+    Tier(
+        name="nightly",
+        budget_seconds=int((float(SOAK_MINUTES) + FUZZ_MINUTES) * 60) + 600,
+        run=_nightly,
+        needs=system_packages.DATABASES,
+    ),
+)
 """Too long for every time: `make test TIER=nightly`, shorter with `SOAK_MINUTES=15`."""
 
 

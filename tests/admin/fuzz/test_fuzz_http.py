@@ -59,7 +59,8 @@ async def test_no_value_in_any_place_makes_anything_fail(hunt: Hunt) -> None:
     await hunt.learn()
     for seed in SEEDS:
         await hunt.run(seed=seed, per_route=PER_ROUTE)
-    assert shown(hunt.findings) == ""
+    if hunt.findings:  # an assertion would cut off what is needed to repeat it
+        pytest.fail(shown(hunt.findings), pytrace=False)
     # That nothing was found must not be because nothing got through.
     got_in = sum(hunt.statuses.get(status, 0) for status in (200, 201, 202, 204, 303))
     assert got_in > hunt.asked / 3

@@ -166,7 +166,8 @@ async def test_no_value_in_any_message_makes_a_session_fail(
     random.Random(0).shuffle(every)
     chosen = [each for seed in range(SEEDS) for each in every[seed::ALL_SEEDS]]
     wrong = await what_fails(admin, hub, chosen)
-    assert wrong == []
+    if wrong:
+        pytest.fail("\n".join(wrong[:20]), pytrace=False)
     assert caplog.records == []
 
     assert not peaceful.serving.done()
