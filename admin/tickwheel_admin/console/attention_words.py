@@ -112,7 +112,7 @@ def _text(concern: Concern) -> str:
         case ConcernKind.NODES_LOST:
             return _lost_text(concern)
         case ConcernKind.NO_NODES if params.get("waiting"):
-            return _("%(waiting)s due runs wait, and there is no live node") % params
+            return _("No live node; due runs that wait: %(waiting)s") % params
         case ConcernKind.SLOW:
             return _("Run #%(run)s has been running for %(time)s; usual is %(usual)s") % {
                 "run": params["run"],
