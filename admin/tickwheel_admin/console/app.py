@@ -60,6 +60,7 @@ from tickwheel_admin.console.streams import (
     stop_streams,
     stop_watching,
 )
+from tickwheel_admin.web.identity import EARLY_CHECKS
 from tickwheel_admin.web.keys import ERROR_PAGE, EVENTS
 from tickwheel_admin.web.routes import Routes
 
@@ -115,6 +116,7 @@ def add_console(app: web.Application) -> None:
     app[STOPPING] = asyncio.Event()
     app[HEARTBEAT] = HEARTBEAT_SECONDS
     app[OPEN_STREAMS] = OpenStreams()
+    app[EARLY_CHECKS].append(app[OPEN_STREAMS].refuse_early)
     app[live.BROADCAST] = live.Broadcast(app[EVENTS])
     app.on_shutdown.append(stop_streams)
     app.on_cleanup.append(stop_watching)

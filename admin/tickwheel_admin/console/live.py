@@ -14,7 +14,7 @@ from functools import partial
 
 from aiohttp import web
 
-from tickwheel_admin.console.streams import Stream
+from tickwheel_admin.console.streams import EVENTS_PATH, Stream
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.services import events
 from tickwheel_admin.services.events import Events
@@ -105,7 +105,7 @@ class Broadcast:
 BROADCAST: web.AppKey[Broadcast] = web.AppKey("broadcast", Broadcast)
 
 
-@routes.get("/events", permission=Permission.LOGGED_IN)
+@routes.get(EVENTS_PATH, permission=Permission.LOGGED_IN)
 async def stream_events(request: web.Request) -> web.StreamResponse:
     """Topics that changed, as they change, until the browser or the session goes."""
     stream = Stream(request)

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tickwheel_admin.domain.errors import TooMany
 from tickwheel_admin.services.events import PEOPLE
-from tickwheel_admin.web.identity import actor_of, are_still_allowed
+from tickwheel_admin.web.identity import actor_of, are_still_allowed, cookie_of
 from tickwheel_admin.web.keys import ELSEWHERE, EVENTS, UNAVAILABLE_WHEN
 
 log = structlog.get_logger(__name__)
@@ -35,6 +35,7 @@ MAX_OF_SESSION = 16
 MAX_OF_PERSON = 48
 MAX_STREAMS = 2_000  # of everybody; nodes and requests need connections as well
 AGAIN_SECONDS = 15
+EVENTS_PATH = "/events"
 
 K = TypeVar("K", int, str)
 
@@ -49,6 +50,7 @@ class OpenStreams:
         self._streams: set[Stream] = set()
         self._of_person: Counter[int] = Counter()
         self._of_session: Counter[str] = Counter()
+        self._of_cookie: Counter[str] = Counter()  # the same, by what a request brings along
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -64,15 +66,11 @@ class OpenStreams:
             or self._of_person[actor.user_id] >= MAX_OF_PERSON
             or len(self._streams) >= MAX_STREAMS
         ):
-            raise TooMany(
-                "streams.too_many",
-                "Too many live pages are open at once. Close some of them; this one goes on without"
-                " live updates and tries again in %(retry_after_seconds)d s.",
-                retry_after_seconds=AGAIN_SECONDS,
-            )
+            raise _too_many()
         self._streams.add(stream)
         self._of_person[actor.user_id] += 1
         self._of_session[session] += 1
+        self._of_cookie[cookie_of(stream.request)] += 1
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(stream.app), name="streams")
 
@@ -83,6 +81,18 @@ class OpenStreams:
         self._streams.discard(stream)
         _take_one(self._of_person, stream.actor.user_id)
         _take_one(self._of_session, stream.actor.session or "")
+        _take_one(self._of_cookie, cookie_of(stream.request))
+
+    def refuse_early(self, request: web.Request) -> None:
+        """Raise TooMany for one more stream of a session that has as many as there may be.
+
+        Whoever is refused asks again. This tells them so before anything is read.
+        """
+        if request.path == EVENTS_PATH and (
+            self._of_cookie[cookie_of(request)] >= MAX_OF_SESSION
+            or len(self._streams) >= MAX_STREAMS
+        ):
+            raise _too_many()
 
     def end_all(self) -> None:
         """The admin stops."""
@@ -127,6 +137,15 @@ class OpenStreams:
             for stream, is_allowed in zip(some, allowed, strict=True):
                 if not is_allowed:
                     stream.end()
+
+
+def _too_many() -> TooMany:
+    return TooMany(
+        "streams.too_many",
+        "Too many live pages are open at once. Close some of them; this one goes on without"
+        " live updates and tries again in %(retry_after_seconds)d s.",
+        retry_after_seconds=AGAIN_SECONDS,
+    )
 
 
 def _take_one(counts: Counter[K], key: K) -> None:

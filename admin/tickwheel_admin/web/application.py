@@ -10,7 +10,7 @@ from tickwheel_admin.web.body import MAX_BODY_BYTES
 from tickwheel_admin.web.csrf import check_origin
 from tickwheel_admin.web.errors import answer_errors, note_begun
 from tickwheel_admin.web.headers import add_security_headers
-from tickwheel_admin.web.identity import check_permission
+from tickwheel_admin.web.identity import EARLY_CHECKS, check_permission
 from tickwheel_admin.web.keys import CONFIG, UNAVAILABLE_WHEN
 from tickwheel_admin.web.request_log import log_request
 
@@ -32,6 +32,7 @@ def create_web_application(
     app[CONFIG] = config
     app[UNAVAILABLE_WHEN] = unavailable_when
     app[health.CHECKS] = {}
+    app[EARLY_CHECKS] = []
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(note_begun)
     health.routes.add_to(app)

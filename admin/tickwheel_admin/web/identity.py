@@ -6,7 +6,7 @@ Console routes know people by the session cookie. API routes also take an API to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -23,6 +23,10 @@ SESSION_COOKIE = "tickwheel_session"
 LOGIN_PATH = "/login"
 PASSWORD_PATH = "/password"  # noqa: S105 - a path
 LOGOUT_PATH = "/logout"
+
+# Called before anything is read for a request. Raises what refuses it, and costs next to nothing:
+# who is refused may come back at once and very often.
+EARLY_CHECKS: web.AppKey[list[Callable[[web.Request], None]]] = web.AppKey("early_checks")
 
 _ACTOR: web.RequestKey[Actor] = web.RequestKey("actor", Actor)
 _SESSION: web.RequestKey[SessionView] = web.RequestKey("session", SessionView)
@@ -107,6 +111,8 @@ async def check_permission(request: web.Request, handler: Handler) -> web.Stream
         return await _handle_undeclared(request, handler)
     if route.permission is Permission.PUBLIC:
         return await handler(request)
+    for check in request.app[EARLY_CHECKS]:
+        check(request)
     actor = await _find_actor(request, route, touch=not _is_automatic(request))
     if actor is None:
         return _ask_for_login(request)
