@@ -23,6 +23,7 @@ def test_what_needs_attention_is_seen_and_retried(admin_page: Page, console: Con
     failing = panel.get_by_role("listitem").filter(has_text="payment-reconcile")
     expect(failing).to_contain_text("failures in a row")
     expect(panel).to_contain_text("“Recording results” fails")
+    panel.locator("#more-concerns summary").click()
     panel.get_by_role("link", name="Open: admin-3").click()
     expect(page).to_have_url(re.compile(r"/admins#h-admin-3$"))
     page.goto(console.url)
