@@ -486,7 +486,7 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
             )
         ),
         0,
-        "did nothing else for 480 ms: GET /coming, count (x.py:7).",
+        "was blocked for 480 ms: GET /coming, count (x.py:7).",
     ),
 ]
 

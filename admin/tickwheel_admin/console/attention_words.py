@@ -169,7 +169,7 @@ def _admin_text(concern: Concern) -> str:
     if "seconds" in params:
         return _("Its clock differs from the database’s by %(seconds)s s") % params
     if "stalled_ms" in params:
-        return _("It did nothing else for %(stalled_ms)s ms: %(place)s") % params
+        return _("Its event loop was blocked for %(stalled_ms)s ms: %(place)s") % params
     if "loop" not in params:
         return _("It does not renew its lease")
     told = {"loop": _(str(params["loop"]))}

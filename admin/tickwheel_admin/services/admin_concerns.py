@@ -56,7 +56,8 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
         return _of_admin(
             admin,
             severity=Severity.WARNING,
-            template="The admin “%(admin)s” did nothing else for %(stalled_ms)s ms: %(place)s.",
+            template="The event loop of the admin “%(admin)s” was blocked for %(stalled_ms)s ms:"
+            " %(place)s.",
             since=renewed_at - status.stall.ms_ago,
             stalled_ms=status.stall.milliseconds,
             place=_place(status.stall),

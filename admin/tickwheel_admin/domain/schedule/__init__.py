@@ -48,9 +48,10 @@ def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None)
         schedule = Bounded(schedule, start=spec.start_at, end=spec.end_at)
     if calendar is None and (is_bounded or spec.kind is not TriggerKind.CRON):
         check_fires(spec, schedule)
+    zone = zone_of(spec.timezone)  # refuses an unknown one, whether it matters now or not
     if leaves is None or spec.kind in WALL_TIME_KINDS:
         return schedule
-    return Filtered(schedule, AllowedTimes(leaves, zone_of(spec.timezone)))
+    return Filtered(schedule, AllowedTimes(leaves, zone))
 
 
 def first_allowed(spec: TriggerSpec, instant: int, *, calendar: Calendar | None) -> int | None:
