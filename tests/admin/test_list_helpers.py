@@ -12,6 +12,7 @@ from tickwheel_admin.console.list_tabs import Tab
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.saved_view import MAX_VIEWS
 from tickwheel_admin.domain.user import Actor, Role
+from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.list_counts import ListCounts, Number
 from tickwheel_admin.services.saved_views import SavedViews
 from tickwheel_admin.services.suggestions import Suggestions
@@ -277,10 +278,18 @@ async def test_numbers_on_tabs(
     viewer = actor_with(Role.VIEWER, ids["crm"])
     assert await counts.jobs(ADMIN) == {
         "all": (5, False),
+        "failing": (1, False),
         "running": (2, False),
         "paused": (1, False),
     }
     assert (await counts.jobs(viewer))["running"] == (1, False)
+    assert (await counts.jobs(viewer))["failing"] == (1, False)
+    assert await counts.matching(ADMIN, JobQuery(text="b")) == (2, False)
+    assert await counts.matching(ADMIN, JobQuery(view="failing", executor_id=ids["crm"])) == (
+        1,
+        False,
+    )
+    assert await counts.matching(ADMIN, JobQuery(view="failing", text="b")) == (0, False)
     assert (await counts.jobs(viewer))["all"] == (2, False)
     runs = await counts.runs(ADMIN)
     assert runs["failed_any"] == (2, False)

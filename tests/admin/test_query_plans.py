@@ -585,6 +585,13 @@ QUERIES = [
         ("ix_run_by_state|ix_run_to_sweep",),
     ),
     Query(
+        "failing jobs on a tab",
+        lambda c, now: list_counts.count_failing_jobs(
+            c, JobFilter(), saying=FINAL - {RunState.SKIPPED}, now=now
+        ),
+        ("ix_job_failure_recent", "ix_run_by_state", "ix_run_of_job"),
+    ),
+    Query(
         "views of a list",
         lambda c, now: saved_views.views_for(c, 7, ListPage.JOBS),
         ("uq_saved_view_name", "ix_saved_view_shared"),

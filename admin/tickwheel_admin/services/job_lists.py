@@ -45,7 +45,7 @@ FAILING_CHUNK = 200
 FAILING_SCANNED = 1_000
 NEXT_FIRES = 5
 # What was skipped says nothing of how the job fares.
-_SAYING = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
+SAYING = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
 BEGINNING = 0  # the id of no job: nothing is left out before it
 
 
@@ -96,7 +96,7 @@ class JobItem:
     @property
     def ended(self) -> int:
         """How many of the recent runs ended, but for those that were skipped."""
-        return sum(mark.state in _SAYING for mark in self.recent)
+        return sum(mark.state in SAYING for mark in self.recent)
 
     @property
     def succeeded(self) -> int:
@@ -109,7 +109,7 @@ class JobItem:
         lengths = [
             mark.duration_ms
             for mark in self.recent
-            if mark.state in _SAYING and mark.duration_ms is not None
+            if mark.state in SAYING and mark.duration_ms is not None
         ]
         return median_low(lengths) if lengths else None
 
@@ -183,7 +183,7 @@ def read_failing(
             limit=FAILING_CHUNK,
             sort=at.sort,
             back=at.back,
-            saying=_SAYING,
+            saying=SAYING,
         )
         for each in found:
             more_at = at = at._replace(value=each.value, id=each.job_id)
@@ -218,7 +218,7 @@ def place_of(job: Job, like: JobPlace) -> JobPlace:
 
 
 def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
-    last = next((mark for mark in reversed(oldest_first) if mark.state in _SAYING), None)
+    last = next((mark for mark in reversed(oldest_first) if mark.state in SAYING), None)
     return last is not None and last.state in FAILURES
 
 

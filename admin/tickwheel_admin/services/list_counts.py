@@ -11,10 +11,12 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
 from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.job_lists import JobView
-from tickwheel_admin.services.run_queries import RunGroup
+from tickwheel_admin.services.job_lists import SAYING, JobQuery, JobView
+from tickwheel_admin.services.job_queries import MatchingJobs, filter_of
+from tickwheel_admin.services.run_queries import MAX_COUNTED, RunGroup
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import list_counts as store
+from tickwheel_admin.store.clock import now_ms
 from tickwheel_admin.store.database import Store
 from tickwheel_admin.store.job_pages import JobFilter, count_jobs
 from tickwheel_admin.store.list_counts import MAX_LOOKED_AT
@@ -41,18 +43,31 @@ class ListCounts:
         self._kept: dict[Hashable, tuple[float, object]] = {}
 
     async def jobs(self, actor: Actor) -> dict[str, Number]:
-        """Numbers by JobView: failing ones are not counted."""
+        """Numbers by JobView."""
         scope = visible_executors(actor)
 
         def read(conn: sa.Connection) -> dict[str, Number]:
             of = partial(count_jobs, conn, limit=MAX_LOOKED_AT)
             return {
                 JobView.ALL: Number(*of(JobFilter(executors=scope))),
+                JobView.FAILING: store.count_failing_jobs(
+                    conn, JobFilter(executors=scope), saying=SAYING, now=now_ms(conn)
+                ),
                 JobView.RUNNING: store.count_running_jobs(conn, scope),
                 JobView.PAUSED: Number(*of(JobFilter(executors=scope, paused=True))),
             }
 
         return await self._for_a_moment(("jobs", scope), lambda: self._store.read(read))
+
+    async def matching(self, actor: Actor, query: JobQuery) -> MatchingJobs:
+        """How many jobs a list shows on all its pages, counted up to 10,000.
+
+        Raises:
+            InvalidInput: a word that means nothing, or control characters.
+        """
+        wanted, failing = filter_of(actor, query), query.view == JobView.FAILING
+        read = partial(count_matching, wanted=wanted, failing=failing)
+        return await self._for_a_moment((wanted, failing), lambda: self._store.read(read))
 
     async def runs(
         self, actor: Actor, *, from_at: int | None = None, to_at: int | None = None
@@ -82,6 +97,19 @@ class ListCounts:
         found = await read()
         self._kept[key] = (now, found)
         return found
+
+
+def count_matching(conn: sa.Connection, wanted: JobFilter, *, failing: bool) -> MatchingJobs:
+    """How many jobs fit.
+
+    Args:
+        failing: only those whose last run failed.
+    """
+    if failing:
+        return MatchingJobs(
+            *store.count_failing_jobs(conn, wanted, saying=SAYING, now=now_ms(conn))
+        )
+    return MatchingJobs(*count_jobs(conn, wanted, limit=MAX_COUNTED))
 
 
 def _sum(numbers: Iterable[Number]) -> Number:

@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, RunState
+from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
 from tickwheel_admin.store.index_hints import reading
+from tickwheel_admin.store.job_failures import newest_failed_jobs
+from tickwheel_admin.store.job_pages import JobFilter, last_outcomes
 from tickwheel_admin.store.tables import run
 
 MAX_LOOKED_AT = 1_000  # entries of each number
+
+COUNTED_HOURS_MS = 2 * 3_600_000  # failures before that are noted with their jobs
 
 _LIVE_VALUES = sorted(state.value for state in LIVE)
 
@@ -72,3 +76,28 @@ def count_running_jobs(conn: sa.Connection, executors: frozenset[int] | None) ->
     rows = conn.execute(reading(chosen, run, "ix_run_by_state").limit(MAX_LOOKED_AT)).all()
     jobs = {row.job_id for row in rows if executors is None or row.executor_id in executors}
     return Number(len(jobs), len(rows) == MAX_LOOKED_AT)
+
+
+def count_failing_jobs(
+    conn: sa.Connection, wanted: JobFilter, *, saying: Collection[RunState], now: int
+) -> Number:
+    """How many of the jobs that fit have failed in the last run that says how they fare.
+
+    Looked at are the jobs of the newest 1,000 failures of each kind and the 1,000 that were noted
+    as failing last, so it costs the same with any number of jobs and of runs.
+    """
+    noted = newest_failed_jobs(conn, scope=None, scanned=MAX_LOOKED_AT, most=MAX_LOOKED_AT)
+    candidates = {each.job_id for each in noted}
+    capped = len(noted) == MAX_LOOKED_AT
+    for state in sorted(state.value for state in FAILURES):
+        newest = sa.select(run.c.job_id, run.c.scheduled_at).where(run.c.state == state)
+        rows = conn.execute(
+            reading(newest, run, "ix_run_by_state")
+            .order_by(run.c.scheduled_at.desc())
+            .limit(MAX_LOOKED_AT)
+        ).all()
+        candidates.update(row.job_id for row in rows)
+        if len(rows) == MAX_LOOKED_AT and rows[-1].scheduled_at > now - COUNTED_HOURS_MS:
+            capped = True
+    outcomes = last_outcomes(conn, wanted, sorted(candidates), saying=saying)
+    return Number(sum(state in FAILURES for state in outcomes.values()), capped)

@@ -8,7 +8,7 @@ from tickwheel_admin.console.filter_words import Typed
 from tickwheel_admin.console.i18n import gettext as _
 from tickwheel_admin.console.job_filter import job_filter_box, read_job_filter
 from tickwheel_admin.console.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.reader import set_reader
+from tickwheel_admin.console.reader import number, set_reader
 from tickwheel_admin.console.rendering import BLOCK_HEADER, render
 from tickwheel_admin.domain.saved_view import ListPage
 from tickwheel_admin.domain.user import Permission
@@ -39,6 +39,11 @@ async def list_jobs(request: web.Request) -> web.Response:
     page: Page[JobItem] = Page(items=[], next=None)
     if not typed.problems:
         page = await request.app[JOBS].page(actor, query, cursor=request.query.get("cursor"))
+    total = ""
+    if page.next or page.previous:
+        matching = await request.app[LIST_COUNTS].matching(actor, query)
+        # Counts of jobs that fail and of what changes meanwhile can be behind what is shown.
+        total = number(max(matching.jobs, len(page.items))) + "+" * matching.capped
     response = await render(
         request,
         "jobs.html",
@@ -49,6 +54,7 @@ async def list_jobs(request: web.Request) -> web.Response:
                 actor, [item.job.id for item in page.items if not item.triggers]
             ),
             "page": page,
+            "total": total,
             "query_values": query,
             "box": job_filter_box(typed),
             "head": await _head(request, typed, query, sort),
