@@ -264,6 +264,7 @@ CREATE TABLE run (
     progress_text TEXT,
     log_lines INTEGER NOT NULL,
     choice TEXT,
+    error_id INTEGER,
     PRIMARY KEY (id),
     CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
@@ -275,6 +276,8 @@ CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id);
 
 CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
 
+CREATE INDEX ix_run_of_error ON run (error_id, scheduled_at, id) WHERE error_id IS NOT NULL;
+
 CREATE INDEX ix_run_of_fire ON run (fire_id, shard_index) WHERE fire_id IS NOT NULL;
 
 CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
@@ -284,6 +287,16 @@ CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at);
 
 CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+
+CREATE TABLE run_error (
+    id INTEGER NOT NULL,
+    executor_id INTEGER NOT NULL,
+    text VARCHAR(300) NOT NULL,
+    first_seen_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_run_error_seen ON run_error (first_seen_at, id);
 
 CREATE TABLE run_attempt (
     run_id INTEGER NOT NULL,

@@ -17,6 +17,7 @@ from tickwheel_admin.store.retention import (
     remove_old_runs,
     remove_stale_sessions,
 )
+from tickwheel_admin.store.run_errors import remove_unused_errors
 from tickwheel_admin.store.settings import read_settings
 
 log = structlog.get_logger(__name__)
@@ -39,13 +40,13 @@ class Cleaner(Loop):
         super().__init__()
         self._store = store
         self._retention_days = retention_days
+        self._errors_after = 0  # how far the texts of errors have been looked through
 
     async def run_once(self) -> bool:
         settings = await self._store.read(read_settings)
+        kept_ms = (settings.retention_days or self._retention_days) * DAY_MS
         removed = await self._store.run(
-            remove_old_runs,
-            older_than_ms=(settings.retention_days or self._retention_days) * DAY_MS,
-            limit=RUNS_PER_BATCH,
+            remove_old_runs, older_than_ms=kept_ms, limit=RUNS_PER_BATCH
         )
         if removed:
             log.info("run.pruned", runs=removed)
@@ -58,6 +59,13 @@ class Cleaner(Loop):
         await self._store.run(
             remove_expired_tokens, older_than_ms=TOKEN_DAYS * DAY_MS, limit=ROWS_PER_BATCH
         )
+        _, behind = await self._store.run(
+            remove_unused_errors,
+            older_than_ms=kept_ms,
+            after=self._errors_after,
+            limit=ROWS_PER_BATCH,
+        )
+        self._errors_after = behind or 0
         await self._store.run(remove_orphan_grants, limit=ROWS_PER_BATCH)
         unaudited = await self._store.run(
             remove_old_audit,

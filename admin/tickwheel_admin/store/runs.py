@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from msgspec import structs
 
 from tickwheel_admin.domain.run import (
+    FAILURES,
     FINAL,
     LIVE,
     MOVES,
@@ -22,12 +23,14 @@ from tickwheel_admin.domain.run import (
     Run,
     RunState,
 )
+from tickwheel_admin.domain.run_error import RunError, error_of
 from tickwheel_admin.store.batch import insert_values, update_rows, update_values
 from tickwheel_admin.store.clock import statement_began
 from tickwheel_admin.store.database import Repeat
 from tickwheel_admin.store.id_lists import among
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.node_slots import change_slots
+from tickwheel_admin.store.run_errors import insert_errors
 from tickwheel_admin.store.run_retries import note_ends
 from tickwheel_admin.store.run_states import IS_QUEUED
 from tickwheel_admin.store.tables import executor, run, run_attempt
@@ -264,6 +267,7 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
         Repeat: a run was not where the move says it was; nothing may be committed.
     """
     groups: defaultdict[tuple[RunState, bool], list[Move]] = defaultdict(list)
+    errors: list[RunError] = []
     for move in moves:
         source, target = move.before.state, move.after.state
         if source is not target and target not in MOVES.get(source, ()):
@@ -274,18 +278,27 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
         columns = _changed([move.before for move in group], after)
         # Progress belongs to the state that is left, and becomes NULL with it.
         gone = () if stays or source is not RunState.RUNNING else ("progress", "progress_text")
+        rows = [(*values, *(None for _ in gone)) for values in map(_getter("id", *columns), after)]
+        failed: tuple[str, ...] = ()
+        # A late result may also change how a lost run ended.
+        if not stays and (source in FAILURES or any(each.state in FAILURES for each in after)):
+            failed = ("error_id",)
+            found = [error_of(each) for each in after]
+            rows = [(*row, error and error.id) for row, error in zip(rows, found, strict=True)]
+            errors += filter(None, found)
         matched = update_values(
             conn,
             run,
-            [(*values, *(None for _ in gone)) for values in map(_getter("id", *columns), after)],
+            rows,
             match=("id",),
-            values=(*columns, *gone),
+            values=(*columns, *gone, *failed),
             where="t.state = :source",
             params={"source": source.value},
         )
         if matched != len(group):
             raise Repeat(f"{len(group) - matched} runs had left {source}")
     _archive_attempts(conn, moves)
+    insert_errors(conn, errors)
     note_ends(conn, moves)
     if not slots_are_taken:
         _change_slots(conn, moves)

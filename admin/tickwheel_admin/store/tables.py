@@ -296,6 +296,7 @@ run = _table(
     sa.Column("log_lines", sa.Integer, nullable=False),
     # Why the last attempt's node was chosen: JSON of domain.routing.choice.Choice.
     sa.Column("choice", LongText),
+    sa.Column("error_id", Id),  # of `run_error`, of a run that has failed
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
     # PostgreSQL writes a row's entries in all indexes anew with each of its moves, so these hold
@@ -340,6 +341,24 @@ run = _table(
         postgresql_where=sa.text("fire_id IS NOT NULL"),
         sqlite_where=sa.text("fire_id IS NOT NULL"),
     ),
+    sa.Index(
+        "ix_run_of_error",
+        "error_id",
+        "scheduled_at",
+        "id",
+        postgresql_where=sa.text("error_id IS NOT NULL"),
+        sqlite_where=sa.text("error_id IS NOT NULL"),
+    ),
+)
+
+# First lines of what runs failed with, one row for all that are alike (domain.run_error).
+run_error = _table(
+    "run_error",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),  # the fingerprint
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("text", sa.String(300), nullable=False),
+    sa.Column("first_seen_at", Instant, nullable=False),
+    sa.Index("ix_run_error_seen", "first_seen_at", "id"),
 )
 
 run_attempt = _table(

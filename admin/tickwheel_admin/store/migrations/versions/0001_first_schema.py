@@ -266,6 +266,7 @@ def upgrade() -> None:
         sa.Column("progress_text", LongText),
         sa.Column("log_lines", sa.Integer, nullable=False),
         sa.Column("choice", LongText),
+        sa.Column("error_id", Id),
         sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
         sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
@@ -280,8 +281,17 @@ def upgrade() -> None:
         },
         sparse_indexes={
             "ix_run_blocking": ["blocking_key", "scheduled_at", "id"],
+            "ix_run_of_error": ["error_id", "scheduled_at", "id"],
             "ix_run_of_fire": ["fire_id", "shard_index"],
         },
+    )
+    create_table(
+        "run_error",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("text", sa.String(300), nullable=False),
+        sa.Column("first_seen_at", sa.BigInteger, nullable=False),
+        indexes={"ix_run_error_seen": ["first_seen_at", "id"]},
     )
     create_table(
         "run_attempt",
