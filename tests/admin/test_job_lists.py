@@ -78,6 +78,52 @@ async def test_pages_lead_back_by_the_way_they_led_on(world: World, sort: str) -
             assert (back.previous is None) == (before.previous is None)
 
 
+async def test_jobs_stand_by_their_first_fire_and_then_those_that_nothing_fires(
+    world: World,
+) -> None:
+    executor_id = await world.executor()
+    every = {"kind": "fixed_rate", "every_seconds": 3_600}
+    often = {"kind": "fixed_rate", "every_seconds": 1_800}
+    ids = await add_jobs(world, executor_id, ["d", "b", "late", "soon"], triggers=[every, often])
+    await add_jobs(world, executor_id, ["c", "a"], triggers=[])
+    (paused,) = await add_jobs(world, executor_id, ["paused"], triggers=[every])
+    await world.jobs.pause(ADMIN, paused)
+    now = world.now
+    fires = {ids[0]: (5_000, 6_000), ids[1]: (9_000, 5_000), ids[2]: (9_000, 8_000)}
+    for job_id, times in (fires | {ids[3]: (7_000, 1_000)}).items():
+        triggers = world.rows(
+            sa.select(tables.trigger.c.id)
+            .where(tables.trigger.c.job_id == job_id)
+            .order_by(tables.trigger.c.id)
+        )
+        for row, at in zip(triggers, times, strict=True):
+            world.change(
+                sa.update(tables.trigger)
+                .where(tables.trigger.c.id == row.id)
+                .values(next_fire_at=now + 60_000 + at)
+            )
+    query, order = JobQuery(sort="next_fire"), ["soon", "d", "b", "late", "a", "c", "paused"]
+    assert await names(world, query) == order
+    for limit in (1, 2, 3):
+        seen, page = [], await world.jobs.page(ADMIN, query, limit=limit)
+        while True:
+            seen += [item.job.config.name for item in page.items]
+            if page.next is None:
+                break
+            page = await world.jobs.page(ADMIN, query, cursor=page.next, limit=limit)
+        assert seen == order
+        back = [item.job.config.name for item in page.items]
+        while page.previous is not None and len(back) + limit <= len(order):
+            page = await world.jobs.page(ADMIN, query, cursor=page.previous, limit=limit)
+            back = [item.job.config.name for item in page.items] + back
+        assert back == order[-len(back) :]
+    for job_id in ids[:3]:
+        world.run(executor_id=executor_id, job_id=job_id, state="failed")
+    assert await names(world, JobQuery(sort="next_fire", view="failing")) == ["d", "b", "late"]
+    viewer = actor_with(Role.VIEWER, await world.executor("other"))
+    assert (await world.jobs.page(viewer, query)).items == []
+
+
 async def test_before_the_second_job_stands_a_whole_first_page(world: World) -> None:
     await add_jobs(world, await world.executor(), ["a", "b", "c", "d"])
     second = await world.jobs.page(

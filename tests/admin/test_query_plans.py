@@ -531,6 +531,32 @@ QUERIES = [
         ("ix_job_changed",),
     ),
     Query(
+        "jobs by their next fire",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=(now, 5), limit=51, sort=JobSort.NEXT_FIRE
+        ),
+        ("ix_trigger_next",),
+    ),
+    Query(
+        "jobs by their next fire, the page before, of some executors",
+        lambda c, now: job_pages.page_jobs(
+            c,
+            JobFilter(executors=frozenset({1, 2})),
+            after=(now + 60_000, 5),
+            limit=51,
+            sort=JobSort.NEXT_FIRE,
+            back=True,
+        ),
+        ("ix_trigger_next",),
+    ),
+    Query(
+        "jobs by their next fire, those that nothing fires",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=("job-01000", 5), limit=51, sort=JobSort.NEXT_FIRE
+        ),
+        ("ix_job_by_name", "ix_trigger_of_job"),
+    ),
+    Query(
         "jobs of an owner",
         lambda c, now: job_pages.page_jobs(
             c, JobFilter(owner="team-7", tags=("night",)), after=("job-01000", 5), limit=51

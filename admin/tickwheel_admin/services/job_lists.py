@@ -54,7 +54,7 @@ class JobPlace(NamedTuple):
 
     sort: JobSort
     value: str | Number  # what the list is sorted by, of the job there
-    id: Number
+    id: Number  # of the job there, or of the trigger that fires next
     back: bool = False  # the page before this job, and not the one behind it
 
 
@@ -142,6 +142,7 @@ class JobsRead(NamedTuple):
 
     items: list[JobItem]
     more_at: JobPlace | None  # where the list goes on in the direction of reading; None: it ends
+    began_at: JobPlace | None = None  # the place of the first job in that direction
 
 
 def read_page(
@@ -154,9 +155,13 @@ def read_page(
     """The jobs behind a place, or before it."""
     found = _found(conn, wanted, at, limit + 1)
     shown = found[-limit:] if at.back else found[:limit]
-    last = shown[0 if at.back else -1] if len(found) > limit else None
+    places = [at._replace(value=each.value, id=each.place_id) for each in shown]
+    if at.back:
+        places.reverse()
     return JobsRead(
-        _items(conn, shown, calendars), None if last is None else place_of(last.job, at)
+        _items(conn, shown, calendars),
+        places[-1] if len(found) > limit else None,
+        places[0] if places else None,
     )
 
 
@@ -174,6 +179,7 @@ def read_failing(
     jobs the page ends where it is.
     """
     failing: list[int] = []
+    began_at: JobPlace | None = None
     more_at: JobPlace | None = at
     for _ in range(FAILING_SCANNED // FAILING_CHUNK):
         found = page_outcomes(
@@ -186,8 +192,9 @@ def read_failing(
             saying=SAYING,
         )
         for each in found:
-            more_at = at = at._replace(value=each.value, id=each.job_id)
+            more_at = at = at._replace(value=each.value, id=each.place_id)
             if each.state in FAILURES:
+                began_at = began_at or at
                 failing.append(each.job_id)
             if len(failing) == limit:
                 break
@@ -197,7 +204,7 @@ def read_failing(
             more_at = None
             break
     listed = list_jobs(conn, failing[::-1] if at.back else failing)
-    return JobsRead(_items(conn, listed, calendars), more_at)
+    return JobsRead(_items(conn, listed, calendars), more_at, began_at)
 
 
 def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> list[ListedJob]:
@@ -209,12 +216,6 @@ def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> 
         sort=at.sort,
         back=at.back,
     )
-
-
-def place_of(job: Job, like: JobPlace) -> JobPlace:
-    """The place of a job in the same list, read in the same direction."""
-    value = job.updated_at if like.sort is JobSort.CHANGED else job.config.name
-    return like._replace(value=value, id=job.id)
 
 
 def _is_failing(oldest_first: Sequence[RunMark]) -> bool:

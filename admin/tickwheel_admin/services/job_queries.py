@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -14,8 +13,8 @@ from tickwheel_admin.services.job_lists import (
     JobItem,
     JobPlace,
     JobQuery,
+    JobsRead,
     JobView,
-    place_of,
 )
 from tickwheel_admin.services.paging import Page, bad_cursor, decode_cursor, encode_cursor
 from tickwheel_admin.services.scope import visible_executors
@@ -82,7 +81,7 @@ def place_in(query: JobQuery, cursor: str | None) -> JobPlace:
     if (
         place.sort is not sort
         or place.id == BEGINNING
-        or is_name == (sort is JobSort.CHANGED)
+        or (sort is not JobSort.NEXT_FIRE and is_name == (sort is JobSort.CHANGED))
         # No name of a job; databases may refuse it.
         or (isinstance(place.value, str) and not is_clean(place.value))
     ):
@@ -90,20 +89,19 @@ def place_in(query: JobQuery, cursor: str | None) -> JobPlace:
     return place
 
 
-def page_at(items: Sequence[JobItem], at: JobPlace, more_at: JobPlace | None) -> Page[JobItem]:
+def page_at(read: JobsRead, at: JobPlace) -> Page[JobItem]:
     """The page, with where the list goes on in both directions.
 
     Args:
         at: where reading began, and its direction.
-        more_at: where it would go on; None: nowhere.
     """
+    items, more_at, began_at = read
     ahead = None if more_at is None else encode_cursor(more_at)
     behind = None
-    if items and at.id != BEGINNING:
-        first = items[-1 if at.back else 0].job
-        behind = encode_cursor(place_of(first, at)._replace(back=not at.back))
+    if began_at is not None and at.id != BEGINNING:
+        behind = encode_cursor(began_at._replace(back=not at.back))
     return Page(
-        items=list(items),
+        items=items,
         next=behind if at.back else ahead,
         previous=ahead if at.back else behind,
     )

@@ -72,12 +72,12 @@ class Jobs:
         at = place_in(query, cursor)
         check_limit(limit)
         read = read_failing if query.view == JobView.FAILING else read_page
-        items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)
-        if at.back and more_at is None and len(items) < limit:
+        found = await self._store.read(read, wanted, at, limit, self._calendars)
+        if at.back and found.more_at is None and len(found.items) < limit:
             # The list begins here: its first page is shown whole, as whoever enters it sees it.
             at = place_in(query, None)
-            items, more_at = await self._store.read(read, wanted, at, limit, self._calendars)
-        return page_at(items, at, more_at)
+            found = await self._store.read(read, wanted, at, limit, self._calendars)
+        return page_at(found, at)
 
     async def called(self, actor: Actor, name: str, executor_id: int | None = None) -> list[int]:
         """Ids of the jobs of exactly this name that the caller may see; at most two of them."""

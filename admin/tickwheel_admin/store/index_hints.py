@@ -36,7 +36,7 @@ def _sqlite(element: unindexed[Any], compiler: SQLCompiler, **kwargs: Any) -> st
     return "+" + compiler.process(element.column, **kwargs)
 
 
-def reading(statement: sa.Select[Any], table: sa.Table, index: str) -> sa.Select[Any]:
+def reading(statement: sa.Select[Any], table: sa.FromClause, index: str) -> sa.Select[Any]:
     """The statement with its index named to MySQL and MariaDB, whose estimates of long ranges
     now and then make them sort half a table instead.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -13,7 +13,7 @@ from tickwheel_admin.domain.job import Job
 from tickwheel_admin.domain.run import LIVE, RunState
 from tickwheel_admin.store.index_hints import reading, unindexed
 from tickwheel_admin.store.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
-from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run
+from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run, trigger
 
 OUTCOMES_AT_ONCE = 500  # jobs
 
@@ -26,6 +26,7 @@ class JobSort(StrEnum):
     NAME = "name"
     NAME_DOWN = "-name"
     CHANGED = "-changed"  # what was changed last comes first
+    NEXT_FIRE = "next_fire"  # what fires soonest, then by name what nothing fires
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class ListedJob:
 
     job: Job
     executor_name: str
+    value: str | int = ""  # what the list is sorted by
+    place_id: int = 0  # and then by: the job's id, or that of the trigger that fires next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ def page_jobs(
     sort: JobSort = JobSort.NAME,
     back: bool = False,
 ) -> list[ListedJob]:
-    """The jobs that follow `after`, a name or an instant of a change and an id.
+    """The jobs that follow `after`: the `value` and the `place_id` of one.
 
     Reads an index in its order until `limit` rows fit. For a text, a tag or a handler, which no
     index is sorted by, it looks at every job: 60 ms for 100,000.
@@ -68,11 +71,28 @@ def page_jobs(
     Args:
         back: those right before `after` instead; in the order of the list as well.
     """
+    if sort is JobSort.NEXT_FIRE:
+        places = _places_by_fire(conn, wanted, after=after, limit=limit, back=back)
+        shown = sa.select(job.c.id).where(job.c.id.in_([each.job_id for each in places])).subquery()
+        by_id = {row.id: row for row in conn.execute(_listed(shown))}
+        listed = [
+            replace(_listed_from_row(row), value=each.value, place_id=each.place_id)
+            for each in places
+            if (row := by_id.get(each.job_id)) is not None  # None: deleted a moment ago
+        ]
+        return listed[::-1] if back else listed
     # The page first, the joins for its rows only: with all in one, MariaDB starts from the
     # executors and sorts every job.
     shown, order = _page(wanted, after=after, limit=limit, sort=sort, back=back)
     rows = conn.execute(_listed(shown).order_by(*order))
-    found = [_listed_from_row(row) for row in rows]
+    found = [
+        replace(
+            each,
+            value=each.job.updated_at if sort is JobSort.CHANGED else each.job.config.name,
+            place_id=each.job.id,
+        )
+        for each in (_listed_from_row(row) for row in rows)
+    ]
     return found[::-1] if back else found
 
 
@@ -93,7 +113,8 @@ class LastOutcome:
     """A job's place in a list, and how the last of its runs ended that says how it fares."""
 
     job_id: int
-    value: str | int  # what the list is sorted by
+    value: str | int  # as of ListedJob
+    place_id: int
     state: RunState | None  # None: no run says anything
 
 
@@ -112,6 +133,19 @@ def page_outcomes(
     Of each job the newest runs are looked at until one is in a state of `saying`: usually one or
     two rows of `ix_run_of_job`. Whole fires count, and not their shards.
     """
+    if sort is JobSort.NEXT_FIRE:
+        places = _places_by_fire(conn, wanted, after=after, limit=limit, back=back)
+        ids = [each.job_id for each in places]
+        states = last_outcomes(conn, JobFilter(), ids, saying=saying)
+        return [
+            LastOutcome(
+                job_id=each.job_id,
+                value=each.value,
+                place_id=each.place_id,
+                state=states.get(each.job_id),
+            )
+            for each in places
+        ]
     page, _order_of_jobs = _page(wanted, after=after, limit=limit, sort=sort, back=back)
     is_down = _order(sort)[1] != back
     state = _last_state(page, saying)
@@ -121,6 +155,7 @@ def page_outcomes(
         LastOutcome(
             job_id=row.id,
             value=row.place,
+            place_id=row.id,
             state=None if row.last_state is None else RunState(row.last_state),
         )
         for row in rows
@@ -175,6 +210,7 @@ def _page(
     limit: int,
     sort: JobSort,
     back: bool,
+    also: Sequence[sa.ColumnElement[bool]] = (),
 ) -> tuple[sa.Subquery, Sequence[sa.ColumnElement[Any]]]:
     """Ids of one page, and the order in which they were read."""
     by, is_down = _order(sort)
@@ -182,7 +218,7 @@ def _page(
     index = _index(wanted, sort)
     order = [column.desc() if is_down else column.asc() for column in (by, job.c.id)]
     page = (
-        _chosen(wanted, index, *_behind(by, after, is_down=is_down))
+        _chosen(wanted, index, *_behind(by, after, is_down=is_down), *also)
         .add_columns(by.label("place"))
         # An executor has each name once: MariaDB sorts all its jobs when asked for the id as well.
         .order_by(*order[: 1 if index == "uq_job_name" else 2])
@@ -190,6 +226,117 @@ def _page(
         .subquery()
     )
     return page, order
+
+
+class _Place(NamedTuple):
+    job_id: int
+    value: str | int
+    place_id: int
+
+
+def _places_by_fire(
+    conn: sa.Connection,
+    wanted: JobFilter,
+    *,
+    after: tuple[str | int, int] | None,
+    limit: int,
+    back: bool,
+) -> list[_Place]:
+    """A page of the jobs by their next fire, in the direction of reading.
+
+    Of what fires, the place is the instant and the trigger; of all other jobs, the name.
+    """
+    is_behind_fires = after is not None and isinstance(after[0], str)
+    places: list[_Place] = []
+    if is_behind_fires or not back:
+        if not is_behind_fires:
+            places = _fires(conn, wanted, after=after, limit=limit, back=back)
+        if len(places) < limit:
+            named = after if is_behind_fires else None
+            places += _without_fires(
+                conn, wanted, after=named, limit=limit - len(places), back=back
+            )
+    if back and len(places) < limit:
+        at = None if is_behind_fires else after
+        places += _fires(conn, wanted, after=at, limit=limit - len(places), back=back)
+    return places
+
+
+def _fires(
+    conn: sa.Connection,
+    wanted: JobFilter,
+    *,
+    after: tuple[str | int, int] | None,
+    limit: int,
+    back: bool,
+) -> list[_Place]:
+    """Jobs by the first of their triggers that will fire."""
+    other = trigger.alias("other")
+    sooner = sa.or_(
+        unindexed(other.c.next_fire_at) < trigger.c.next_fire_at,
+        sa.and_(
+            unindexed(other.c.next_fire_at) == trigger.c.next_fire_at,
+            unindexed(other.c.id) < trigger.c.id,
+        ),
+    )
+    is_not_first = sa.exists(
+        reading(
+            sa.select(other.c.id).where(other.c.job_id == trigger.c.job_id, sooner),
+            other,
+            "ix_trigger_of_job",
+        ).correlate(trigger)
+    )
+    found = (
+        sa.select(trigger.c.job_id, trigger.c.next_fire_at, trigger.c.id)
+        .select_from(trigger.join(job, job.c.id == trigger.c.job_id))
+        .where(trigger.c.next_fire_at.is_not(None), *_conditions(wanted, "ix_trigger_next"))
+        .where(sa.not_(is_not_first))
+    )
+    if wanted.executors is not None:  # says the same, and spares the look at the job
+        found = found.where(unindexed(trigger.c.executor_id).in_(sorted(wanted.executors)))
+    if after is not None:
+        value, trigger_id = after
+        by, of = trigger.c.next_fire_at, trigger.c.id
+        found = found.where(
+            *((by <= value, sa.or_(by < value, of < trigger_id)) if back else ()),
+            *(() if back else (by >= value, sa.or_(by > value, of > trigger_id))),
+        )
+    order = [trigger.c.next_fire_at, trigger.c.id]
+    rows = conn.execute(
+        reading(found, trigger, "ix_trigger_next")
+        # With all jobs first, MariaDB would sort all triggers.
+        .prefix_with("STRAIGHT_JOIN", dialect="mysql")
+        .prefix_with("STRAIGHT_JOIN", dialect="mariadb")
+        .order_by(*(each.desc() if back else each.asc() for each in order))
+        .limit(limit)
+    )
+    return [_Place(row.job_id, row.next_fire_at, row.id) for row in rows]
+
+
+def _without_fires(
+    conn: sa.Connection,
+    wanted: JobFilter,
+    *,
+    after: tuple[str | int, int] | None,
+    limit: int,
+    back: bool,
+) -> list[_Place]:
+    """Jobs of which no trigger will fire, by their names."""
+    # A look-up for each job: MariaDB would make a table of all triggers for a plain EXISTS.
+    last = sa.func.max(unindexed(trigger.c.next_fire_at))
+    of_job = sa.select(last).where(trigger.c.job_id == job.c.id).correlate(job)
+    last_fire_at = reading(of_job, trigger, "ix_trigger_of_job").scalar_subquery()
+    page, _order_of_jobs = _page(
+        wanted,
+        after=after,
+        limit=limit,
+        sort=JobSort.NAME,
+        back=back,
+        also=(last_fire_at.is_(None),),
+    )
+    order = [each.desc() if back else each.asc() for each in (page.c.place, page.c.id)]
+    rows = conn.execute(sa.select(page.c.id, page.c.place).order_by(*order))
+    return [_Place(row.id, row.place, row.id) for row in rows]
 
 
 def _listed(shown: sa.Subquery) -> sa.Select[Any]:
@@ -254,7 +401,10 @@ def _behind(
 
 
 def _conditions(wanted: JobFilter, index: str | None) -> Iterable[sa.ColumnElement[bool]]:
-    yield job.c.deleted_at == ALIVE
+    if index == "ix_trigger_next":
+        yield unindexed(job.c.deleted_at) == ALIVE
+    else:
+        yield job.c.deleted_at == ALIVE
     if index == "PRIMARY":
         yield unindexed(job.c.id) > 0  # MariaDB reads a range of a key where one is given
     if index == "uq_job_name":

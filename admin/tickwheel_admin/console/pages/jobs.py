@@ -104,6 +104,7 @@ def _sorts(text: str, current: str) -> list[tuple[str, str, bool]]:
         JobSort.NAME: _("Name, A to Z"),
         JobSort.NAME_DOWN: _("Name, Z to A"),
         JobSort.CHANGED: _("Changed last"),
+        JobSort.NEXT_FIRE: _("Next fire, soonest first"),
     }
     return [
         (
