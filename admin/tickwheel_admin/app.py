@@ -29,6 +29,7 @@ from tickwheel_admin import __version__
 from tickwheel_admin.api import add_api
 from tickwheel_admin.config import Config
 from tickwheel_admin.console import add_console
+from tickwheel_admin.console.rendering import RENDERER
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.links import endpoint
@@ -213,19 +214,24 @@ class Admin:
         """
         engine = self._engine = await self._create_engine()
         await engine.membership.enter()
-        runner = create_runner(self._create_app(engine), shutdown_seconds=REQUEST_SECONDS)
+        app = self._create_app(engine)
+        runner = create_runner(app, shutdown_seconds=REQUEST_SECONDS)
         await runner.setup()
         self._started_at = asyncio.get_running_loop().time()
         loops = {loop: _start(loop) for loop in engine.loops}
         stopped = asyncio.create_task(stop.wait(), name="stop")
+        compiling: asyncio.Task[None] | None = None
         try:
             await serve(runner, list(sockets))
             log.info("admin.started", name=self._config.name, url=self._config.public_url)
             await ready()
+            compiling = asyncio.create_task(app[RENDERER].compile_all(), name="compile templates")
             self._watchdog.start()  # what happens before is the start, and nobody's fault
             await asyncio.wait([stopped, *loops.values()], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()
+            if compiling is not None:
+                compiling.cancel()
             self._watchdog.stop()
             await self._stop(engine, runner, loops)
         for loop in loops.values():
