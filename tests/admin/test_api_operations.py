@@ -101,6 +101,13 @@ async def test_runs_are_found_and_counted_by_the_same_filters(api: Api) -> None:
     status, answer = await api.call("GET", "/runs/count?origin=nowhere&limit=1")
     assert status == 422
     assert sorted(codes(answer)) == [("limit", "unknown_field"), ("origin", "not_one_of")]
+    for path in ("/runs", "/runs/count"):
+        _, answer = await api.call("GET", f"{path}?colour=red")
+        (problem,) = answer["error"]["problems"]
+        known = problem["message"].rsplit("known are ", 1)[1]
+        assert {"state", "retried", "text", "owner", "tag", "error", "from_at"} <= {
+            *known.rstrip(".").split(", ")
+        }
     wish = {"filter": {"origin": "api", "requested_by": "root"}}
     _, cancelled = await api.call("POST", "/runs/cancel", wish)
     assert cancelled["done"] == 3

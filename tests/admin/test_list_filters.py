@@ -172,3 +172,6 @@ async def test_a_number_alone_leads_to_the_run_and_words_are_part_of_a_name(
     assert "crm-only" in page
     _, page = await follow(console, "/runs", q="owner:nobody")
     assert "No run matches" in page
+    text, page = await follow(console, "/runs", error="order 48211 is gone")
+    assert text == 'error:"order # is gone"'  # as it is understood
+    assert "No run matches" in page

@@ -34,6 +34,7 @@ from tickwheel_admin.store import (
     overview,
     purging,
     run_deadlines,
+    run_errors,
     run_lists,
     run_marks,
     run_pages,
@@ -68,7 +69,10 @@ NODES = 400
 CALENDARS = 200
 SECOND = 1_000
 # Small tables that may be read whole; every other table may not.
-SMALL = {"bucket", "calendar", "executor", "admin", "node", "node_session", "setting", "user"}
+SMALL = {
+    "bucket", "calendar", "executor", "admin", "node", "node_session", "setting", "user",
+    "run_error",  # its newest rows are read in bounds, here more than there are
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -453,6 +457,48 @@ QUERIES = [
             c, RunFilter(states=frozenset({RunState.SUCCEEDED}), executors=frozenset({2}))
         ),
         ("ix_run_by_state|ix_run_recent",),  # nearly all runs succeeded: either is as good
+    ),
+    Query(
+        "runs that failed alike",
+        lambda c, now: page(c, RunFilter(errors=frozenset(range(3, 23)))),
+        ("ix_run_of_error",),
+    ),
+    Query(
+        "runs of some jobs that failed alike, next page",
+        lambda c, now: page(
+            c, RunFilter(errors=frozenset({3}), jobs=frozenset({7}), states=FAILURES), PAGE
+        ),
+        ("ix_run_of_error",),
+    ),
+    Query(
+        "runs that failed in many ways",
+        lambda c, now: page(c, RunFilter(errors=frozenset(range(300)))),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "kinds of errors",
+        lambda c, now: run_errors.find_errors(c, "refused", executors=[2]),
+        (),
+    ),
+    Query(
+        "errors without runs",
+        lambda c, now: run_errors.remove_unused_errors(c, older_than_ms=-FAR, after=5, limit=1_000),
+        ("ix_run_of_error",),
+    ),
+    Query(
+        "runs of the jobs of an owner",
+        lambda c, now: page(c, RunFilter(jobs=frozenset(range(1, 11)), states=FAILURES), PAGE),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "runs of the many jobs with a tag",
+        lambda c, now: page(c, RunFilter(jobs=frozenset(range(1, 5_000, 2)))),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "jobs by owner and tag",
+        lambda c, now: job_pages.job_ids(c, JobFilter(owner="team-7", tags=("night",))),
+        ("ix_job_of_owner",),
     ),
     Query("live runs", lambda c, now: page(c, RunFilter(states=LIVE)), ("ix_run_by_state",)),
     Query("runs of a job", lambda c, now: page(c, RunFilter(job_id=7)), ("ix_run_of_job",)),
@@ -1043,6 +1089,7 @@ def populate(world: World) -> None:
     fill(tables.job_failure, [_failure(n) for n in range(5_000)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
     fill(tables.run_retry, [_retry(n, start) for n in range(40_000)])
+    fill(tables.run_error, [_error(n, start) for n in range(5_000)])
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
@@ -1153,6 +1200,15 @@ def _retry(n: int, start: int) -> dict[str, Any]:
     }
 
 
+def _error(n: int, start: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "executor_id": n % EXECUTORS + 1,
+        "text": f"connection {n} refused",
+        "first_seen_at": start + n,
+    }
+
+
 def _log_chunk(n: int) -> dict[str, Any]:
     seq = n % 10 + 1
     return {"run_id": n // 10, "attempt": 1, "first_seq": seq, "line_count": 1, "lines": "[]"}
@@ -1183,6 +1239,7 @@ def _run(n: int, start: int) -> dict[str, Any]:
         "state": state,
         "attempt": 0 if state == "queued" else 1,
         "deadline_at": deadline_at,
+        "error_id": n // 20 % 100 if state in ("failed", "timed_out", "lost") else None,
         "node_id": n % NODES + 1,
         "ended_at": None if state in ("queued", "running") else start + n + 5,
     }

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import World
+from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.run_error import MAX_CHARS, alike
-from tickwheel_admin.store import run_errors, tables
+from tickwheel_admin.domain.user import Actor, Role
+from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.store import run_errors, run_pages, tables
 from tickwheel_admin.store.retention import delete_runs
 from tickwheel_admin.store.runs import lock_runs, move_runs
 from tickwheel_shared.protocol import Outcome
@@ -149,3 +151,74 @@ def test_alike_failures_share_one_row_until_the_last_of_them_is_gone(world: Worl
     world.database.run_sync(delete_runs, [runs[1]])
     assert removed(-1_000) == 1
     assert errors_of(world, [runs[3], other]) == ["ran out of 50% of_time", "No order #"]
+
+
+@pytest.mark.parametrize("ranges", [40, 0])
+async def test_runs_are_found_by_their_error(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, ranges: int
+) -> None:
+    """A few errors are read from their own index, many are picked out of all failures; alike."""
+    monkeypatch.setattr(run_pages, "MAX_ERROR_RANGES", ranges)
+    world = World(sqlite_url)
+    billing, crm = [await world.executor(name) for name in ("billing", "crm")]
+    jobs = [await world.jobs.create(ADMIN, e, JOB | {"name": "close"}) for e in (billing, crm)]
+    rows = [
+        {
+            "executor_id": (billing, crm)[n % 2],
+            "job_id": jobs[n % 2],
+            "state": "running",
+            "attempt": 1,
+            "tries": 1,
+            "started_at": NOW,
+            "scheduled_at": NOW + n // 4,
+        }
+        for n in range(20)
+    ]
+    shard = rows[0] | {"fire_id": 77, "shard_index": 1}
+    runs = world.add_runs([*rows, shard])
+    message = ("Timeout connecting to db after 12345 ms\ntrace", "HTTP 503", "HTTP 404")
+    end(
+        world,
+        {
+            run_id: (Outcome.FAILED, message[n % 3]) if n % 5 else (Outcome.SUCCEEDED, None)
+            for n, run_id in enumerate(runs)
+            if run_id != runs[-1]
+        }
+        | {runs[-1]: (Outcome.TIMED_OUT, message[0])},
+    )
+
+    async def found(query: RunQuery, actor: Actor = ADMIN) -> set[int]:
+        listed, cursor = [], None
+        while True:
+            page = await world.runs.page(actor, query, cursor=cursor, limit=2)
+            listed += [item.run for item in page.items]
+            if (cursor := page.next) is None:
+                break
+        keys = [(run.scheduled_at, run.id) for run in listed]
+        assert keys == sorted(set(keys), reverse=True)
+        assert await world.runs.count_matching(actor, query) == (len(listed), False)
+        return {runs.index(run.id) for run in listed}
+
+    timeouts = {n for n in range(20) if n % 5 and n % 3 == 0} | {20}
+    try:
+        assert await found(RunQuery(error="timeout CONNECTING")) == timeouts
+        assert await found(RunQuery(error="after 999999 ms")) == timeouts
+        assert await found(RunQuery(error="timeout", state="timed_out")) == {20}
+        assert await found(RunQuery(error="timeout", state="succeeded")) == set()
+        of_crm = {n for n in timeouts if n % 2}
+        assert await found(RunQuery(error="timeout", executor_id=crm)) == of_crm
+        assert await found(RunQuery(error="timeout", job_id=jobs[1])) == of_crm
+        assert await found(RunQuery(error="timeout", text="clo"), actor_with(Role.VIEWER, crm)) == (
+            of_crm
+        )
+        assert await found(RunQuery(error="50"), actor_with(Role.VIEWER, 999)) == set()
+        assert await found(RunQuery(error="trace")) == set()  # not in the first line
+        http = {n for n in range(20) if n % 5 and n % 3}
+        assert await found(RunQuery(error="http ")) == http
+        assert await found(RunQuery(error="http", to_at=NOW + 1)) == {1, 2}
+        cancelled = await world.runs.retry_matching(
+            ADMIN, RunQuery(error="HTTP 503"), request_key="k"
+        )
+        assert cancelled.done == len([n for n in http if n % 3 == 1])
+    finally:
+        world.close()

@@ -37,6 +37,7 @@ from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.i18n import gettext, ngettext
 from tickwheel_admin.console.snippets import node_program
 from tickwheel_admin.domain.errors import Problem, UserError
+from tickwheel_admin.domain.run_error import alike
 from tickwheel_admin.domain.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
@@ -92,6 +93,7 @@ class Renderer:
             "audit_words": audit_words,
             "Permission": Permission,
             "node_program": node_program,
+            "alike": alike,
             "end_by_progress": end_by_progress,
             "duration_units": reader.duration_units,
         }

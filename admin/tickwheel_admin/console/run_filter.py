@@ -48,6 +48,7 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
         text=values.get("text", "").strip()[:MAX_TEXT_CHARS],
         owner=values.get("owner", "").strip()[:MAX_NAME_CHARS] or None,
         tags=tuple(tag for tag in values.get("tag", "").split(",") if tag),
+        error=values.get("error", "").strip()[:MAX_TEXT_CHARS] or None,
         executor_id=whole_number(values.get("executor")),
         trigger_id=whole_number(values.get("trigger")),
         node_id=whole_number(values.get("node")),
@@ -68,6 +69,7 @@ def fields_of(query: RunQuery) -> list[tuple[str, str]]:
         ("text", query.text or None),
         ("owner", query.owner),
         ("tag", ",".join(query.tags) or None),
+        ("error", query.error),
         ("executor", query.executor_id),
         ("trigger", query.trigger_id),
         ("node", query.node_id),
@@ -94,6 +96,8 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
     if query.owner is not None:
         words.append((_("Owner"), query.owner))
     words += [(_("Tag"), tag) for tag in query.tags]
+    if query.error is not None:
+        words.append((_("Part of the error"), query.error))
     if query.executor_id is not None:
         words.append((_("Executor"), await _executor_name(request, query.executor_id)))
     if query.trigger_id is not None:

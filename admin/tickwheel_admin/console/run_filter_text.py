@@ -27,6 +27,7 @@ from tickwheel_admin.console.run_filter import (
 from tickwheel_admin.console.run_periods import PERIODS, period_name, period_of
 from tickwheel_admin.domain.filter_text import MAX_CHARS, Term
 from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.domain.run_error import alike
 from tickwheel_admin.services.runs import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
@@ -35,8 +36,8 @@ _STATES = (
     RunGroup.ACTIVE, RunGroup.FAILED_ANY, RunGroup.UNRESOLVED, RunGroup.RESOLVED, *RunState,
 )  # fmt: skip
 _KEYS = (
-    "state", "retried", "job", "owner", "tag", "executor", "node", "origin", "by", "last", "from",
-    "to", "trigger", "parent",
+    "state", "retried", "job", "owner", "tag", "error", "executor", "node", "origin", "by", "last",
+    "from", "to", "trigger", "parent",
 )  # fmt: skip
 _IDS = frozenset({"job", "executor", "node"})  # older addresses name these by their ids
 _LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a time
@@ -62,6 +63,7 @@ async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
         text=typed.words[:MAX_TEXT_CHARS],
         owner=typed.one("owner"),
         tags=typed.many("tag"),
+        error=_error(typed),
         executor_id=executor_id,
         trigger_id=_number(typed, "trigger"),
         node_id=node_id,
@@ -100,6 +102,11 @@ def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
             FilterKey(key="job", what=_("Whose runs they are")),
             FilterKey(key="owner", what=_("Who answers for their job")),
             FilterKey(key="tag", what=_("What their job is marked with")),
+            FilterKey(
+                key="error",
+                what=_("Part of the first line of their error"),
+                example="timeout",
+            ),
             FilterKey(key="executor", what=_("Where they run")),
             FilterKey(key="node", what=_("The process that ran them last")),
             FilterKey(
@@ -170,6 +177,14 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     else:
         typed.unknown("job", name, ())
     return None
+
+
+def _error(typed: Typed) -> str | None:
+    """Part of an error; the term then says it with a sign for what differs each time."""
+    part = alike((typed.one("error") or "")[:MAX_TEXT_CHARS])
+    if part:
+        _say(typed, "error", part)
+    return part or None
 
 
 def _executor(typed: Typed, executors: Mapping[str, int]) -> int | None:

@@ -12,12 +12,14 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, RunState
+from tickwheel_admin.domain.run_error import alike
 from tickwheel_admin.domain.user import Actor
 from tickwheel_admin.services.paging import Number, Page, encode_cursor
 from tickwheel_admin.services.scope import visible_executors
 from tickwheel_admin.store import jobs as store_jobs
 from tickwheel_admin.store.executors import get_node
 from tickwheel_admin.store.job_pages import JobFilter, job_ids
+from tickwheel_admin.store.run_errors import find_errors
 from tickwheel_admin.store.run_lists import RunItem
 from tickwheel_admin.store.run_pages import Position, RunFilter
 
@@ -47,7 +49,7 @@ _MADE_GOOD: dict[str, bool] = {RunGroup.UNRESOLVED: False, RunGroup.RESOLVED: Tr
 class RunQuery:
     """Which runs a list shows; shards are shown with their whole fire only.
 
-    With a node, what it ran is shown: shards one by one.
+    With a node, what it ran is shown, and with an error what failed with it: shards one by one.
     """
 
     state: str | None = None  # one of RunState or of RunGroup
@@ -56,6 +58,7 @@ class RunQuery:
     text: str = ""  # part of the name of their job, in any case
     owner: str | None = None  # of their job, the whole name
     tags: tuple[str, ...] = ()  # their job has all of them
+    error: str | None = None  # part of the first line of their error, in any case
     executor_id: int | None = None
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
@@ -173,13 +176,19 @@ def narrow(
     """The same runs, in less to look through; None: there are none.
 
     Args:
-        query: what it asks of their jobs is looked up; only of jobs that are not deleted.
+        query: what it asks of their jobs and errors is looked up; only of jobs that are not
+            deleted, and of the newest kinds of errors.
     """
     if wanted.job_id is not None and wanted.executors is not None:
         # All runs of a job are of one executor: either all of them are shown or none.
         if store_jobs.executor_of_job(conn, wanted.job_id) not in wanted.executors:
             return None
         wanted = replace(wanted, executors=None)
+    errors = None
+    if query is not None and query.error is not None and (part := alike(query.error)):
+        errors = find_errors(conn, part, executors=wanted.executors)
+        if not errors:
+            return None
     if query is not None and (query.text or query.owner is not None or query.tags):
         about = JobFilter(
             name_part=query.text, executors=wanted.executors, owner=query.owner, tags=query.tags
@@ -191,6 +200,8 @@ def narrow(
             return None
         # Their executors are those that were asked for.
         wanted = replace(wanted, job_id=None, jobs=jobs, executors=None)
+    if errors is not None:
+        wanted = replace(wanted, errors=errors, executors=None)  # each is of one executor
     if wanted.node_id is not None:
         found = get_node(conn, wanted.node_id)
         if found is not None and found.node.ended_at is not None:

@@ -2,7 +2,7 @@
 
 A list that must filter what no index sorts for it looks at a bounded number of entries and then
 says where to go on. Lists show whole fires and leave out their shards, which the page of their fire
-shows; only what a node ran is listed shard by shard.
+shows; only what a node ran and what failed alike is listed shard by shard.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Origin, RunState
+from tickwheel_admin.domain.run import FAILURES, Origin, RunState
 from tickwheel_admin.store.index_hints import reading
 from tickwheel_admin.store.run_lists import RunItem, read_items
 from tickwheel_admin.store.run_retries import IS_MADE_GOOD, IS_RETRIED
@@ -25,6 +25,7 @@ MAX_SCANNED = 10_000  # index entries that one request looks at, 30 to 60 ms
 MAX_READ = 4_000  # the same where each entry's row has to be read
 MAX_SCANNED_TO_COUNT = 50_000
 MAX_JOB_RANGES = 10  # jobs whose runs are read from their own index, one job after the other
+MAX_ERROR_RANGES = 40  # errors whose runs are read so; each is one look-up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -44,6 +45,8 @@ class RunFilter:
     made_good: bool | None = None  # whether such a retry has succeeded
     job_id: int | None = None
     jobs: frozenset[int] | None = None  # of one of these; None: of any
+    errors: frozenset[int] | None = None  # failed with one of these; None: or not at all
+    error_id: int | None = None  # failed with this one
     executors: frozenset[int] | None = None  # None: all
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
@@ -103,8 +106,9 @@ def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[i
     count, more = 0, False
     ranges = _ranges(wanted)
     for each, state in ranges:
-        most = max(MAX_SCANNED_TO_COUNT // len(ranges), CHUNK) if wanted.jobs else None
-        most = most or MAX_SCANNED_TO_COUNT
+        most = MAX_SCANNED_TO_COUNT
+        if wanted.jobs or wanted.errors:
+            most = max(most // len(ranges), CHUNK)
         scan = _Scan(conn, each, state, None, limit + 1 - count, most=most)
         count += len(scan.found)
         if count > limit:
@@ -118,7 +122,12 @@ def _items(conn: sa.Connection, keys: Sequence[Position]) -> list[RunItem]:
 
 
 def _ranges(wanted: RunFilter) -> Sequence[tuple[RunFilter, RunState | None]]:
-    """The index ranges to read: one per job, one per state, or one for everything."""
+    """The index ranges to read: one per error, job or state, or one for everything."""
+    if wanted.errors is not None:
+        if len(wanted.errors) <= MAX_ERROR_RANGES:
+            return [(replace(wanted, error_id=e, errors=None), None) for e in sorted(wanted.errors)]
+        states = FAILURES if wanted.states is None else wanted.states & FAILURES
+        wanted = replace(wanted, states=states)
     if wanted.jobs is not None and len(wanted.jobs) <= MAX_JOB_RANGES and not _by_trigger(wanted):
         return [(replace(wanted, job_id=job_id, jobs=None), None) for job_id in sorted(wanted.jobs)]
     if wanted.states is None or wanted.job_id is not None or _by_trigger(wanted):
@@ -128,7 +137,12 @@ def _ranges(wanted: RunFilter) -> Sequence[tuple[RunFilter, RunState | None]]:
 
 def _by_trigger(wanted: RunFilter) -> bool:
     """Whether the index of fires is read, in which shards do not stand one by one."""
-    return wanted.trigger_id is not None and wanted.node_id is None
+    return wanted.trigger_id is not None and not _with_shards(wanted)
+
+
+def _with_shards(wanted: RunFilter) -> bool:
+    """Whether shards are listed one by one: by what is known of them and not of their fire."""
+    return wanted.node_id is not None or wanted.errors is not None or wanted.error_id is not None
 
 
 class _Scan:
@@ -154,10 +168,10 @@ class _Scan:
         filters = _filters(wanted, state)
         # The index knows everything but whether an entry is a shard: that is asked of what fits.
         is_covered = [*filters] == ["executor_id"] and not (wanted.job_id or wanted.trigger_id)
-        fits = _filter(filters, shards=is_covered or wanted.node_id is not None)
+        fits = _filter(filters, shards=is_covered or _with_shards(wanted))
         if most is None:
             most = MAX_SCANNED if is_covered else min(MAX_SCANNED, MAX_READ)
-            if wanted.job_id is not None:
+            if wanted.job_id is not None or wanted.error_id is not None:
                 most = max(most // share, 1)
         size = min(CHUNK, most) if filters else enough
         scanned = 0
@@ -196,7 +210,9 @@ def _filters(wanted: RunFilter, state: RunState | None) -> _Filters:
         filters["state"] = wanted.states
     if wanted.trigger_id is not None and not _by_trigger(wanted):
         filters["trigger_id"] = frozenset({wanted.trigger_id})
-    if wanted.job_id is not None and _by_trigger(wanted):
+    if wanted.errors is not None:
+        filters["error_id"] = wanted.errors
+    if wanted.job_id is not None and (_by_trigger(wanted) or wanted.error_id is not None):
         filters["job_id"] = frozenset({wanted.job_id})
     elif wanted.jobs is not None:
         filters["job_id"] = wanted.jobs
@@ -260,6 +276,9 @@ def _keys(
             run.c.fire_id.is_(None),
         ]
         order = (run.c.scheduled_at,)
+    elif wanted.error_id is not None:
+        index = "ix_run_of_error"
+        conditions.append(run.c.error_id == wanted.error_id)
     elif wanted.job_id is not None:
         index = "ix_run_of_job"
         conditions.append(run.c.job_id == wanted.job_id)
