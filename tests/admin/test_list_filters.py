@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlparse
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlparse
 
 import pytest
+import sqlalchemy as sa
+from msgspec import structs
 
 from tests.admin.kit import NOW, Served, served
 from tests.admin.test_security import log_in_new
 from tests.admin.world import ADMIN
 from tickwheel_admin.console.filter_words import Typed
 from tickwheel_admin.console.job_filter import read_job_filter
+from tickwheel_admin.domain import moves
+from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.user import Role, everywhere
 from tickwheel_admin.services.executors import ExecutorName
 from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.store.database import Store
+from tickwheel_admin.store.runs import lock_runs, move_runs
 
 EXECUTORS = [ExecutorName(id=1, name="billing"), ExecutorName(id=2, name="two words")]
 
@@ -175,3 +183,25 @@ async def test_a_number_alone_leads_to_the_run_and_words_are_part_of_a_name(
     text, page = await follow(console, "/runs", error="order 48211 is gone")
     assert text == 'error:"order # is gone"'  # as it is understood
     assert "No run matches" in page
+
+
+async def test_a_failed_run_leads_to_all_that_failed_like_it(console: Served) -> None:
+    failed, other = [await console.services.jobs.run_now(COMMAND_LINE, n) for n in (1, 2)]
+    store: Store = console.services.runs._store
+
+    def lose(conn: sa.Connection) -> None:
+        for run_id, message in ((failed, 'No order 48211 in "a&b"\ntrace'), (other, "No disk")):
+            queued = lock_runs(conn, [run_id])[run_id]
+            claimed = moves.claimed(queued, node_id=1, token="t", now=NOW)
+            done = moves.lost(claimed.after, RetryPolicy(), now=NOW)
+            move_runs(conn, [claimed], slots_are_taken=True)
+            message_too = structs.replace(done.after, message=message)
+            move_runs(conn, [structs.replace(done, after=message_too)])
+
+    await store.run(lose)
+    _, page = await follow(console, f"/runs/{failed}")
+    (link,) = re.findall(r'href="(/runs\?error=[^"]*)"', page)
+    text, page = await follow(console, "/runs", **dict(parse_qsl(urlparse(unescape(link)).query)))
+    assert text == r'error:"No order # in \"a&b\""'
+    assert f'id="run-{failed}"' in page
+    assert f'id="run-{other}"' not in page
