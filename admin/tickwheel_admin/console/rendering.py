@@ -45,9 +45,7 @@ from tickwheel_admin.web.identity import actor_or_none, csrf_of
 from tickwheel_admin.web.keys import SETTINGS, SYSTEM
 
 BLOCK_HEADER = "X-Block"
-COMPILE_PAUSE_SECONDS = (
-    0.005  # between two templates, so that fires of the first second are on time
-)
+COMPILE_PAUSE_SECONDS = 0.005  # between two templates: fires of the first second are on time
 _MACROS = {  # later ones may use those before
     "ui": "ui.html",
     "macros": "form_macros.html",
