@@ -167,7 +167,10 @@ async def test_what_cannot_be_used_is_left_out_and_said(world: World, code: Code
         schemas={"a": MONTH_SCHEMA, "b": [], "c": {"x": "y" * 16_384}, "d": {}},
     )
     assert told == [
-        "error: the schema of the handler 'b' is no JSON object, or nested too deeply",
+        (
+            "error: the schema of the handler 'b' is no JSON object, is nested too deeply, or"
+            " holds a number beyond ±1.8e308"
+        ),
         "error: the schema of the handler 'c' has more than 16 KiB and is not used",
         "error: there is a schema for 'd', but no such handler",
     ]

@@ -148,7 +148,8 @@ async def test_what_is_gone_cannot_come_back(world: World, history: JobHistory) 
     with pytest.raises(InvalidInput) as gone:
         await history.roll_back(ADMIN, job_id, 1, expected_revision=3)
     assert [(p.field, p.code) for p in gone.value.problems] == [
-        ("children[0].job", "child.unknown")
+        ("children[0].job", "child.unknown"),
+        ("triggers[0].calendar", "calendar.unknown"),
     ]
     with pytest.raises(InvalidInput) as no_calendar:
         await history.roll_back(ADMIN, job_id, 2, expected_revision=3)

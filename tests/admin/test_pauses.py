@@ -315,7 +315,13 @@ async def test_catching_up_makes_up_for_the_latest(
     summary, *caught_up = await runs_of(database, job_id)
     assert (summary.state, told(summary)) == (
         RunState.SKIPPED,
-        {"missed": 8, "from": NOW, "to": NOW + 7 * MINUTE},
+        {
+            "missed": 8,
+            "from": NOW,
+            "to": NOW + 7 * MINUTE,
+            "policy": "fire_all",
+            "made_up": 3,
+        },
     )
     assert [run.scheduled_at - NOW for run in caught_up] == [n * MINUTE for n in (8, 9, 10)]
     assert {(run.due_at, run.origin, run.priority) for run in caught_up} == {

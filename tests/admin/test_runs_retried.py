@@ -187,12 +187,17 @@ async def test_a_retry_has_the_parameters_that_its_run_had(world: World, executo
     world.change(sa.update(tables.run).values(state="failed", ended_at=1))
     assert await given(await world.runs.retry(ADMIN, first)) == (2, then)
     assert await given(await world.runs.retry(ADMIN, own)) == (2, {"of": "trigger", "kept": 1})
-    bulk = await world.runs.retry_many(ADMIN, [plain], request_key="k", parameters='{"more": 2}')
+    bulk = await world.runs.retry_many(
+        ADMIN, [plain], request_key="k", parameters='{"more": 2}', include_retried=True
+    )
     assert await given(bulk.runs[0]) == (2, then | {"more": 2})
 
     original = RetryRevision.ORIGINAL
     again = await world.runs.retry(ADMIN, plain, revision=original)
-    bulk = await world.runs.retry_many(ADMIN, [plain], request_key="l", revision=original)
+    bulk = await world.runs.retry_many(
+        ADMIN, [plain], request_key="l", revision=original, include_retried=True
+    )
+    assert len(bulk.runs) == 1
     for run_id in (again, *bulk.runs):
         assert await given(run_id) == (1, then)
         (row,) = [row for row in world.runs_of_job(job_id) if row.id == run_id]

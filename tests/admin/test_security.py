@@ -97,6 +97,8 @@ async def test_every_body_refuses_what_it_does_not_know(admin: Served) -> None:
     for route in all_routes(admin.client):
         if not route.api or route.method not in ("POST", "PUT"):
             continue
+        if route.path.endswith("/jobs/import"):
+            continue  # its body is YAML; what its documents may hold is tested where they are read
         response = await admin.client.request(
             route.method,
             address(route, own),
