@@ -191,3 +191,33 @@ def test_old_rows_cannot_be_acted_on_while_others_are_on_their_way(
     expect(rows).not_to_have_attribute("aria-busy", "true")
     expect(page.get_by_text("Loading…")).to_have_count(0)
     assert not rows.evaluate("rows => rows.inert")
+
+
+@pytest.mark.parametrize("place", ["jobs", "audit"])
+def test_old_rows_are_grey_while_a_whole_page_is_on_its_way(
+    admin_page: Page, console: Console, place: str
+) -> None:
+    page = admin_page
+    page.goto(f"{console.url}/{place}")
+    # In one step: the navigation begins behind it.
+    seen = page.evaluate(_ASK_FOR_ANOTHER, place)
+    assert seen == [True, "true", False, None]
+    expect(page).to_have_url(re.compile(rf"/{place}\?"))
+    expect(page.locator("#rows")).not_to_have_attribute("aria-busy", "true")
+
+
+# What the rows are at once, and when the browser shows a kept page again.
+_ASK_FOR_ANOTHER = """place => {
+  const rows = document.getElementById('rows');
+  const state = () => [rows.inert, rows.getAttribute('aria-busy')];
+  if (place === 'jobs') {
+    document.querySelector('#list-head .tabs a:nth-of-type(2)').click();
+  } else {
+    const form = document.querySelector('form.bar');
+    form.elements.person.value = 'x';
+    form.requestSubmit();
+  }
+  const asked = state();
+  window.dispatchEvent(new PageTransitionEvent('pageshow'));
+  return [...asked, ...state()];
+}"""

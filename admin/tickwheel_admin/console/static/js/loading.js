@@ -4,7 +4,11 @@ import {words} from './times.js';
 
 const SAY_AFTER_MS = 300; // sooner it would only flicker
 
+const PAGE_MS = 30_000; // an answer that long in coming may be a download, or none at all
+const PAGE = 'page'; // a whole page is on its way instead of a part of this one
+
 const underWay = new Set(); // requests
+let pageTimer = 0;
 let timer = 0;
 
 const note = document.createElement('p');
@@ -48,6 +52,31 @@ document.body.addEventListener('htmx:beforeSend', ({detail}) => {
 for (const name of ['htmx:afterRequest', 'htmx:sendAbort', 'htmx:sendError', 'htmx:timeout']) {
   document.body.addEventListener(name, ({detail}) => end(detail.xhr));
 }
+
+// Tabs, pages, orders and plain filters load the whole page: same address, another content.
+function beginPage() {
+  begin(PAGE);
+  clearTimeout(pageTimer);
+  pageTimer = setTimeout(() => end(PAGE), PAGE_MS);
+}
+
+const isHere = (address) => address.origin === location.origin && address.pathname === location.pathname;
+
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href]');
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (link.target || link.hasAttribute('download') || link.matches('[hx-get], [data-dialog]')) return;
+  if (!link.getAttribute('href').startsWith('#') && isHere(link)) beginPage();
+});
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== 'get' || form.hasAttribute('hx-get')) return;
+  const action = event.submitter?.getAttribute('formaction') ?? form.getAttribute('action') ?? '';
+  if (isHere(new URL(action, location.href))) beginPage();
+});
+// The browser's own way to stop a page from loading, and a page that comes back as it was left.
+document.addEventListener('keydown', ({key}) => { if (key === 'Escape') end(PAGE); });
+window.addEventListener('pageshow', () => end(PAGE));
 
 // What was swapped in while something newer is on its way is old as well.
 document.addEventListener('htmx:afterSwap', () => { if (isLoading()) paint(); });
