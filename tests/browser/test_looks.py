@@ -210,7 +210,7 @@ def test_dialogs_are_accessible(reader: Page, looked_at: Console) -> None:
     reader.keyboard.press("Escape")
     reader.keyboard.press("Control+k")
     reader.keyboard.type("re")
-    expect(reader.locator("#palette-list li").first).to_contain_text("backup-postgres")
+    expect(reader.locator("#palette-list li", has_text="backup-postgres")).to_be_visible()
     reader.screenshot(path=SCREENSHOTS / "palette.png")
     assert reader.evaluate(RUN_AXE) == []
 
