@@ -103,6 +103,8 @@ CREATE TABLE job (
     revision INTEGER NOT NULL,
     paused BOOLEAN NOT NULL,
     route_cursor BIGINT NOT NULL,
+    usual_ms BIGINT DEFAULT 0 NOT NULL,
+    failure_rate SMALLINT DEFAULT 0 NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
@@ -114,11 +116,15 @@ CREATE INDEX ix_job_by_name ON job (deleted_at, name, id);
 
 CREATE INDEX ix_job_changed ON job (deleted_at, updated_at, id);
 
+CREATE INDEX ix_job_failure_rate ON job (deleted_at, failure_rate, id);
+
 CREATE INDEX ix_job_of_owner ON job (deleted_at, owner, name, id);
 
 CREATE INDEX ix_job_paused ON job (deleted_at, paused, name, id);
 
 CREATE INDEX ix_job_tags ON job (deleted_at, tags);
+
+CREATE INDEX ix_job_usual ON job (deleted_at, usual_ms, id);
 
 CREATE TABLE job_node (
     job_id INTEGER NOT NULL,

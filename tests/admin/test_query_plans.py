@@ -52,6 +52,7 @@ from tickwheel_admin.store import runs as store_runs
 from tickwheel_admin.store.batch import insert_rows, update_rows
 from tickwheel_admin.store.checkpoints import Checkpoint
 from tickwheel_admin.store.glance import glance
+from tickwheel_admin.store.job_figures import look_at_jobs
 from tickwheel_admin.store.job_pages import JobFilter, JobSort
 from tickwheel_admin.store.job_states import Loan
 from tickwheel_admin.store.node_leases import expire_nodes
@@ -575,6 +576,25 @@ QUERIES = [
             c, JobFilter(), after=(5_000, 5), limit=51, sort=JobSort.CHANGED
         ),
         ("ix_job_changed",),
+    ),
+    Query(
+        "jobs that take longest",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=(0, 10_000), limit=51, sort=JobSort.DURATION
+        ),
+        ("ix_job_usual",),
+    ),
+    Query(
+        "jobs that fail most",
+        lambda c, now: job_pages.page_jobs(
+            c, JobFilter(), after=(0, 10_000), limit=51, sort=JobSort.FAILURE_RATE
+        ),
+        ("ix_job_failure_rate",),
+    ),
+    Query(
+        "jobs whose figures are counted",
+        lambda c, now: look_at_jobs(c, 5_000, now=now, limit=100),
+        ("ix_run_of_job",),
     ),
     Query(
         "jobs by their next fire",

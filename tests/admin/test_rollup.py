@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit import Clock
-from tests.admin.world import World
+from tests.admin.world import ADMIN, JOB, World
+from tickwheel_admin.engine import rollup
 from tickwheel_admin.engine.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
+from tickwheel_admin.services.jobs import JobQuery
 from tickwheel_admin.store import run_stats, tables
 from tickwheel_admin.store.retention import delete_runs, remove_old_runs
 from tickwheel_admin.store.run_stats import EVERYBODY, HOUR_MS, RunStat
@@ -220,7 +222,7 @@ async def test_an_idle_pass_writes_nothing_and_reads_little(simulated: Simulated
     await simulated.at(NOON + 15 * MINUTE)
     assert [each for each in statements if each.split()[0] not in ("SELECT", "BEGIN")] == []
     assert "BEGIN IMMEDIATE" not in statements
-    assert len(statements) <= 12
+    assert len(statements) <= 14  # with a look at the figures of jobs
 
 
 async def test_figures_go_after_a_year_and_a_little(simulated: Simulated) -> None:
@@ -265,3 +267,39 @@ def stat_hours(world: World) -> list[int]:
         sa.select(STAT.c.hour_at).where(STAT.c.executor_id == EVERYBODY).order_by(STAT.c.hour_at)
     )
     return [row.hour_at for row in rows]
+
+
+async def test_figures_of_jobs_follow_their_last_runs(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollup, "FIGURES_PER_BATCH", 2)
+    world = simulated.world
+    executor_id = await world.executor()
+    jobs = [
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": name})
+        for name in ("a", "b", "c")
+    ]
+
+    def run(job_id: int, at: int, state: str, took: int) -> None:
+        took_from = {"started_at": at, "ended_at": at + took}
+        simulated.run(at, state, executor_id=executor_id, job_id=job_id, **took_from)
+
+    for n, (state, took) in enumerate([("failed", 10), ("succeeded", 30), ("succeeded", 20)]):
+        run(jobs[0], NOON - n, state, took)
+    run(jobs[2], NOON, "failed", 500)
+    never = {"started_at": None, "ended_at": NOON}
+    simulated.run(NOON - 1, "skipped", executor_id=executor_id, job_id=jobs[2], **never)
+
+    async def figures() -> list[tuple[int, int]]:
+        await simulated.at(simulated.clock() + MINUTE)
+        row = sa.select(tables.job.c.usual_ms, tables.job.c.failure_rate).order_by(tables.job.c.id)
+        return [tuple(each) for each in world.rows(row)]
+
+    assert await figures() == [(20, 333), (0, 0), (500, 1000)]
+    slow = await world.jobs.page(ADMIN, JobQuery(sort="-duration"))
+    failing = await world.jobs.page(ADMIN, JobQuery(sort="-failure_rate"))
+    assert [each.job.config.name for each in slow.items] == ["c", "a", "b"]
+    assert [each.job.config.name for each in failing.items] == ["c", "a", "b"]
+
+    run(jobs[0], NOON + 1, "succeeded", 40)
+    assert (await figures())[0] == (20, 250)

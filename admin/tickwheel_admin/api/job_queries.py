@@ -11,7 +11,7 @@ from tickwheel_admin.services.jobs import JobQuery
 
 FILTER = ("text", "executor_id", "owner", "tag", "handler", "view")
 VIEWS = ("all", "failing", "running", "paused", "active")
-SORTS = ("name", "-name", "-changed", "next_fire")
+SORTS = ("name", "-name", "-changed", "next_fire", "-duration", "-failure_rate")
 MAX_TEXT_CHARS = 200
 
 

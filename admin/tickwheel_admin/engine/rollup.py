@@ -9,6 +9,9 @@ ran or figures were not kept yet, are counted from the newest back, a few in eac
 Beside the figures of an hour it notes the jobs that failed in it, and forgets those that have
 recovered since, some of them in each pass (`store.job_failures`).
 
+It also counts what the last runs of each job say, for lists that are sorted by it
+(`store.job_figures`).
+
 Any number of admins may do this at once: a count replaces an earlier one only, so the last one
 holds whoever wrote it. Which hours are due is read from a few hundred keys every five minutes.
 """
@@ -31,6 +34,7 @@ from tickwheel_admin.store.job_failures import (
     forget_failed_jobs,
     note_failed_jobs,
 )
+from tickwheel_admin.store.job_figures import keep_figures, look_at_jobs
 from tickwheel_admin.store.run_marks import RunMark, recent_marks
 from tickwheel_admin.store.run_retries import hours_made_good
 from tickwheel_admin.store.run_stats import (
@@ -57,6 +61,8 @@ REMOVED_PER_PASS = 24  # hours
 FAILED_JOBS_KEPT_DAYS = 40  # a job that fires once a month is told of until it fires again
 FAILED_JOBS_PER_BATCH = 100
 FAILED_JOB_BATCHES = 10  # of each pass
+FIGURES_PER_BATCH = 100  # jobs
+FIGURE_BATCHES = 100  # of each pass: 10,000 jobs are looked at in it, 100,000 within the hour
 MARKS = 5  # newest runs of a job; among them is one that says how it fares
 
 
@@ -73,6 +79,7 @@ class Rollup(Loop):
         self._back_to: int | None = None
         self._looked_at: int | None = None
         self._failed_after = 0  # jobs that failed are looked through by their ids, round and round
+        self._figures_after = 0  # and so are all jobs
 
     async def run_once(self) -> bool:
         now = await self._store.read(now_ms)
@@ -91,6 +98,7 @@ class Rollup(Loop):
             if due or await self._catch_up(recent_from, oldest, now):
                 return True
         await self._forget_recovered(now)
+        await self._count_figures(now)
         kept_from = _hour(now - KEPT_DAYS * DAY_MS)
         if (await self._store.read(first_counted) or now) >= kept_from:
             return False
@@ -150,6 +158,18 @@ class Rollup(Loop):
                 await self._store.run(forget_failed_jobs, over)
             if len(failed) < FAILED_JOBS_PER_BATCH:
                 self._failed_after = 0
+                return
+
+    async def _count_figures(self, now: int) -> None:
+        """Look through some of the jobs; only figures that changed are written."""
+        for _ in range(FIGURE_BATCHES):
+            found = await self._store.read(
+                look_at_jobs, self._figures_after, now=now, limit=FIGURES_PER_BATCH
+            )
+            self._figures_after = found.last_id
+            if found.changed:
+                await self._store.run(keep_figures, found.changed)
+            if not found.last_id:
                 return
 
 

@@ -81,7 +81,9 @@ def place_in(query: JobQuery, cursor: str | None) -> JobPlace:
     if (
         place.sort is not sort
         or place.id == BEGINNING
-        or (sort is not JobSort.NEXT_FIRE and is_name == (sort is JobSort.CHANGED))
+        or (
+            sort is not JobSort.NEXT_FIRE and is_name != (sort in (JobSort.NAME, JobSort.NAME_DOWN))
+        )
         # No name of a job; databases may refuse it.
         or (isinstance(place.value, str) and not is_clean(place.value))
     ):

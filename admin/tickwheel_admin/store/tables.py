@@ -140,6 +140,9 @@ job = _table(
     sa.Column("revision", sa.Integer, nullable=False),  # current row of job_revision
     sa.Column("paused", sa.Boolean, nullable=False),
     sa.Column("route_cursor", sa.BigInteger, nullable=False),  # runs routed so far, by turns
+    # Of the last 24 runs, as the roll-up saw them: lists are sorted by these (store.job_figures).
+    sa.Column("usual_ms", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("failure_rate", sa.SmallInteger, nullable=False, server_default=sa.text("0")),  # ‰
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("updated_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
@@ -148,6 +151,8 @@ job = _table(
     sa.Index("ix_job_of_owner", "deleted_at", "owner", "name", "id"),
     sa.Index("ix_job_paused", "deleted_at", "paused", "name", "id"),
     sa.Index("ix_job_changed", "deleted_at", "updated_at", "id"),
+    sa.Index("ix_job_usual", "deleted_at", "usual_ms", "id"),
+    sa.Index("ix_job_failure_rate", "deleted_at", "failure_rate", "id"),
     sa.Index("ix_job_tags", "deleted_at", "tags"),  # which there are, to suggest them
 )
 

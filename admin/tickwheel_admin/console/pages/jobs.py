@@ -105,6 +105,8 @@ def _sorts(text: str, current: str) -> list[tuple[str, str, bool]]:
         JobSort.NAME_DOWN: _("Name, Z to A"),
         JobSort.CHANGED: _("Changed last"),
         JobSort.NEXT_FIRE: _("Next fire, soonest first"),
+        JobSort.FAILURE_RATE: _("Failure rate, highest first"),
+        JobSort.DURATION: _("Usual duration, longest first"),
     }
     return [
         (

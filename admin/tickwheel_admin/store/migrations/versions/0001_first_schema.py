@@ -117,6 +117,8 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("paused", sa.Boolean, nullable=False),
         sa.Column("route_cursor", sa.BigInteger, nullable=False),
+        sa.Column("usual_ms", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("failure_rate", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.BigInteger, nullable=False),
         sa.Column("deleted_at", sa.BigInteger, nullable=False),
@@ -126,6 +128,8 @@ def upgrade() -> None:
             "ix_job_of_owner": ["deleted_at", "owner", "name", "id"],
             "ix_job_paused": ["deleted_at", "paused", "name", "id"],
             "ix_job_changed": ["deleted_at", "updated_at", "id"],
+            "ix_job_usual": ["deleted_at", "usual_ms", "id"],
+            "ix_job_failure_rate": ["deleted_at", "failure_rate", "id"],
             "ix_job_tags": ["deleted_at", "tags"],
         },
     )
