@@ -50,7 +50,7 @@ class OpenStreams:
         self._streams: set[Stream] = set()
         self._of_person: Counter[int] = Counter()
         self._of_session: Counter[str] = Counter()
-        self._of_cookie: Counter[str] = Counter()  # the same, by what a request brings along
+        self._of_cookie: dict[str, set[Stream]] = {}  # the same, by what a request brings along
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -61,6 +61,8 @@ class OpenStreams:
         """Raises TooMany: this session, this person or everybody has as many as there may be."""
         actor = stream.actor
         session = actor.session or ""
+        if self._of_person[actor.user_id] >= MAX_OF_PERSON or len(self._streams) >= MAX_STREAMS:
+            self._forget_gone(self._streams)
         if (
             self._of_session[session] >= MAX_OF_SESSION
             or self._of_person[actor.user_id] >= MAX_OF_PERSON
@@ -70,7 +72,7 @@ class OpenStreams:
         self._streams.add(stream)
         self._of_person[actor.user_id] += 1
         self._of_session[session] += 1
-        self._of_cookie[cookie_of(stream.request)] += 1
+        self._of_cookie.setdefault(cookie_of(stream.request), set()).add(stream)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(stream.app), name="streams")
 
@@ -81,18 +83,32 @@ class OpenStreams:
         self._streams.discard(stream)
         _take_one(self._of_person, stream.actor.user_id)
         _take_one(self._of_session, stream.actor.session or "")
-        _take_one(self._of_cookie, cookie_of(stream.request))
+        cookie = cookie_of(stream.request)
+        self._of_cookie[cookie].discard(stream)
+        if not self._of_cookie[cookie]:
+            del self._of_cookie[cookie]
 
     def refuse_early(self, request: web.Request) -> None:
         """Raise TooMany for one more stream of a session that has as many as there may be.
 
         Whoever is refused asks again. This tells them so before anything is read.
         """
+        of_session = self._of_cookie.get(cookie_of(request), set())
+        if len(of_session) >= MAX_OF_SESSION:
+            self._forget_gone(of_session)
         if request.path == EVENTS_PATH and (
-            self._of_cookie[cookie_of(request)] >= MAX_OF_SESSION
-            or len(self._streams) >= MAX_STREAMS
+            len(of_session) >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS
         ):
             raise _too_many()
+
+    def _forget_gone(self, streams: set[Stream]) -> None:
+        """Count no more those whose browser has gone; they see it themselves when they next write.
+
+        Somebody who looks through many pages quickly leaves a stream behind with each.
+        """
+        for stream in [each for each in streams if each.is_gone]:
+            stream.end()
+            self.remove(stream)
 
     def end_all(self) -> None:
         """The admin stops."""
@@ -201,8 +217,14 @@ class Stream:
         # The browser went away while something was sent to it: the usual end of a stream.
         return isinstance(error, ConnectionError)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its browser has closed the connection."""
+        transport = self.request.transport
+        return transport is None or transport.is_closing()
+
     def end(self) -> None:
-        """The session ended, or the admin stops."""
+        """The session ended, the admin stops, or nobody listens any more."""
         self._over = True
         if self._waits_for is not None:
             self._waits_for.set()
