@@ -14,6 +14,8 @@ from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.identity import actor_or_none
 
 OVER_HEADER = "X-Over"  # what a request was about is gone, or has ended
+# An open dialog asks whether that is so. "Yes" is an answer and no error, which browsers would log.
+ASKS_OVER_HEADER = "X-Asks-Over"
 
 
 def show_error(
@@ -24,8 +26,10 @@ def show_error(
     message = _refusal(error) or describe(error, READER.get().language)[1]
     if is_scripted(request) or "X-Block" in request.headers:
         # A dialog about something that is gone, or has ended, closes itself.
-        headers = {OVER_HEADER: "yes"} if _is_over(error) else {}
-        return web.Response(status=error.status, text=message, headers=headers)
+        over = _is_over(error)
+        status = 200 if over and ASKS_OVER_HEADER in request.headers else error.status
+        headers = {OVER_HEADER: "yes"} if over else {}
+        return web.Response(status=status, text=message, headers=headers)
     template = "error.html" if actor_or_none(request) is not None else "error_alone.html"
     return request.app[RENDERER].page(
         request,

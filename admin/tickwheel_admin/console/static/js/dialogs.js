@@ -80,7 +80,8 @@ let askedAt = 0;
 let asksLater = 0;
 async function askWhetherOver() {
   const address = opened;
-  if (!modal.open || !/\/\d+\//.test(address)) return;
+  const form = $('form', modal);
+  if (!modal.open || busy.has(form) || !/\/\d+\//.test(address)) return;
   if (asksLater) return;
   const wait = askedAt + ASK_MS - performance.now();
   if (askedAt && wait > 0) {
@@ -88,8 +89,8 @@ async function askWhetherOver() {
     return;
   }
   askedAt = performance.now();
-  const answer = await fetch(address, {headers: {'HX-Request': 'true', 'X-Block': 'dialog'}}).catch(() => null);
-  const form = $('form', modal);
+  const headers = {'HX-Request': 'true', 'X-Block': 'dialog', 'X-Asks-Over': 'yes'};
+  const answer = await fetch(address, {headers}).catch(() => null);
   if (!answer?.headers.has('X-Over') || !modal.open || opened !== address || busy.has(form)) return;
   closeOver(told(answer.status, await answer.text()));
 }
@@ -120,7 +121,11 @@ modal?.addEventListener('click', (event) => {
     modal.close();
   }
 });
-modal?.addEventListener('close', () => $('#modal-body').replaceChildren());
+modal?.addEventListener('close', () => {
+  clearTimeout(asksLater);
+  asksLater = 0;
+  $('#modal-body').replaceChildren();
+});
 document.body.addEventListener('htmx:afterRequest', (event) => {
   const form = event.target.closest?.('form[data-closes]');
   // A refused form is swapped in, which htmx calls a success too.
