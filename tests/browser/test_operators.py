@@ -51,7 +51,11 @@ def test_the_filter_of_runs_is_an_address_for_everybody(admin_page: Page, consol
     page.go_back()
     expect(box).to_have_value("executor:ml node:ml-a1 origin:schedule")
 
-    box.fill("lead-scoring")  # a word is the name of a job
+    box.fill("lead-scor")  # words are part of a job's name, and stay as they are typed
+    box.press("Enter")
+    expect(page).to_have_url(re.compile(r"\?q=lead-scor$"))
+    expect(page.locator("tbody tr").first).to_contain_text("lead-scoring")
+    box.fill("job:lead-scoring")  # a job that is named is said in full
     box.press("Enter")
     expect(page).to_have_url(re.compile("crm"))
     page.get_by_text("Period", exact=True).click()
@@ -63,7 +67,7 @@ def test_the_filter_of_runs_is_an_address_for_everybody(admin_page: Page, consol
     expect(page.get_by_label("Fired from")).to_have_value("2026-11-20T10:00")
 
     page.goto(f"{console.url}/runs")
-    box.fill("nothing")
+    box.fill("job:nothing")
     box.press("Enter")
     expect(page.locator("#filter-problems")).to_contain_text("There is no job:nothing here.")
     page.get_by_role("link", name="Show all").click()
@@ -74,7 +78,7 @@ def test_runs_that_wait_say_for_what_and_since_when(admin_page: Page, console: C
     page, ids = admin_page, console.ids
     page.goto(f"{console.url}/runs?state=queued")
     row = page.locator(f"#run-{ids['run:no-node']}")
-    expect(row).to_contain_text("waiting for a node of archive since 12s")
+    expect(row).to_contain_text("waiting for a node of archive since 12 s")
     expect(row).to_contain_text("By hand · ana")
     parked = page.locator(f"#run-{ids['run:parked']}")
     expect(parked).to_contain_text(f"waiting for run #{ids['run:still-running']} since 3m 00s")
@@ -86,7 +90,7 @@ def test_runs_that_wait_say_for_what_and_since_when(admin_page: Page, console: C
     expect(page).to_have_url(f"{console.url}/runs/{ids['run:still-running']}")
     page.goto(f"{console.url}/executors")
     archive = page.locator(f"#executor-{ids['executor:archive']}")
-    expect(archive).to_contain_text(re.compile(r"none.*1 for 12s", re.DOTALL))
+    expect(archive).to_contain_text(re.compile(r"none.*1 for 12 s", re.DOTALL))
     archive.get_by_role("link", name="archive").click()
     expect(page.locator(".notice")).to_contain_text("1 run waits for a node.")
 
@@ -187,7 +191,7 @@ def test_filtering_and_purging_work_without_script(browser: Browser, console: Co
     console.open_as(context)
     page = context.new_page()
     page.goto(f"{console.url}/runs")
-    page.get_by_label("Filter runs").fill("infra / log-rotate")
+    page.get_by_label("Filter runs").fill("job:log-rotate")
     page.locator("#filter").get_by_role("button", name="Filter").click()
     expect(page.get_by_label("Filter runs")).to_have_value('job:"infra / log-rotate"')
     page.get_by_role("link", name="Purge").click()

@@ -1,4 +1,4 @@
-// Instants and lengths that move: "3m ago", "12s", and the strips of last runs.
+// Instants and lengths that move: "3m ago", "12 s", and the strips of last runs.
 const {language, zone, zoneChosen} = document.body.dataset;
 // The browser's, unless the reader chose another one, which the server knows.
 export const readerZone = (zoneChosen === undefined && Intl.DateTimeFormat().resolvedOptions().timeZone) || zone;
