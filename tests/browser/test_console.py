@@ -179,14 +179,23 @@ def test_a_refused_form_keeps_what_was_typed(
     admin_page.get_by_role("button", name="Add the job").click()
 
     expect(admin_page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
+    # All that is wrong is told at once, the name that is taken too; the first of it has the focus.
+    name = admin_page.get_by_label("Name", exact=True)
+    expect(admin_page.locator("#f-name-problem")).to_contain_text("already has a job named")
+    expect(name).to_be_focused()
     parameters = admin_page.get_by_label("Parameters")
     expect(parameters).to_have_value('{"month": }')
     expect(parameters).to_have_attribute("aria-invalid", "true")
-    expect(parameters).to_be_focused()
     expect(admin_page.locator("#f-parameters-problem")).to_contain_text("line 1, column 11")
     expect(admin_page.locator("#f-timeout-problem")).to_contain_text("must be a number")
 
+    name.fill("invoice-close-2")
+    admin_page.get_by_role("button", name="Add the job").click()
+    expect(admin_page.locator("#f-name-problem")).to_have_count(0)
+    expect(parameters).to_be_focused()
+
     parameters.fill("{}")
+    name.fill("invoice-close")
     admin_page.get_by_label("Timeout", exact=True).fill("2")
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.locator("#f-name-problem")).to_contain_text("already has a job named")

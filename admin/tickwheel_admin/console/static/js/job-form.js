@@ -43,13 +43,15 @@ const typed = (box) => JSON.stringify(
   [...box.querySelectorAll('input, select, textarea')].map(({name, value, checked}) => [name, value, checked]),
 );
 let asked = '';
+let again = 0;
 document.body.addEventListener('htmx:beforeRequest', ({target}) => {
   if (target.id === 'parameters-field') asked = typed(target);
 });
 document.body.addEventListener('htmx:beforeSwap', (event) => {
   if (event.target.id !== 'parameters-field' || typed(event.target) === asked) return;
   event.detail.shouldSwap = false;
-  htmx.trigger(event.target, 'again');
+  clearTimeout(again);
+  again = setTimeout(() => htmx.trigger(event.target, 'again'), 400);
 });
 
 // A preview does not shrink: what lies below it would move away under a click.
@@ -71,6 +73,7 @@ let unfolded = [];
 document.body.addEventListener('htmx:beforeSwap', ({target}) => {
   if (target.id !== 'job-form') return;
   unfolded = [...target.querySelectorAll('.fold[open]')].map(({id}) => id);
+  clearTimeout(again); // the form comes with its parameters, and with what is wrong with them
   // Lines about parts that may be gone when they come: the other view has none.
   const summaries = document.getElementById('form-summaries');
   if (summaries) htmx.trigger(summaries, 'htmx:abort');
