@@ -221,6 +221,9 @@ NOT_TRANSLATED = re.compile(
     r"|Asia/Shanghai|unix|quartz|spring|iCalendar|\.ics|CSV|yearly|\bSUN\b|\bLW\b"
     r"|run\.shard_(?:index|total)|run\.state|KiB|Python(?:-urllib)?|Apache-2\.0|OpenID|SSO|/api/v1"
     r"|Firefox|Safari|Linux|iOS|zone (?:not)?in \([^)]*\)|zone!?=\w+"
+    # Words of XXL-JOB and Quartz, as they write them.
+    r"|XXL-JOB|Quartz|\bTrigger\b|DisallowConcurrentExecution|JobChainingJobListener"
+    r"|misfireInstruction|子任务 ?ID"
     r"|python/\S+|v\d\S*|\d+(?:\.\d+)? ?(?:ms|s|m|h|d)\b|run\.parameters|nightly-invoices|IANA"
 )
 
