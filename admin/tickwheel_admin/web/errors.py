@@ -84,12 +84,12 @@ def answer_error(request: web.Request, error: UserError | web.HTTPException) -> 
     if wants_json(request) or request.headers.get(hdrs.ACCEPT) == "text/event-stream":
         # No page for a stream that is refused: nobody would see it, and browsers come back soon.
         response = _json_answer(request, error)
+        response.set_status(error.status)
     elif ERROR_PAGE in request.app:
         response = request.app[ERROR_PAGE](request, error, correlation_id_of(request))
     else:
         _code, message = describe(error, language_of(request))
         response = web.Response(status=error.status, text=message)
-    response.set_status(error.status)
     if isinstance(error, TooMany):
         response.headers[hdrs.RETRY_AFTER] = str(error.retry_after_seconds)
     elif isinstance(error, Unavailable):
