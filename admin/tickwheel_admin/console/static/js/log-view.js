@@ -1,10 +1,17 @@
 // The lines in the page: a window of the log, which holds a bounded number of them wherever in the
 // log it is.
-import {element, makeLine, numberOf} from './log-lines.js';
+// Whatever a job prints is text: textContent only, ANSI colours become classes.
+import {parts} from './ansi.js';
+import {readerZone, words} from './times.js';
 
 const CHUNK = 200; // lines that share one content-visibility box
 const MOST = 20000; // lines kept in the page; the raw log has them all
 const LINE_PX = 20; // the height that a box not shown yet is taken to have, for each of its lines
+
+const LETTER = {debug: 'D', info: 'I', warning: 'W', error: 'E'};
+const time = new Intl.DateTimeFormat(document.body.dataset.language, {
+  hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23', timeZone: readerZone,
+});
 
 export const view = document.querySelector('.log-view');
 
@@ -94,3 +101,30 @@ export function mark(number, scroll, again = 3) {
 }
 
 export const numberIn = (line) => (line ? numberOf(line) : 0);
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function makeLine({n, t, l, x}) {
+  const line = document.createElement('div');
+  line.className = `log-line ${l}`;
+  line.id = `L${n}`;
+  line.dataset.level = l;
+  const number = element('a', 'line-number', n);
+  number.href = `#L${n}`;
+  number.tabIndex = -1;
+  number.setAttribute('aria-label', words.line_link.replace('{n}', n));
+  const moment = element('time', '', time.format(t));
+  moment.dateTime = new Date(t).toISOString();
+  const text = document.createElement('span');
+  text.className = 'text';
+  for (const part of parts(x)) text.append(element('span', part.classes, part.text));
+  line.append(number, moment, element('span', 'level', LETTER[l] ?? 'I'), text);
+  return line;
+}
+
+const numberOf = (line) => Number(line.id.slice(1));
