@@ -47,12 +47,12 @@ async def test_sockets_are_not_read_while_too_much_text_waits(
         patch.object(inbox, "TEXT_PER_BATCH", 50),
     ):
         engine.receive(node, [chunk(1)])
-        assert engine.has_room
+        assert engine._waiting.has_room_for(node)
         engine.receive(node, [chunk(2)])
-        assert not engine.has_room
+        assert not engine._waiting.has_room_for(node)
 
         assert await engine.run_once()  # one of them: more than a batch shall take
-        assert engine.has_room
+        assert engine._waiting.has_room_for(node)
         assert engine.backlog == 1
         assert not await engine.run_once()
 
@@ -89,6 +89,26 @@ async def test_a_node_that_says_very_much_waits_for_itself_and_is_told_of_in_one
     assert len(told) <= 11  # one for each batch
     assert sum(entry["count"] for entry in told) == 5_000
     assert all(len(entry["run_ids"]) == 5 for entry in told)
+
+
+async def test_the_sockets_of_others_are_read_while_suspects_fill_their_room(
+    database: Database, admin: Admin
+) -> None:
+    flooding, ordinary = await admin.add_node(1), await admin.add_node(2)
+    new = await admin.add_node(3)
+    await ask(database, await add_job(database, executor_id=2))
+    [request] = await admin.dispatch_all(ordinary)
+    engine = admin.engine.recorder
+    with patch.object(inbox, "MAX_WAITING", 1_000), capture_logs():
+        engine.receive(ordinary, [result(request)])
+        engine.receive(flooding, [unknown(run) for run in range(10**9, 10**9 + 1_600)])
+        assert not engine._waiting.has_room_for(new)  # nobody knows any of them yet
+        await engine.run_once()
+        waiting = engine._waiting
+        assert engine.backlog == 1_100
+        assert not waiting.has_room_for(flooding)
+        assert waiting.has_room_for(ordinary)
+        assert waiting.has_room_for(new)
 
 
 async def test_a_node_that_holds_very_much_is_taken_in_piece_by_piece(

@@ -116,7 +116,7 @@ def add_console(app: web.Application) -> None:
     app[STOPPING] = asyncio.Event()
     app[HEARTBEAT] = HEARTBEAT_SECONDS
     app[OPEN_STREAMS] = OpenStreams()
-    app[EARLY_CHECKS].append(app[OPEN_STREAMS].refuse_early)
+    app[EARLY_CHECKS].append(app[OPEN_STREAMS].opening)
     app[live.BROADCAST] = live.Broadcast(app[EVENTS])
     app.on_shutdown.append(stop_streams)
     app.on_cleanup.append(stop_watching)

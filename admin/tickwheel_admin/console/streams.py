@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
@@ -51,6 +53,7 @@ class OpenStreams:
         self._of_person: Counter[int] = Counter()
         self._of_session: Counter[str] = Counter()
         self._of_cookie: dict[str, set[Stream]] = {}  # the same, by what a request brings along
+        self._opening: dict[str, set[web.Request]] = {}  # about to be streams, by the same
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -73,6 +76,7 @@ class OpenStreams:
         self._of_person[actor.user_id] += 1
         self._of_session[session] += 1
         self._of_cookie.setdefault(cookie_of(stream.request), set()).add(stream)
+        self._opened(stream.request)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(stream.app), name="streams")
 
@@ -88,18 +92,35 @@ class OpenStreams:
         if not self._of_cookie[cookie]:
             del self._of_cookie[cookie]
 
-    def refuse_early(self, request: web.Request) -> None:
+    @contextmanager
+    def opening(self, request: web.Request) -> Iterator[None]:
         """Raise TooMany for one more stream of a session that has as many as there may be.
 
-        Whoever is refused asks again. This tells them so before anything is read.
+        Whoever is refused asks again. This tells them so before anything is read, also when very
+        many are asked for at once: a stream counts from here on.
         """
-        of_session = self._of_cookie.get(cookie_of(request), set())
+        cookie = cookie_of(request)
+        of_session = self._of_cookie.get(cookie, set())
         if len(of_session) >= MAX_OF_SESSION:
             self._forget_gone(of_session)
-        if request.path == EVENTS_PATH and (
-            len(of_session) >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS
-        ):
+        if request.path != EVENTS_PATH:
+            yield
+            return
+        opening = self._opening.get(cookie, set())
+        if len(of_session) + len(opening) >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS:
             raise _too_many()
+        self._opening.setdefault(cookie, set()).add(request)
+        try:
+            yield
+        finally:
+            self._opened(request)
+
+    def _opened(self, request: web.Request) -> None:
+        cookie = cookie_of(request)
+        if (opening := self._opening.get(cookie)) is not None:
+            opening.discard(request)
+            if not opening:
+                del self._opening[cookie]
 
     def _forget_gone(self, streams: set[Stream]) -> None:
         """Count no more those whose browser has gone; they see it themselves when they next write.

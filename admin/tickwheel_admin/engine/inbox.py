@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from weakref import WeakKeyDictionary
 
 from tickwheel_admin.engine.ports import HeldPart, Received, Session
@@ -21,9 +22,9 @@ LEAST_SHARE = 100  # of a batch, however many nodes have something to say
 KEYS_PER_PART = 500  # runs that a node holds, recorded at once
 TEXT_PER_BATCH = 4_000_000  # characters of log lines, results and checkpoints
 LINE_OVERHEAD = 100  # of a log line in memory, in characters
-# In memory; beyond either, sockets are not read.
+# In memory, of all nodes of one standing (`_Standing`); beyond either, their sockets are not read.
 MAX_WAITING = 20_000  # messages
-MAX_WAITING_TEXT = 64_000_000  # characters
+MAX_WAITING_TEXT = 32_000_000  # characters
 # Of one node; beyond either, its socket is not read.
 MAX_OF_NODE = 5_000
 MAX_TEXT_OF_NODE = 16_000_000
@@ -32,6 +33,26 @@ SUSPECT_MESSAGES = 100
 SUSPECT_SHARE = 500  # of all suspects together in a batch
 SUSPECT_REST_SECONDS = 0.2  # between two batches with something of theirs
 UNKNOWN_SHARE = 500  # of a node's first batch
+
+
+class _Standing(Enum):
+    """What a node has shown so far. Each standing has room of its own, so that a suspect that fills
+    its room cannot keep the sockets of the others from being read.
+    """
+
+    UNKNOWN = auto()  # nothing of it has been recorded yet
+    GOOD = auto()
+    SUSPECT = auto()
+
+
+@dataclass(slots=True)
+class _Amount:
+    messages: int = 0
+    text: int = 0  # characters in them
+
+    @property
+    def fits(self) -> bool:
+        return self.messages < MAX_WAITING and self.text < MAX_WAITING_TEXT
 
 
 @dataclass(slots=True)
@@ -46,20 +67,14 @@ class Inbox:
     def __init__(self) -> None:
         # Whose turn is next comes first.
         self._queues: dict[Session, _Queue] = {}
-        self._count = 0
-        self._text = 0
-        # Those that have shown what they send, as long as their sockets live; True: a suspect.
-        self._suspects: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
+        self._waiting = {standing: _Amount() for standing in _Standing}
+        # As long as their sockets live; who is not here is unknown.
+        self._standings: WeakKeyDictionary[Session, _Standing] = WeakKeyDictionary()
         self._suspects_at = 0.0  # when they may be looked at next
 
     def __len__(self) -> int:
         """Messages that wait."""
-        return self._count
-
-    @property
-    def has_room(self) -> bool:
-        """Whether any socket may be read."""
-        return self._count < MAX_WAITING and self._text < MAX_WAITING_TEXT
+        return sum(amount.messages for amount in self._waiting.values())
 
     def has_room_for(self, session: Session) -> bool:
         """Whether this node's socket may be read."""
@@ -67,7 +82,7 @@ class Inbox:
         of_node = queue is None or (
             len(queue.messages) < MAX_OF_NODE and queue.text < MAX_TEXT_OF_NODE
         )
-        return of_node and self.has_room
+        return of_node and self._waiting[self._standing(session)].fits
 
     def judge(self, ignored: Mapping[Session, int], batch: Sequence[Received]) -> None:
         """Say of how many messages of a batch there was nothing to record."""
@@ -76,11 +91,14 @@ class Inbox:
             said[received.session] += _weight(received)
         for session, count in said.items():
             nothing = ignored.get(session, 0)
-            self._suspects[session] = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
+            is_suspect = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
+            self._stand(session, _Standing.SUSPECT if is_suspect else _Standing.GOOD)
 
     def rests_for(self, now: float) -> float | None:
         """Seconds until suspects may be looked at again, when nobody else waits; else None."""
-        if not self._queues or not all(self._suspects.get(each) for each in self._queues):
+        if not self._queues or any(
+            self._standing(each) is not _Standing.SUSPECT for each in self._queues
+        ):
             return None
         return max(self._suspects_at - now, 0.0) or None
 
@@ -89,7 +107,7 @@ class Inbox:
         queue = self._queues.setdefault(session, _Queue())
         for message in messages:
             for part in _parts(message):
-                self._put(queue, Received(session, part), text_of(message))
+                self._put(queue, Received(session, part))
 
     def next_batch(self, now: float) -> list[Received]:
         """What the next transaction takes; nobody gets more than a fair share of it.
@@ -104,15 +122,16 @@ class Inbox:
         for session in list(self._queues):
             if len(batch) >= MESSAGES_PER_BATCH or text >= TEXT_PER_BATCH:
                 break
-            suspect = self._suspects.get(session)
+            standing = self._standing(session)
             most = min(share, MESSAGES_PER_BATCH - len(batch))
-            if suspect is None:
+            if standing is _Standing.UNKNOWN:
                 most = min(most, UNKNOWN_SHARE)
-            elif suspect:
+            elif standing is _Standing.SUSPECT:
                 most = min(most, for_suspects)
             if most <= 0:
                 continue
             queue = self._queues.pop(session)
+            waiting = self._waiting[standing]
             weight = 0
             while queue.messages and weight < most and text < TEXT_PER_BATCH:
                 received = queue.messages.popleft()
@@ -120,30 +139,46 @@ class Inbox:
                 weight += _weight(received)
                 text += chars
                 queue.text -= chars
+                waiting.messages -= 1
+                waiting.text -= chars
                 batch.append(received)
-            if suspect:
+            if standing is _Standing.SUSPECT:
                 for_suspects -= weight
                 self._suspects_at = now + SUSPECT_REST_SECONDS
             if queue.messages:
                 self._queues[session] = queue  # last in line from here on
-        self._count -= len(batch)
-        self._text -= text
         return batch
 
     def put_back(self, batch: Sequence[Received]) -> None:
         """Nothing of a batch was recorded: it comes first again."""
         for received in reversed(batch):
             queue = self._queues.setdefault(received.session, _Queue())
-            self._put(queue, received, text_of(received.message), first=True)
+            self._put(queue, received, first=True)
 
-    def _put(self, queue: _Queue, received: Received, chars: int, *, first: bool = False) -> None:
+    def _standing(self, session: Session) -> _Standing:
+        return self._standings.get(session, _Standing.UNKNOWN)
+
+    def _stand(self, session: Session, standing: _Standing) -> None:
+        """From here on, what waits of this node counts among those of its new standing."""
+        queue = self._queues.get(session)
+        if queue is not None:
+            before, after = self._waiting[self._standing(session)], self._waiting[standing]
+            before.messages -= len(queue.messages)
+            before.text -= queue.text
+            after.messages += len(queue.messages)
+            after.text += queue.text
+        self._standings[session] = standing
+
+    def _put(self, queue: _Queue, received: Received, *, first: bool = False) -> None:
+        chars = text_of(received.message)
         if first:
             queue.messages.appendleft(received)
         else:
             queue.messages.append(received)
         queue.text += chars
-        self._text += chars
-        self._count += 1
+        waiting = self._waiting[self._standing(received.session)]
+        waiting.messages += 1
+        waiting.text += chars
 
 
 def text_of(message: FromNode | HeldPart) -> int:

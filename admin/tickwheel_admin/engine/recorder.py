@@ -93,11 +93,6 @@ class Recorder(Loop):
             return False
         return bool(self._waiting)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether sockets may be read."""
-        return self._waiting.has_room
-
     async def _write(self, batch: Sequence[Received]) -> None:
         async def write(run_ids: Sequence[int]) -> Recorded:
             return await self._store.run(

@@ -7,6 +7,7 @@ Console routes know people by the session cookie. API routes also take an API to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -24,9 +25,11 @@ LOGIN_PATH = "/login"
 PASSWORD_PATH = "/password"  # noqa: S105 - a path
 LOGOUT_PATH = "/logout"
 
-# Called before anything is read for a request. Raises what refuses it, and costs next to nothing:
-# who is refused may come back at once and very often.
-EARLY_CHECKS: web.AppKey[list[Callable[[web.Request], None]]] = web.AppKey("early_checks")
+# Entered before anything is read for a request, and left when it is answered. Raises what refuses
+# it, and costs next to nothing: who is refused may come back at once and very often.
+EARLY_CHECKS: web.AppKey[list[Callable[[web.Request], AbstractContextManager[None]]]] = web.AppKey(
+    "early_checks"
+)
 
 _ACTOR: web.RequestKey[Actor] = web.RequestKey("actor", Actor)
 _SESSION: web.RequestKey[SessionView] = web.RequestKey("session", SessionView)
@@ -111,8 +114,13 @@ async def check_permission(request: web.Request, handler: Handler) -> web.Stream
         return await _handle_undeclared(request, handler)
     if route.permission is Permission.PUBLIC:
         return await handler(request)
-    for check in request.app[EARLY_CHECKS]:
-        check(request)
+    with ExitStack() as checks:
+        for check in request.app[EARLY_CHECKS]:
+            checks.enter_context(check(request))
+        return await _answer(request, route, handler)
+
+
+async def _answer(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:
     actor = await _find_actor(request, route, touch=not _is_automatic(request))
     if actor is None:
         return _ask_for_login(request)
