@@ -6,7 +6,7 @@ from typing import Any
 
 from yarl import URL
 
-from tickwheel_admin.domain.oidc import RoleRule, is_loopback, parse_role_rules
+from tickwheel_admin.domain.users.oidc import RoleRule, is_loopback, parse_role_rules
 
 CALLBACK_PATH = "/login/oidc/callback"
 

@@ -1,8 +1,7 @@
 """Run Tickwheel jobs inside your own service, and trigger them from any program."""
 
-from .call import Call
-from .client import Client, LogLine
-from .context import Run, current_run
+from .client.call import Call
+from .client.client import Client, LogLine
 from .errors import (
     CheckpointError,
     ClientError,
@@ -23,10 +22,11 @@ from .errors import (
     WaitTimeoutError,
 )
 from .executor import Executor
-from .hooks import Ending
-from .run_log import RunLog
+from .handlers.hooks import Ending
+from .logs.structlog import structlog_lines
+from .run.context import Run, current_run
+from .run.log import RunLog
 from .run_status import RunStatus
-from .structlog_lines import structlog_lines
 
 __all__ = [
     "Call",

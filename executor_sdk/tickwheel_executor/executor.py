@@ -15,14 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack
 
-from .embedding import InOwnThread
-from .handlers import HandlerFunction, Handlers, limits_of
-from .job_fields import JobFields
-from .node_life import NodeLife
-from .own_thread import cancel_leftovers
-from .pool import PoolProcessReached, in_pool_process
+from .handlers.handlers import HandlerFunction, Handlers, limits_of
+from .handlers.job_fields import JobFields
+from .node.embedding import InOwnThread
+from .node.lifecycle import NodeLife
+from .process.own_thread import cancel_leftovers
+from .process.pool import PoolProcessReached, in_pool_process
+from .process.signals import OwnSignals
 from .settings import NodeSettings, check, default_name
-from .signals import OwnSignals
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"  # where nobody says another one
 

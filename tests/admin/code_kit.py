@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.admin.world import World
-from tickwheel_admin.domain.said_code import read_said_code
-from tickwheel_admin.engine.membership import Admitted, Membership
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.nodes import Arrival
+from tickwheel_admin.domain.input.node_manifest import read_said_code
+from tickwheel_admin.engine.membership.membership import Admitted, Membership
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.nodes import Arrival
 from tickwheel_shared.protocol import Notice
 
 NIGHTLY: dict[str, Any] = {

@@ -10,8 +10,8 @@ import pytest
 from tests.admin.engine_kit import Admin, create_schema
 from tests.admin.kit import Clock
 from tests.support.databases import chosen_kinds, fresh_database
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import metadata
 
 
 @pytest.fixture(scope="module", params=chosen_kinds())

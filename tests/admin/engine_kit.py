@@ -13,24 +13,25 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import structs
 
-from tickwheel_admin.domain.calendar import CalendarSpec
-from tickwheel_admin.domain.fires import new_run
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import config_to_json
-from tickwheel_admin.domain.node import NodeWish
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_to_json
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
+from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.input.job import config_to_json
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.triggers.fires import new_run
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.store import calendar_edits, tables
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import read_configs
-from tickwheel_admin.store.nodes import Arrival
-from tickwheel_admin.store.runs import insert_fires, run_from_row
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.store.calendars import edits as calendar_edits
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.nodes import Arrival
+from tickwheel_admin.store.jobs.configs import read_configs
+from tickwheel_admin.store.runs.runs import insert_fires, run_from_row
 from tickwheel_shared.protocol import Accepted, FromNode, Message, Outcome, Result, RunRequest
 
 T = TypeVar("T", bound=Message)

@@ -14,11 +14,11 @@ from argon2 import PasswordHasher
 
 from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import Config, load_config
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.passwords import Passwords
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import metadata
 
 NOW = 1_800_000_000_000
 GOOD_PASSWORD = "correct horse battery"

@@ -11,11 +11,11 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tests.admin.kit import GOOD_PASSWORD, Client, Served
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Grant, Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE, NewSession
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival, admit_nodes
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Grant, Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.identity import SESSION_COOKIE
 from tickwheel_admin.web.routes import Route, declared_routes
 

@@ -23,11 +23,11 @@ from tests.admin.kit import (
 from tests.support.round_robin import RoundRobin
 from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.domain.admin_status import AdminStatus, status_to_json
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.engine.herald import Herald
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.admins import enter_admin
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.engine.membership.notifier import Herald
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.executors.admins import enter_admin
 
 
 class OneAdmin:

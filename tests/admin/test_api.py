@@ -12,16 +12,16 @@ import sqlalchemy as sa
 from aiohttp import ClientResponse
 
 from tests.admin.kit import NOW, Served, served
-from tickwheel_admin.domain import fields
-from tickwheel_admin.domain.fields import instant_to_iso
-from tickwheel_admin.domain.missed_fires import message_of
-from tickwheel_admin.domain.planning import Missed
-from tickwheel_admin.domain.run import PARKED_AT
-from tickwheel_admin.domain.trigger import MisfirePolicy
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.admins import enter_admin
-from tickwheel_admin.store.nodes import Arrival, admit_nodes
+from tickwheel_admin.domain.input import fields
+from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.runs.run import PARKED_AT
+from tickwheel_admin.domain.triggers.missed_fires import message_of
+from tickwheel_admin.domain.triggers.planning import Missed
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.admins import enter_admin
+from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.routes import declared_routes
 from tickwheel_executor import Client
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.admin.test_api import JOB, Api, api, codes
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.yaml_text import read_yaml
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs.yaml_reader import read_yaml
 
 __all__ = ["api"]  # the fixture
 

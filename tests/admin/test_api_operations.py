@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from tests.admin.kit import NOW
 from tests.admin.test_api import Api, api, codes
-from tickwheel_admin.domain.fields import instant_to_iso
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival, admit_nodes
+from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 
 __all__ = ["api"]  # the fixture
 

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.engine.rollup import Rollup
-from tickwheel_admin.services import attention
-from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.admins import enter_admin, remove_dead_admins, renew_admin
-from tickwheel_admin.store.glance import glance
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.engine.maintenance.rollup import Rollup
+from tickwheel_admin.services.overview.attention import service as attention
+from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.admins import enter_admin, remove_dead_admins, renew_admin
+from tickwheel_admin.store.runs.due_check import glance
 from tickwheel_admin.web.i18n import CHINESE, translate
 
 SECOND = 1_000

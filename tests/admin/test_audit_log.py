@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
-from tickwheel_admin.services import job_bulk
-from tickwheel_admin.services.audit_log import AuditItem, AuditLog, AuditQuery
-from tickwheel_admin.services.job_bulk import Change, JobAction, JobBulk
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.store import audit_pages, tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.jobs import bulk as job_bulk
+from tickwheel_admin.services.jobs.bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.services.system.audit import AuditItem, AuditLog, AuditQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.system import audit_pages
 
 START = 1_800_000_000_000
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import tickwheel_admin
-from tickwheel_admin.console import audit_words
-from tickwheel_admin.console.audit_details import Fact, facts_of
-from tickwheel_admin.console.i18n import LANGUAGE
-from tickwheel_admin.services.audit_log import AuditItem
-from tickwheel_admin.store import audit as store_audit
+from tickwheel_admin.console.frame.i18n import LANGUAGE
+from tickwheel_admin.console.system import audit_words
+from tickwheel_admin.console.system.audit_details import Fact, facts_of
+from tickwheel_admin.services.system.audit import AuditItem
+from tickwheel_admin.store.system import audit as store_audit
 
 PACKAGE = Path(tickwheel_admin.__file__).parent
 # What notes a change, and which of its arguments is the action; services have helpers of this name.

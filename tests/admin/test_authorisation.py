@@ -31,7 +31,7 @@ from tests.admin.security_kit import (
     parameters_of,
     two_executors,
 )
-from tickwheel_admin.domain.user import ROLE_PERMISSIONS, Permission
+from tickwheel_admin.domain.users.user import ROLE_PERMISSIONS, Permission
 from tickwheel_admin.web.headers import CONTENT_SECURITY_POLICY
 from tickwheel_admin.web.identity import LOGIN_PATH
 from tickwheel_admin.web.routes import Route

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.batch import insert_rows, update_rows
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_rows, update_rows
+from tickwheel_admin.store.database.database import Database
 
 COLUMNS = [column.name for column in tables.run.columns]
 

@@ -24,14 +24,14 @@ from tests.admin.engine_kit import (
 )
 from tests.admin.world import ADMIN
 from tests.support.databases import chosen_kinds
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import PARKED_AT, Run, RunState
-from tickwheel_admin.engine.stalls import mend_stalls
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import PARKED_AT, Run, RunState
+from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, Refusal, Refused, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -44,7 +44,7 @@ COVER = BlockingPolicy(strategy=Blocking.COVER_EARLY)
 @pytest.fixture(autouse=True)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.MEND_SECONDS", float("inf"))
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
 
 
 @pytest.fixture

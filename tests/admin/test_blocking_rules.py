@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tickwheel_admin.domain.blocking import (
+from tickwheel_admin.domain.runs.blocking import (
     Blocking,
     BlockingPolicy,
     Lanes,

@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 from tests.admin.engine_kit import Admin
 from tests.admin.kit import cheap_passwords, config_in, fresh_store
 from tickwheel_admin.app import create_app, create_services
-from tickwheel_admin.domain.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.web.headers import SECURITY_HEADERS
 from tickwheel_admin.web.server import bind, create_runner, serve
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from multidict import MultiDict
 
-from tickwheel_admin.console.calendar_form import (
+from tickwheel_admin.console.calendars.form import (
     calendar_form_as_sent,
     calendar_of_form,
     form_of_calendar,
 )
-from tickwheel_admin.console.heat import clock_table, midnight_of, row_table
-from tickwheel_admin.console.reader import READER, Reader, tiny_number
-from tickwheel_admin.console.year_picture import year_picture
-from tickwheel_admin.domain.calendar_input import parse_calendar
+from tickwheel_admin.console.calendars.heat_map import clock_table, midnight_of, row_table
+from tickwheel_admin.console.calendars.year import year_picture
+from tickwheel_admin.console.frame.reader import READER, Reader, tiny_number
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services.schedules import Heat, HeatRow
+from tickwheel_admin.domain.input.calendar import parse_calendar
+from tickwheel_admin.services.triggers.service import Heat, HeatRow
 
 HOUR_MS = 3_600_000
 CALENDARS: tuple[dict[str, Any], ...] = (

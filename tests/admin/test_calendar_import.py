@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services.calendar_import import (
+from tickwheel_admin.services.calendars.imports import (
     MAX_CHARS,
     CalendarFormat,
     ImportedDays,

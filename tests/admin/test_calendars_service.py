@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Role
-from tickwheel_admin.services.calendars import Calendars
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Role
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 HOLIDAYS: dict[str, Any] = {"name": "holidays", "dates": ["2026-10-01"]}
 NEVER: dict[str, Any] = {"name": "never", "sense": "include", "dates": ["1999-01-01"]}

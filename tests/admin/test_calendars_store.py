@@ -14,11 +14,9 @@ from tests.admin.engine_kit import (
     change_calendar,
     new_executor_id,
 )
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.calendar_edits import hold_calendars
-from tickwheel_admin.store.calendars import (
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.store.calendars.calendars import (
     MAX_CHAIN,
     Calendars,
     based_on,
@@ -28,7 +26,9 @@ from tickwheel_admin.store.calendars import (
     read_calendars,
     users_of,
 )
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.calendars.edits import hold_calendars
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 
 
 def new_name() -> str:

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.admin.engine_kit import Admin, add_job, add_run, create_schema
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.engine import dispatcher, planner
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.engine.dispatcher import loop as dispatcher
+from tickwheel_admin.engine.planner import loop as planner
+from tickwheel_admin.store.database.database import Database
 
 RUNS = dispatcher.PACED_RUNS + 10
 

@@ -22,18 +22,18 @@ from tests.admin.engine_kit import (
     states,
 )
 from tests.admin.world import ADMIN
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.children import ChildLink, ChildOn, parameters_of_child
-from tickwheel_admin.domain.moves import node_gone
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.ids import Ids, MoreIds
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.runs import lock_runs, run_from_row
+from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn, parameters_of_child
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.moves import node_gone
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids, MoreIds
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs, run_from_row
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -23,12 +23,13 @@ from tests.admin.engine_kit import (
 )
 from tests.support.databases import chosen_kinds
 from tests.support.polling import wait_until_async
-from tickwheel_admin.engine import claim, dispatcher
-from tickwheel_admin.engine.claim import ClaimContext, claim_queued_runs
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.node_slots import take_slots
-from tickwheel_admin.store.runs import lock_queued_runs
+from tickwheel_admin.engine.dispatcher import claim
+from tickwheel_admin.engine.dispatcher import loop as dispatcher
+from tickwheel_admin.engine.dispatcher.claim import ClaimContext, claim_queued_runs
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.executors.node_slots import take_slots
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.runs import lock_queued_runs
 from tickwheel_shared.protocol import RunRequest
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tickwheel_admin.console.log_text import log_text
+from tickwheel_admin.console.runs.log_text import log_text
 from tickwheel_admin.links.cleaning import clean
-from tickwheel_admin.services.log_lines import LogEntry
+from tickwheel_admin.services.runs.log_lines import LogEntry
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_CHARS,

@@ -26,7 +26,7 @@ from tickwheel_admin.app import Services
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.common import with_services
 from tickwheel_admin.config import load_config
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.services.users.service import COMMAND_LINE
 
 ROOT = Path(__file__).parent.parent.parent
 TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")

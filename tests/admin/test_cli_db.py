@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.processes import free_port
 from tickwheel_admin.cli import main
-from tickwheel_admin.store.ddl import DIALECTS
+from tickwheel_admin.store.database.ddl import DIALECTS
 
 
 @pytest.fixture(autouse=True)

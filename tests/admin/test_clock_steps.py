@@ -6,9 +6,9 @@ import pytest
 
 from tests.admin.engine_kit import Admin, FakeSession, change
 from tests.admin.kit import Clock
-from tickwheel_admin.domain.node import LEASE_MS
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.executors.node import LEASE_MS
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -73,7 +73,7 @@ async def test_who_doubts_declares_nobody_dead(
     admin: Admin, node: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leases = admin.engine.leases
-    monkeypatch.setattr("tickwheel_admin.engine.leases.STEADY_SECONDS", 0.0)
+    monkeypatch.setattr("tickwheel_admin.engine.membership.leases.STEADY_SECONDS", 0.0)
     await leases.run_once()
     assert leases.may_expire()
     leases.doubt("leases.of_another_clock")

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from tickwheel_admin import config_values
-from tickwheel_admin.store.connections import create_engine, is_transient
-from tickwheel_admin.store.database import Database, Repeat
+from tickwheel_admin.store.database.connections import create_engine, is_transient
+from tickwheel_admin.store.database.database import Database, Repeat
 
 # mysqlclient is nobody's duty: it needs a compiler. What it raises is known without it.
 MYSQL_DRIVERS = ("pymysql", *(("mysqldb",) if importlib.util.find_spec("MySQLdb") else ()))

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 from multidict import MultiDict
 
-from tickwheel_admin.console import labels
-from tickwheel_admin.console.attention_words import told
-from tickwheel_admin.console.estimates import end_by_progress
-from tickwheel_admin.console.i18n import LANGUAGE
-from tickwheel_admin.console.job_form import form_as_sent, job_of_form
-from tickwheel_admin.console.reader import READER, Reader, duration
-from tickwheel_admin.console.routing_now import RoutingNow, routing_now
-from tickwheel_admin.console.routing_words import why
-from tickwheel_admin.console.run_filter import (
+from tickwheel_admin.console.frame import labels
+from tickwheel_admin.console.frame.i18n import LANGUAGE
+from tickwheel_admin.console.frame.reader import READER, Reader, duration
+from tickwheel_admin.console.job_form.form import form_as_sent, job_of_form
+from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
+from tickwheel_admin.console.jobs.routing_words import why
+from tickwheel_admin.console.overview.attention_words import told
+from tickwheel_admin.console.runs.estimates import end_by_progress
+from tickwheel_admin.console.runs.filter import (
     HOUR_MS,
     fields_of,
     instant_of,
@@ -23,15 +23,15 @@ from tickwheel_admin.console.run_filter import (
     read_filter,
 )
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
-from tickwheel_admin.domain.run import Origin, Run, RunState
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.engine import engine  # noqa: F401 - defines all loops
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
-from tickwheel_admin.services.loop_names import loop_words
-from tickwheel_admin.services.run_waiting import Waiting
-from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
+from tickwheel_admin.services.runs.service import RunQuery
+from tickwheel_admin.services.runs.waiting import Waiting
+from tickwheel_admin.services.system.loop_names import loop_words
 from tickwheel_admin.web.i18n import CHINESE, translate
 
 NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 
 from tests.admin.engine_kit import Admin, new_executor_id
 from tickwheel_admin.cli.serve import allow_sockets
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS
-from tickwheel_admin.engine.membership import NODES_PER_BATCH
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.executor_tokens import executors_of_tokens
-from tickwheel_admin.store.node_leases import end_sessions, renew_leases
-from tickwheel_admin.store.nodes import Arrival
-from tickwheel_admin.store.tables import node, node_session
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS
+from tickwheel_admin.engine.membership.membership import NODES_PER_BATCH
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import node, node_session
+from tickwheel_admin.store.executors.node_leases import end_sessions, renew_leases
+from tickwheel_admin.store.executors.nodes import Arrival
+from tickwheel_admin.store.executors.tokens import executors_of_tokens
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_a_crowd_that_comes_to_two_admins_at_once_is_stored_without_a_dead
         inserted.extend((row["executor_id"], row["node_key"]) for row in rows)
         insert_rows(conn, table, rows, **rest)
 
-    monkeypatch.setattr("tickwheel_admin.store.nodes.insert_rows", watched)
+    monkeypatch.setattr("tickwheel_admin.store.executors.nodes.insert_rows", watched)
     arrivals = [arrival(each, n) for each in reversed(executor_ids) for n in (3, 1, 2)]
     await asyncio.gather(*map(admin.engine.membership.admit, arrivals))
     # A row that two transactions insert makes one wait: all have to come to them in one order.
@@ -190,7 +190,7 @@ async def test_a_crowd_parts_in_few_transactions(
         batches.append(len(sessions))
         end_sessions(conn, sessions)
 
-    monkeypatch.setattr("tickwheel_admin.engine.membership.end_sessions", counted)
+    monkeypatch.setattr("tickwheel_admin.engine.membership.membership.end_sessions", counted)
     await asyncio.gather(
         *(membership.part(node_id=each.node_id, session_id=each.session_id) for each in here)
     )

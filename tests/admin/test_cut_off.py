@@ -24,16 +24,16 @@ from tests.admin.engine_kit import (
 )
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, NodeWish
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.node_leases import end_sessions, expire_nodes, renew_leases
-from tickwheel_admin.store.nodes import say_goodbye
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeWish
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.node_leases import end_sessions, expire_nodes, renew_leases
+from tickwheel_admin.store.executors.nodes import say_goodbye
 from tickwheel_shared.protocol import (
     Cancel,
     CancelReason,

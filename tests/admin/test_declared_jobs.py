@@ -11,17 +11,17 @@ import sqlalchemy as sa
 from tests.admin.code_kit import NIGHTLY, Code
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
-from tickwheel_admin.console import declared_words
-from tickwheel_admin.console.attention_words import told as told_concerns
+from tickwheel_admin.console.jobs import declared_words
+from tickwheel_admin.console.overview.attention_words import told as told_concerns
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.said_code import UNUSABLE
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import code_rulings
-from tickwheel_admin.services.attention import Attention
-from tickwheel_admin.services.concerns import ConcernKind
-from tickwheel_admin.services.declared_jobs import DeclaredItem, DeclaredJobs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.input.node_manifest import UNUSABLE
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared.service import DeclaredItem, DeclaredJobs
+from tickwheel_admin.services.overview.attention.concern import ConcernKind
+from tickwheel_admin.services.overview.attention.service import Attention
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 
 @pytest.fixture

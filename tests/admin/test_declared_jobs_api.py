@@ -13,9 +13,9 @@ import pytest
 from tests.admin.code_kit import MONTH_SCHEMA, NIGHTLY
 from tests.admin.kit import Served, served
 from tests.admin.world import ADMIN
-from tickwheel_admin.domain.said_code import Process, read_said_code
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.code_proposals import CodeProposals
+from tickwheel_admin.domain.input.node_manifest import Process, read_said_code
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals
 
 SLASH = "发票/nightly %2F"
 

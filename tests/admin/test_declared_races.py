@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from tests.admin.code_kit import NIGHTLY, Code
 from tests.admin.world import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, UserError
-from tickwheel_admin.services.declared_jobs import DeclaredJobs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 ROUNDS = 4
 

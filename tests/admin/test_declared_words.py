@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from tickwheel_admin.console import declared_words
-from tickwheel_admin.domain.declared_job import DeclaredReason, DeclaredState
-from tickwheel_admin.domain.job_input import job_to_raw, parse_job
-from tickwheel_admin.services.declared_jobs import DeclaredItem
-from tickwheel_admin.services.declared_lists import differences
+from tickwheel_admin.console.jobs import declared_words
+from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
+from tickwheel_admin.services.jobs.declared.lists import differences
+from tickwheel_admin.services.jobs.declared.service import DeclaredItem
 
 JOB = {"name": "digest", "handler": "send"}
 ITEM = DeclaredItem(

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from tests.admin.kit import Served, served
 from tests.admin.security_kit import headers_of, logged_in
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database import tables
 
 
 @pytest.fixture

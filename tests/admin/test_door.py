@@ -10,8 +10,8 @@ import asyncio
 import pytest
 
 from tests.executor_sdk.virtual_time import virtual_time
-from tickwheel_admin.engine.door import Door
-from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.engine.membership.admission import Door
+from tickwheel_admin.store.database.database import DatabaseUnavailable
 
 
 async def comes_in(door: Door, *, after: float) -> None:

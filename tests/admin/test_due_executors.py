@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 from tests.admin.engine_kit import add_job, add_run, change, create_schema
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.runs import due_executors
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.runs import due_executors
 
 
 async def test_a_run_that_falls_due_during_the_look_is_not_overlooked(sqlite_url: str) -> None:

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN, JOB, World
+from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.schedule import Schedule, parse
-from tickwheel_admin.domain.trigger_input import parse_trigger
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.calendars import read_calendars
+from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.database import tables
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

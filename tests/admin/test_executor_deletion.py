@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.engine.stalls import cancel_orphans
-from tickwheel_admin.services import executor_deletion
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.engine.sweeper.stalled import cancel_orphans
+from tickwheel_admin.services.executors import deletion as executor_deletion
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.jobs.configs import JobConfigs
 
 RATE = {"kind": "fixed_rate", "every_seconds": 60}
 
@@ -37,7 +37,7 @@ async def test_all_of_it_goes_in_steps_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(executor_deletion, "JOBS_PER_STEP", 2)
     monkeypatch.setattr(executor_deletion, "RUNS_PER_STEP", 3)
-    monkeypatch.setattr("tickwheel_admin.services.executors.JOBS_PER_STEP", 2)
+    monkeypatch.setattr("tickwheel_admin.services.executors.service.JOBS_PER_STEP", 2)
     billing, other = await world.executor(), await world.executor("other")
     jobs = [
         await world.jobs.create(ADMIN, billing, JOB | {"name": f"job-{n}", "triggers": [RATE]})
@@ -104,7 +104,7 @@ async def test_deleting_again_goes_on_where_it_stopped(
 ) -> None:
     executor_id = await lite.executor()
     monkeypatch.setattr(executor_deletion, "JOBS_PER_STEP", 1)
-    monkeypatch.setattr("tickwheel_admin.services.executors.JOBS_PER_STEP", 1)
+    monkeypatch.setattr("tickwheel_admin.services.executors.service.JOBS_PER_STEP", 1)
     for n in range(3):
         await lite.jobs.create(ADMIN, executor_id, JOB | {"name": f"job-{n}"})
     steps = iter(range(2))
@@ -115,7 +115,7 @@ async def test_deleting_again_goes_on_where_it_stopped(
         return executor_deletion.delete_some_jobs(*args, **kwargs)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr("tickwheel_admin.services.executors.delete_some_jobs", interrupted)
+        patched.setattr("tickwheel_admin.services.executors.service.delete_some_jobs", interrupted)
         with pytest.raises(InterruptedError):
             await lite.executors.delete(ADMIN, executor_id, with_jobs=True)
     (left,) = await lite.executors.list(ADMIN)

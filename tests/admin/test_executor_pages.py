@@ -12,11 +12,11 @@ from tests.admin.engine_kit import Admin
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.node import LEASE_MS
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.executor_tokens import executor_of_token, executors_of_tokens
-from tickwheel_admin.store.nodes import Arrival, admit_nodes
+from tickwheel_admin.domain.executors.node import LEASE_MS
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
+from tickwheel_admin.store.executors.tokens import executor_of_token, executors_of_tokens
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.executor_tokens import executor_of_token
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.tokens import executor_of_token
 
 
 @pytest.fixture

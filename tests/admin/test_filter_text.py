@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tickwheel_admin.domain.filter_text import Term, free_text, parse_filter, write_filter
+from tickwheel_admin.domain.input.filter_text import Term, free_text, parse_filter, write_filter
 
 
 @pytest.mark.parametrize(

@@ -20,20 +20,20 @@ from tests.admin.engine_kit import (
 )
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import Origin, Run
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.engine.stalls import mend_stalls
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.follow_ups import arm_fixed_delays
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.runs import run_from_row
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import Origin, Run
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.runs.follow_ups import arm_fixed_delays
+from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Cancel, Outcome, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -45,7 +45,7 @@ DELAY = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
 @pytest.fixture(autouse=True)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.MEND_SECONDS", float("inf"))
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ async def test_a_delay_without_any_run_is_armed(database: Database, clock: Clock
 async def test_stalls_are_looked_for_in_slices(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.engine.stalls.TRIGGERS_PER_LOOK", 2)
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.stalled.TRIGGERS_PER_LOOK", 2)
     found = [await add_job(database, triggers=[(DELAY, NOW)]) for _ in range(5)]
     for job_id in found:
         trigger_id = (await trigger_of(database, job_id)).id

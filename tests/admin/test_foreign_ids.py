@@ -23,7 +23,7 @@ from tests.admin.security_kit import (
     parameters_of,
     two_executors,
 )
-from tickwheel_admin.domain.user import Grant, Role, everywhere
+from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 
 FILTERS = ("executor_id", "job_id", "node_id", "run_id", "trigger_id", "user_id")
 # What somebody with one executor sends; %(name)s is an id of theirs, %(foreign)s one that is not.

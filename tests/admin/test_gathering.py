@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tickwheel_admin.engine.gathering import Gathering
-from tickwheel_admin.store.database import DatabaseUnavailable, Refused
+from tickwheel_admin.engine.batching.coalesce import Gathering
+from tickwheel_admin.store.database.database import DatabaseUnavailable, Refused
 
 
 class Oracle:

@@ -22,14 +22,14 @@ from tests.admin.engine_kit import (
     result,
     states,
 )
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.node_leases import expire_nodes
-from tickwheel_admin.store.retention import remove_old_runs
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.executors.node_leases import expire_nodes
+from tickwheel_admin.store.runs.retention import remove_old_runs
 from tickwheel_shared.protocol import Cancel, Checkpoint, Outcome, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")

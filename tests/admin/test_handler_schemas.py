@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.admin.code_kit import MONTH_SCHEMA, Code
 from tests.admin.world import ADMIN, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services import handler_schemas
-from tickwheel_admin.store import tables
+from tickwheel_admin.services.handlers import schemas as handler_schemas
+from tickwheel_admin.store.database import tables
 
 SCHEMAS = {"send-invoices": MONTH_SCHEMA}
 DAILY = {"kind": "cron", "expression": "0 3 * * *"}

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, World
 from tickwheel_admin.domain.errors import NotFound, TooMany
-from tickwheel_admin.services import heavy_reads
-from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
-from tickwheel_admin.services.log_lines import LinesWanted
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.services.lists import heavy_reads
+from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads
+from tickwheel_admin.services.runs.log_lines import LinesWanted
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Database
 
 
 async def test_people_who_read_for_long_take_no_thread_or_connection_from_the_engine(

@@ -20,7 +20,7 @@ from tests.admin.security_kit import (
     names_of,
     two_executors,
 )
-from tickwheel_admin.domain.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role, everywhere
 
 NAMES = (  # of pages, which let others pass; endpoints tell theirs
     *("q", "text", "view", "state", "executor", "executor_id", "job", "job_id", "node", "user"),

@@ -9,14 +9,14 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services import job_bulk
-from tickwheel_admin.services.job_bulk import Change, JobAction, JobBulk
-from tickwheel_admin.services.job_import import JobImport
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.services.yaml_text import read_yaml
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.jobs import bulk as job_bulk
+from tickwheel_admin.services.jobs.bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.jobs.imports import JobImport
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.services.jobs.yaml_reader import read_yaml
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 PAUSE = Change(action=JobAction.PAUSE)
 

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.test_api import Api, api, codes
-from tickwheel_admin.services import job_creation
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.services.jobs import creation as job_creation
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 
 JOB: dict[str, Any] = {
     "handler": "report",

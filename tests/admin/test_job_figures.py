@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tickwheel_admin.console.job_figures import failures_in_a_row, percentile
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.services.jobs import RunMark
+from tickwheel_admin.console.jobs.figures import failures_in_a_row, percentile
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.jobs.service import RunMark
 
 
 @pytest.mark.parametrize(

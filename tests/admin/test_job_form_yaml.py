@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.admin.kit import GOOD_PASSWORD, Served, served
-from tickwheel_admin.domain.job_input import job_to_raw, parse_job
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.job_yaml import from_yaml
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.jobs.yaml import from_yaml
+from tickwheel_admin.services.users.service import COMMAND_LINE
 
 JOB: dict[str, Any] = {
     "name": "invoices",

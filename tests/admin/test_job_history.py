@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from tests.admin.kit import Served, served
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.job_input import parse_job
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.job_history import JobHistory
-from tickwheel_admin.services.job_yaml import from_yaml
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs.history import JobHistory
+from tickwheel_admin.services.jobs.yaml import from_yaml
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}
 

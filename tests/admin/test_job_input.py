@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import (
+from tickwheel_admin.domain.input.job import (
     config_from_json,
     config_to_json,
     job_to_raw,
@@ -20,10 +17,13 @@ from tickwheel_admin.domain.job_input import (
     parse_trigger,
     trigger_to_raw,
 )
-from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.triggers.trigger import (
     Gap,
     IntervalUnit,
     MisfirePolicy,
@@ -31,7 +31,7 @@ from tickwheel_admin.domain.trigger import (
     TriggerKind,
     TriggerSpec,
 )
-from tickwheel_admin.domain.trigger_json import spec_from_json, spec_to_json
+from tickwheel_admin.domain.triggers.trigger_json import spec_from_json, spec_to_json
 
 MINIMAL = {"name": "invoices", "handler": "send-invoices"}
 RATE = {"kind": "fixed_rate", "every_seconds": 1}

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import job_lists
-from tickwheel_admin.services.jobs import JobQuery, JobSort
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs import lists as job_lists
+from tickwheel_admin.services.jobs.service import JobQuery, JobSort
+from tickwheel_admin.store.database import tables
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ async def test_jobs_are_counted_up_to_a_limit_and_failing_ones_not_at_all(
     await add_jobs(world, await world.executor(), ["a", "b", "c"])
     assert await world.jobs.count_matching(ADMIN, JobQuery()) == (3, False)
     assert await world.jobs.count_matching(ADMIN, JobQuery(view="failing")) == (0, True)
-    monkeypatch.setattr("tickwheel_admin.services.jobs.MAX_COUNTED", 2)
+    monkeypatch.setattr("tickwheel_admin.services.jobs.service.MAX_COUNTED", 2)
     assert await world.jobs.count_matching(ADMIN, JobQuery(view="active")) == (2, True)
 
 

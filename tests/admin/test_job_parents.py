@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
-from tickwheel_admin.domain.children import ChildOn
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services import job_parents as module
-from tickwheel_admin.services.job_parents import JobParents
+from tickwheel_admin.domain.jobs.children import ChildOn
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.jobs import parents as module
+from tickwheel_admin.services.jobs.parents import JobParents
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from tests.admin.test_handing_over import given, raw
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.job_states import JobState, JobStates
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.jobs.kept_state import JobState, JobStates
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 SERIAL: dict[str, Any] = JOB | {"blocking": "serial"}
 

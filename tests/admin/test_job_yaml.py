@@ -11,10 +11,10 @@ import yaml
 
 from tests.admin.test_job_input import FULL
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job_input import job_to_raw, parse_job
-from tickwheel_admin.services import job_yaml
-from tickwheel_admin.services.job_yaml import from_yaml, to_yaml
-from tickwheel_admin.services.yaml_text import MAX_YAML_BYTES, read_yaml
+from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.services.jobs import yaml as job_yaml
+from tickwheel_admin.services.jobs.yaml import from_yaml, to_yaml
+from tickwheel_admin.services.jobs.yaml_reader import MAX_YAML_BYTES, read_yaml
 
 # Texts that YAML readers take for something else, or lose parts of, unless they are quoted well.
 TRICKY = (

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.events import JOBS, QUEUED, TRIGGERS
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.store.database import tables
 
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.admin.world import ADMIN, JOB, World
-from tickwheel_admin.engine.planner import Planner
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.engine.planner.loop import Planner
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
 
 EVERY_MS = 100
 EDITS = 40

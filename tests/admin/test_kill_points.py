@@ -14,8 +14,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tickwheel_admin.engine import kill_points
-from tickwheel_admin.engine.kill_points import VARIABLE, KillPointError, arm, before_commit, reached
+from tickwheel_admin.engine import fault_points as kill_points
+from tickwheel_admin.engine.fault_points import (
+    VARIABLE,
+    KillPointError,
+    arm,
+    before_commit,
+    reached,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +107,7 @@ def test_a_wrong_value_stops_the_start(tmp_path: Path) -> None:
 def test_a_process_dies_with_its_transaction_open(tmp_path: Path) -> None:
     program = f"""
 import sqlalchemy as sa
-from tickwheel_admin.engine.kill_points import arm, before_commit
+from tickwheel_admin.engine.fault_points import arm, before_commit
 arm({{"{VARIABLE}": "planning:kill9:2"}})
 engine = sa.create_engine("sqlite:///{tmp_path}/some.db")
 write = before_commit("planning", lambda conn, text: conn.execute(sa.text(text)))

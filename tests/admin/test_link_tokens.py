@@ -13,11 +13,11 @@ from tests.admin.engine_kit import Admin
 from tests.admin.kit import Client, cheap_passwords, config_in, fresh_store, raw_answer
 from tests.admin.security_kit import Rewind
 from tickwheel_admin.app import create_app, create_services
-from tickwheel_admin.domain.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import LINK_PATH
 
 UPGRADE = {

@@ -21,12 +21,12 @@ from tests.admin.engine_kit import (
     result,
 )
 from tests.support.polling import wait_until_async
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.links.frame_room import MAX_BYTES, SMALL_BYTES, FrameRoom
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 from tickwheel_shared.protocol import (
     MAX_FRAME_BYTES,
     Admins,
@@ -496,7 +496,7 @@ async def test_what_a_node_that_went_has_not_said_yet_is_not_kept(
 ) -> None:
     """It is not acknowledged, so it comes again; and who never listens must not fill the memory."""
     monkeypatch.setattr("tickwheel_admin.links.session.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("tickwheel_admin.engine.inbox.MAX_OF_NODE", 1)
+    monkeypatch.setattr("tickwheel_admin.engine.recorder.inbox.MAX_OF_NODE", 1)
     node = connect()
     node.pipe.say(HELLO)
     await node.heard(Welcome)

@@ -14,8 +14,8 @@ from tests.admin.test_links import HELLO, KEY, Connect, Node, admin, connect, hu
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.links import session as links_session
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import Notice, Welcome
 
 __all__ = ["admin", "connect", "hub"]  # the fixtures

@@ -16,16 +16,16 @@ from msgspec import structs
 from tests.admin.kit import NOW, Served, served
 from tests.admin.test_security import log_in_new
 from tests.admin.world import ADMIN
-from tickwheel_admin.console.filter_words import Typed
-from tickwheel_admin.console.job_filter import read_job_filter
-from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.executors import ExecutorName
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.runs import lock_runs, move_runs
+from tickwheel_admin.console.frame.filter_box import Typed
+from tickwheel_admin.console.jobs.filter import read_job_filter
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.executors.service import ExecutorName
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 
 EXECUTORS = [ExecutorName(id=1, name="billing"), ExecutorName(id=2, name="two words")]
 

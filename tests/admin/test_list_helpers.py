@@ -8,16 +8,18 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
-from tickwheel_admin.console.list_tabs import Tab
+from tickwheel_admin.console.frame.list_tabs import Tab
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.saved_view import MAX_VIEWS
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.services.list_counts import ListCounts, Number
-from tickwheel_admin.services.saved_views import SavedViews
-from tickwheel_admin.services.suggestions import Suggestions
-from tickwheel_admin.store import list_counts, suggestions, tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.saved_view import MAX_VIEWS
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.services.lists.saved_views import SavedViews
+from tickwheel_admin.services.lists.suggestions import Suggestions
+from tickwheel_admin.services.overview.list_counts import ListCounts, Number
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.lists import suggestions
+from tickwheel_admin.store.overview import list_counts
 
 BOB = actor_with(Role.VIEWER, 7)
 
@@ -181,7 +183,7 @@ async def test_the_job_that_is_called_so_comes_first(
     assert await found("d", actor_with(Role.VIEWER, crm + 1_000)) == []
     assert await found("d\x00") == []
     # However many others come before it by name.
-    monkeypatch.setattr("tickwheel_admin.services.suggestions.JOBS_AT_MOST", 2)
+    monkeypatch.setattr("tickwheel_admin.services.lists.suggestions.JOBS_AT_MOST", 2)
     assert await found("d") == ["d", "d.late"]
 
 
@@ -204,7 +206,7 @@ async def test_the_palette_finds_jobs_executors_and_live_nodes_that_one_sees(
     nothing_typed = await service.anything(ADMIN, "")
     assert (len(nothing_typed.jobs), nothing_typed.executors, nothing_typed.nodes) == (5, [], [])
     assert (await service.anything(ADMIN, "a\x00")).jobs == []
-    monkeypatch.setattr("tickwheel_admin.services.suggestions.OTHERS_AT_MOST", 1)
+    monkeypatch.setattr("tickwheel_admin.services.lists.suggestions.OTHERS_AT_MOST", 1)
     few = await service.anything(ADMIN, "-")
     assert (few.executors, len(few.nodes)) == ([], 1)
 
@@ -215,7 +217,7 @@ async def test_suggestions_end_early(
     service = Suggestions(world.database)
     monkeypatch.setattr(suggestions, "MAX_VALUES_SEEN", 2)
     assert await service.values(ADMIN, "owner", "") == ["team a", "team b"]
-    monkeypatch.setattr("tickwheel_admin.services.suggestions.SUGGESTED_AT_MOST", 3)
+    monkeypatch.setattr("tickwheel_admin.services.lists.suggestions.SUGGESTED_AT_MOST", 3)
     monkeypatch.setattr(suggestions, "MAX_VALUES_SEEN", 60)
     assert await service.values(ADMIN, "owner", "") == ["team a", "team b", "team c"]
     assert len(await service.values(ADMIN, "tag", "")) == 3

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.databases import chosen_kinds
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 
 SHORT_WAITS = {
     "mysql": "SET SESSION innodb_lock_wait_timeout = 1",

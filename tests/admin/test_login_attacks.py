@@ -12,10 +12,10 @@ from aiohttp import ClientResponse
 from tests.admin.kit import GOOD_PASSWORD, Served, cheap_passwords, fresh_store, served
 from tests.admin.security_kit import headers_of, logged_in
 from tickwheel_admin.domain.errors import NotLoggedIn, TooMany
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
-from tickwheel_admin.services.throttle import LoginThrottle
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession, People
+from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.database.ids import Ids
 
 WRONG = "wrong password!"
 
@@ -131,7 +131,7 @@ ENDS: dict[str, End] = {
 async def test_whatever_ends_a_session_closes_its_live_streams_at_once(
     admin: Served, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.console.streams.SESSION_CHECK_SECONDS", 3_600)
+    monkeypatch.setattr("tickwheel_admin.console.frame.streams.SESSION_CHECK_SECONDS", 3_600)
     session = await logged_in(admin, "olga", everywhere(Role.OPERATOR))
     [person] = await admin.services.people.people(COMMAND_LINE)
     headers = headers_of(session)

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from tests.admin.kit import served
 from tests.admin.security_kit import headers_of, logged_in
 from tests.admin.world import FAR
-from tickwheel_admin.console.pages.executors import NODES_PER_PAGE
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store import tables
+from tickwheel_admin.console.executors.page import NODES_PER_PAGE
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database import tables
 
 NODES = 2 * NODES_PER_PAGE + 30
 

@@ -10,16 +10,16 @@ import sqlalchemy as sa
 from tests.admin.kit import GOOD_PASSWORD, cheap_passwords
 from tests.admin.world import ADMIN, JOB, World
 from tests.support.lost_answers import LosingAnswers
-from tickwheel_admin.domain.preferences import Preferences
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.nodes import Nodes
-from tickwheel_admin.services.people import COMMAND_LINE, People
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.services.system import System
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.preferences import Preferences
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.executors.nodes import Nodes
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.system.service import System
+from tickwheel_admin.services.users.service import COMMAND_LINE, People
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 

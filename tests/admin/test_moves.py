@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import AFTER_LOST, PARKED_AT, Move, Origin, Run, RunState
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import AFTER_LOST, PARKED_AT, Move, Origin, Run, RunState
 from tickwheel_shared.protocol import Outcome
 
 SCHEDULED, CREATED, NOW = 10_000, 12_000, 60_000

@@ -21,10 +21,10 @@ from tests.admin.kit import GOOD_PASSWORD, Client, cheap_passwords, config_in
 from tests.browser.sample_rows import ADMIN, NOW
 from tests.browser.sample_world import build
 from tickwheel_admin.app import Services, create_app, create_services
-from tickwheel_admin.console.reader import NOW as CONSOLE_NOW
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.console.frame.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import metadata
 
 OF_EACH_KIND = 2  # pages that differ only in their id
 # What ends the session that looks, or takes away what the next one would look at.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import Drain, Message, SetSlots
 

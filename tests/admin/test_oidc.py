@@ -20,7 +20,7 @@ from tests.support.oidc_provider import (
     ec_key,
     local_provider,
 )
-from tickwheel_admin.domain.oidc import (
+from tickwheel_admin.domain.users.oidc import (
     OidcSettings,
     claim_at,
     grants_of_groups,
@@ -28,11 +28,11 @@ from tickwheel_admin.domain.oidc import (
     parse_role_rules,
     user_name_of,
 )
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
-from tickwheel_admin.services.audit_log import AuditQuery
-from tickwheel_admin.services.oidc_http import ProviderUnusable, ask
-from tickwheel_admin.services.oidc_provider import OidcProvider
-from tickwheel_admin.services.people import COMMAND_LINE, PersonItem
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.system.audit import AuditQuery
+from tickwheel_admin.services.users.oidc.http import ProviderUnusable, ask
+from tickwheel_admin.services.users.oidc.provider import OidcProvider
+from tickwheel_admin.services.users.service import COMMAND_LINE, PersonItem
 
 ADMIN = {ALL_EXECUTORS: Grant(Role.ADMIN)}
 

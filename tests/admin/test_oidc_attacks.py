@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 
 from tests.admin.oidc_kit import Oidc, oidc_world, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
-from tickwheel_admin.services.oidc_attempt import LoginAttempt, attempt_of_cookie, new_attempt
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
+from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.web.keys import OIDC
 
 

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services.executors import NodeView
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.executors.service import NodeView
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.triggers.pauses import read_pauses
 
 
 @pytest.fixture

@@ -19,14 +19,14 @@ from tests.admin.engine_kit import (
 from tests.admin.kit import NOW
 from tests.admin.world import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
-from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.services.nodes import Nodes
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.node_slots import take_slots
-from tickwheel_admin.store.nodes import Arrival
+from tickwheel_admin.services.executors.nodes import Nodes
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.node_slots import take_slots
+from tickwheel_admin.store.executors.nodes import Arrival
 from tickwheel_shared.protocol import Held
 
 pytestmark = pytest.mark.filterwarnings("error")

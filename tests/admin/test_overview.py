@@ -8,17 +8,17 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import outcome_counts
-from tickwheel_admin.services.overview import (
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.overview import outcome_counts
+from tickwheel_admin.services.overview.service import (
     MAX_FREQUENT,
     Counts,
     OverviewData,
     Period,
     RunFigures,
 )
-from tickwheel_admin.store import overview as store_overview
-from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.overview import overview as store_overview
 
 MINUTE = 60_000
 HALF_HOUR = Period.DAY.bucket_ms

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from multidict import MultiDict
 
-from tickwheel_admin.console.parameter_form import (
+from tickwheel_admin.console.parameters.form import (
     ParameterForm,
     form_as_sent,
     parameter_form,
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.parameter_schema import MAX_FIELDS, Kind, taken_by
+from tickwheel_admin.console.parameters.schema import MAX_FIELDS, Kind, taken_by
 from tickwheel_admin.domain.errors import Problem
 
 

@@ -12,10 +12,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tickwheel_admin.domain import parameter_problems as problems_in_words
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.parameter_problems import MAX_GUESSED_CHARS, MAX_TOLD
-from tickwheel_admin.domain.parameters_schema import (
+from tickwheel_admin.domain.input import parameter_problems as problems_in_words
+from tickwheel_admin.domain.input.parameter_problems import MAX_GUESSED_CHARS, MAX_TOLD
+from tickwheel_admin.domain.input.parameter_schema import (
     MAX_GUESSES,
     Work,
     check_parameters,

@@ -19,16 +19,16 @@ from tests.admin.engine_kit import (
     result,
 )
 from tests.admin.kit import NOW, Clock
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
-from tickwheel_admin.engine.claim import Claims, claim_queued_runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.pauses import pause_everything, pause_executor, read_pauses
-from tickwheel_admin.store.runs import run_from_row
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.engine.dispatcher.claim import Claims, claim_queued_runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.triggers.pauses import pause_everything, pause_executor, read_pauses
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -367,7 +367,7 @@ async def test_a_claim_goes_by_the_pause_as_it_is_then(
         pause_everything(conn, at=None if at_the_look else NOW - 1)
         return claim_queued_runs(conn, *rest)
 
-    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.claim_queued_runs", change_first)
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.loop.claim_queued_runs", change_first)
     started = [request.job_id for request in await admin.dispatch(node)]
 
     assert started == ([job_id] if at_the_look else [])
@@ -379,7 +379,7 @@ async def test_what_is_on_time_is_planned_before_what_is_overdue(
     database: Database, admin: Admin, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much is overdue: a pass gives it a slice, and looks again."""
-    monkeypatch.setattr("tickwheel_admin.engine.planner.OVERDUE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("tickwheel_admin.engine.planner.loop.OVERDUE_SLICE_SECONDS", 0.0)
     overdue = [await add_job(database, triggers=[(every(MINUTE), NOW)]) for _ in range(32)]
     clock.now = NOW + 5 * MINUTE
     on_time = [await add_job(database, triggers=[(every(MINUTE), clock.now)]) for _ in range(32)]

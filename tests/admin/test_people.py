@@ -20,15 +20,19 @@ from tickwheel_admin.domain.errors import (
     NotLoggedIn,
     TooMany,
 )
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role, everywhere
-from tickwheel_admin.engine.cleaner import Cleaner
-from tickwheel_admin.services.audit_log import AuditLog, AuditQuery
-from tickwheel_admin.services.passwords import Passwords, check_new_password, one_time_password
-from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
-from tickwheel_admin.services.throttle import MAX_KEYS, LoginThrottle
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role, everywhere
+from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.services.system.audit import AuditLog, AuditQuery
+from tickwheel_admin.services.users.passwords import (
+    Passwords,
+    check_new_password,
+    one_time_password,
+)
+from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession, People
+from tickwheel_admin.services.users.throttle import MAX_KEYS, LoginThrottle
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
 
 MINUTE = 60
 HOUR = 3600

@@ -10,8 +10,8 @@ import pytest
 
 from tests.admin.kit import GOOD_PASSWORD, Served, served
 from tests.admin.security_kit import headers_of, logged_in
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE
 
 
 class Api:

@@ -17,13 +17,13 @@ from aiohttp import ClientSession, CookieJar
 
 from tests.admin.kit import GOOD_PASSWORD, Client, Served, served
 from tickwheel_admin.config import load_config
-from tickwheel_admin.console.configuration import configured
-from tickwheel_admin.console.grants_form import MOST_ROWS, grant_rows
-from tickwheel_admin.console.people_words import browser_name, expiry_text, scope_text
-from tickwheel_admin.console.reader import READER, Reader
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store import tables
+from tickwheel_admin.console.frame.reader import READER, Reader
+from tickwheel_admin.console.system.configuration import configured
+from tickwheel_admin.console.users.grants_form import MOST_ROWS, grant_rows
+from tickwheel_admin.console.users.words import browser_name, expiry_text, scope_text
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database import tables
 
 DAY = 86_400_000
 
@@ -376,13 +376,13 @@ async def test_the_audit_is_exported_whole_in_the_order_of_the_page(
 ) -> None:
     for name in ("billing", "crm", "ml"):
         await executor(site, name)
-    monkeypatch.setattr("tickwheel_admin.console.pages.audit_export.PER_READ", 2)
+    monkeypatch.setattr("tickwheel_admin.console.system.audit_export.PER_READ", 2)
     lines = (await admin.get("/audit.jsonl?action=executor.")).splitlines()
     assert {json.loads(line)["detail"]["name"] for line in lines} == {"billing", "crm", "ml"}
     head, *rows = (await admin.get("/audit.csv?action=executor.")).splitlines()
     assert head == "at,person,address,action,executor,object_id,detail,object,id,part_of"
     assert len(rows) == 3
-    monkeypatch.setattr("tickwheel_admin.console.pages.audit_export.MOST_ROWS", 2)
+    monkeypatch.setattr("tickwheel_admin.console.system.audit_export.MOST_ROWS", 2)
     assert len((await admin.get("/audit.jsonl?action=executor.")).splitlines()) == 2
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit import GOOD_PASSWORD, Clock, cheap_passwords, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, NotLoggedIn
-from tickwheel_admin.domain.user import (
+from tickwheel_admin.domain.users.user import (
     ALL_EXECUTORS,
     Actor,
     Grant,
@@ -24,16 +24,16 @@ from tickwheel_admin.domain.user import (
     everywhere,
     grants_to_actor,
 )
-from tickwheel_admin.engine.cleaner import Cleaner
-from tickwheel_admin.services import people_edits
-from tickwheel_admin.services.events import PEOPLE, Events
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.paging import encode_cursor
-from tickwheel_admin.services.people import COMMAND_LINE, NewSession, People
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.grants import has_other_admin
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.services.events.events import PEOPLE, Events
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.lists.paging import encode_cursor
+from tickwheel_admin.services.users import edits as people_edits
+from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession, People
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.users.grants import has_other_admin
 
 ROLES = (None, *Role)
 DAY = 86_400
@@ -508,7 +508,7 @@ async def test_the_use_of_a_token_is_noted_once_a_minute(
 async def test_somebody_has_a_bounded_number_of_tokens(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.services.api_tokens.MAX_TOKENS", 2)
+    monkeypatch.setattr("tickwheel_admin.services.users.api_tokens.MAX_TOKENS", 2)
     olga, _ = await somebody(people, "olga", {})
     for name in ("a", "b"):
         await people.create_token(olga, name=name)

@@ -10,13 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.engine_kit import Admin, add_job, all_runs, change, create_schema, now
-from tickwheel_admin.domain.missed_fires import missed_fires_of
-from tickwheel_admin.domain.run import Origin, RunState
-from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
-from tickwheel_admin.engine import planner
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.triggers import BUCKETS
+from tickwheel_admin.domain.runs.run import Origin, RunState
+from tickwheel_admin.domain.triggers.missed_fires import missed_fires_of
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.engine.planner import loop as planner
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.triggers.planning import BUCKETS
 
 SECOND = 1_000
 

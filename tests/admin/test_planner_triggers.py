@@ -24,18 +24,18 @@ from tests.admin.engine_kit import (
     result,
 )
 from tests.admin.kit import NOW, Clock
-from tickwheel_admin.domain.run import Origin, Run
+from tickwheel_admin.domain.runs.run import Origin, Run
 from tickwheel_admin.domain.schedule import parse
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     IntervalUnit,
     MisfirePolicy,
     TriggerKind,
     TriggerSpec,
 )
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.runs import run_from_row
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 SECOND = 1_000
 MINUTE = 60_000

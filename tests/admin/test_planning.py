@@ -8,16 +8,16 @@ from itertools import islice
 
 import pytest
 
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.planning import (
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
+from tickwheel_admin.domain.schedule import Schedule, parse
+from tickwheel_admin.domain.triggers.planning import (
     MAX_COUNTED,
     next_after_end,
     next_since,
     plan,
     plan_fixed_delay,
 )
-from tickwheel_admin.domain.schedule import Schedule, parse
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     IntervalUnit,
     MisfirePolicy,
     Trigger,

@@ -14,10 +14,11 @@ from tests.admin.engine_kit import Admin
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import purge
-from tickwheel_admin.store import purging, tables
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.runs import purge
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import purge as purging
 
 SECOND = 1_000
 DAY = 86_400_000

@@ -12,55 +12,46 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import FAR, World
-from tickwheel_admin.domain.declared_job import DeclaredState
-from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
-from tickwheel_admin.domain.saved_view import ListPage
-from tickwheel_admin.store import (
-    attention,
-    calendars,
-    checkpoints,
-    declared_jobs,
-    executors,
-    handler_schemas,
-    job_deletion,
-    job_failures,
-    job_nodes,
-    job_pages,
-    job_states,
-    job_triggers,
-    jobs,
-    lanes,
-    list_counts,
-    overview,
-    purging,
-    run_deadlines,
-    run_errors,
-    run_lists,
-    run_marks,
-    run_pages,
-    run_retries,
-    run_stats,
-    saved_views,
-    shards,
-    stale_triggers,
-    suggestions,
-    tables,
-    triggers,
-    waiting,
-)
-from tickwheel_admin.store import runs as store_runs
-from tickwheel_admin.store.batch import insert_rows, update_rows
-from tickwheel_admin.store.checkpoints import Checkpoint
-from tickwheel_admin.store.glance import glance
-from tickwheel_admin.store.job_figures import look_at_jobs
-from tickwheel_admin.store.job_pages import JobFilter, JobSort
-from tickwheel_admin.store.job_states import Loan
-from tickwheel_admin.store.node_leases import expire_nodes
-from tickwheel_admin.store.nodes import live_nodes
-from tickwheel_admin.store.pauses import now_and_pause, read_pauses
-from tickwheel_admin.store.run_logs import last_log_line, log_chunks_after, log_chunks_before
-from tickwheel_admin.store.run_pages import Position, RunFilter
-from tickwheel_admin.store.triggers import due_buckets, due_triggers, first_fire_at
+from tickwheel_admin.domain.jobs.declared_job import DeclaredState
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
+from tickwheel_admin.domain.users.saved_view import ListPage
+from tickwheel_admin.store.calendars import calendars
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_rows, update_rows
+from tickwheel_admin.store.executors import executors, handler_schemas
+from tickwheel_admin.store.executors.node_leases import expire_nodes
+from tickwheel_admin.store.executors.nodes import live_nodes
+from tickwheel_admin.store.jobs import declared as declared_jobs
+from tickwheel_admin.store.jobs import deletion as job_deletion
+from tickwheel_admin.store.jobs import jobs
+from tickwheel_admin.store.jobs import kept_state as job_states
+from tickwheel_admin.store.jobs import pages as job_pages
+from tickwheel_admin.store.jobs import routing_memory as job_nodes
+from tickwheel_admin.store.jobs.kept_state import Loan
+from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
+from tickwheel_admin.store.lists import saved_views, suggestions
+from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
+from tickwheel_admin.store.overview.job_figures import look_at_jobs
+from tickwheel_admin.store.runs import checkpoints, lanes, shards
+from tickwheel_admin.store.runs import deadlines as run_deadlines
+from tickwheel_admin.store.runs import errors as run_errors
+from tickwheel_admin.store.runs import lists as run_lists
+from tickwheel_admin.store.runs import pages as run_pages
+from tickwheel_admin.store.runs import purge as purging
+from tickwheel_admin.store.runs import queue_depth as waiting
+from tickwheel_admin.store.runs import retries as run_retries
+from tickwheel_admin.store.runs import runs as store_runs
+from tickwheel_admin.store.runs import stats as run_stats
+from tickwheel_admin.store.runs import summaries as run_marks
+from tickwheel_admin.store.runs.checkpoints import Checkpoint
+from tickwheel_admin.store.runs.due_check import glance
+from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log_chunks_before
+from tickwheel_admin.store.runs.pages import Position, RunFilter
+from tickwheel_admin.store.triggers import planning as triggers
+from tickwheel_admin.store.triggers import stale as stale_triggers
+from tickwheel_admin.store.triggers import triggers as job_triggers
+from tickwheel_admin.store.triggers.pauses import now_and_pause, read_pauses
+from tickwheel_admin.store.triggers.planning import due_buckets, due_triggers, first_fire_at
 
 EXECUTORS = 3
 JOBS = 20_000

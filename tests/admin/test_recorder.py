@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.admin.engine_kit import Admin, add_job, ask, result
-from tickwheel_admin.engine import inbox
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.engine.recorder import inbox
+from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import (
     Cancel,
     Held,

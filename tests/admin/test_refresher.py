@@ -19,16 +19,16 @@ from tests.admin.engine_kit import (
     new_executor_id,
     now,
 )
-from tickwheel_admin.domain.calendar import CalendarSense
-from tickwheel_admin.domain.run import Run
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.engine import refresher
-from tickwheel_admin.engine.stalls import mend_stalls
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.runs import run_from_row
-from tickwheel_admin.store.stale_triggers import TZDATA, note_zone_data, zone_data
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.domain.calendars.calendar import CalendarSense
+from tickwheel_admin.domain.runs.run import Run
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.engine.maintenance import refresher
+from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.triggers.planning import ensure_buckets
+from tickwheel_admin.store.triggers.stale import TZDATA, note_zone_data, zone_data
 
 SECOND = 1_000
 HOUR = 3_600_000
@@ -115,7 +115,7 @@ async def test_what_was_planned_ahead_is_taken_back(
     changed_at = await now(database)
 
     if meets_it_first == "a planner":
-        monkeypatch.setattr("tickwheel_admin.engine.planner.AHEAD_MS", 4_000)
+        monkeypatch.setattr("tickwheel_admin.engine.planner.loop.AHEAD_MS", 4_000)
         await admin.engine.planner.run_once()
         assert (await trigger_of(database, job_id)).next_fire_at > changed_at + DAY
     await refresh(admin)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jinja2
 import pytest
 
-from tickwheel_admin.console import rendering
-from tickwheel_admin.console.assets import Assets
-from tickwheel_admin.console.rendering import Renderer
+from tickwheel_admin.console.frame import rendering
+from tickwheel_admin.console.frame.assets import Assets
+from tickwheel_admin.console.frame.rendering import Renderer
 
 
 async def test_no_reader_waits_for_a_template_to_be_compiled(

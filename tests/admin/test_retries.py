@@ -23,10 +23,10 @@ from tests.admin.engine_kit import (
     states,
 )
 from tests.admin.kit import NOW, Clock
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import MAX_RETRY_AFTER_MS, Origin, RunState
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import MAX_RETRY_AFTER_MS, Origin, RunState
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import Outcome, Receipt, Refusal, Refused, ResultReceipt
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -11,12 +11,13 @@ import sqlalchemy as sa
 
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, JOB, World
-from tickwheel_admin.engine import rollup
-from tickwheel_admin.engine.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
-from tickwheel_admin.services.jobs import JobQuery
-from tickwheel_admin.store import run_stats, tables
-from tickwheel_admin.store.retention import delete_runs, remove_old_runs
-from tickwheel_admin.store.run_stats import EVERYBODY, HOUR_MS, RunStat
+from tickwheel_admin.engine.maintenance import rollup
+from tickwheel_admin.engine.maintenance.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
+from tickwheel_admin.services.jobs.service import JobQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import stats as run_stats
+from tickwheel_admin.store.runs.retention import delete_runs, remove_old_runs
+from tickwheel_admin.store.runs.stats import EVERYBODY, HOUR_MS, RunStat
 
 MINUTE, DAY = 60_000, 86_400_000
 NOON = 20_000 * DAY + 12 * HOUR_MS

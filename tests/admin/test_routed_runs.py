@@ -24,24 +24,24 @@ from tests.admin.engine_kit import (
     states,
 )
 from tests.admin.world import ADMIN, actor_with
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import NO_MATCHING_NODE, NO_SLOT, RunState
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.engine.claim import FIRST_IN_LINE
-from tickwheel_admin.services.attention import Attention, ConcernKind
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.run_waiting import Waiting, why_they_wait
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import read_configs
-from tickwheel_admin.store.job_nodes import forget_ended_nodes
-from tickwheel_admin.store.retention import remove_ended_nodes
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import NO_MATCHING_NODE, NO_SLOT, RunState
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.engine.dispatcher.claim import FIRST_IN_LINE
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.overview.attention.service import Attention, ConcernKind
+from tickwheel_admin.services.runs.waiting import Waiting, why_they_wait
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import read_configs
+from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
+from tickwheel_admin.store.runs.retention import remove_ended_nodes
 from tickwheel_shared.protocol import Outcome, Refusal, Refused, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -271,7 +271,7 @@ async def test_uses_do_not_outlive_a_node_that_ended_while_nobody_cleaned(
 async def test_many_jobs_that_count_uses_are_taken_in_parts(
     database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.engine.route_memory.MAX_USES", 4)
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.route_memory.MAX_USES", 4)
     (a, b) = await nodes_of(admin, 1, "ab")
     used = by(Routing.LEAST_FREQUENTLY_USED)
     jobs = [await add_job(database, routing=used) for _ in range(5)]
@@ -314,7 +314,7 @@ async def test_a_crowd_at_one_node_steps_aside_for_longer_each_time_but_for_the_
 async def test_those_first_in_line_do_not_end_a_look_at_what_others_can_take(
     database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.RUNS_PER_BATCH", 10)
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.loop.RUNS_PER_BATCH", 10)
     (a, b) = await nodes_of(admin, 1, "ab")
     await change(database, tables.node, a.node_id, in_use=100)
     await ask(database, await add_job(database, routing=by(Routing.PINNED, nodes=("a",))))
@@ -329,7 +329,7 @@ async def test_those_first_in_line_do_not_end_a_look_at_what_others_can_take(
 async def test_jobs_that_cannot_start_do_not_keep_others_out_of_their_part(
     database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.engine.route_memory.MAX_USES", 2)
+    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.route_memory.MAX_USES", 2)
     (a, b) = await nodes_of(admin, 1, "ab", slots=1)
     await change(database, tables.node, a.node_id, in_use=1, labels='{"zone":"eu"}')
     stuck = by(Routing.LEAST_FREQUENTLY_USED, selector="zone=eu")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tickwheel_admin.api.choice_views import choice_view
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node, NodeState
+from tickwheel_admin.api.executors.choice_views import choice_view
+from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of, sentences
 from tickwheel_admin.domain.routing.hash_ring import HashRing, ring_of, value_to_hash
 from tickwheel_admin.domain.routing.narrowing import admits
@@ -23,9 +23,9 @@ from tickwheel_admin.domain.routing.pool import Candidate, Pool
 from tickwheel_admin.domain.routing.rota import Rota
 from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGIES, Ask
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.engine.router import Placed, Router
-from tickwheel_admin.store.jobs import ROUND
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.store.jobs.jobs import ROUND
 
 CHANCE = random.Random(0)
 HUGE = "1" * 5_000  # a number of more digits than Python reads

@@ -8,14 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
-from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run_error import MAX_CHARS, alike
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services.runs import RunQuery
-from tickwheel_admin.store import run_errors, run_pages, tables
-from tickwheel_admin.store.retention import delete_runs
-from tickwheel_admin.store.runs import lock_runs, move_runs
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.error import MAX_CHARS, alike
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.runs.service import RunQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import errors as run_errors
+from tickwheel_admin.store.runs import pages as run_pages
+from tickwheel_admin.store.runs.retention import delete_runs
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_shared.protocol import Outcome
 
 NOW = 1_700_000_000_000

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, JOB, World, actor_with
-from tickwheel_admin.domain.start_delays import StartDelays
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.overview import Part, Period, RunFigures
-from tickwheel_admin.store import run_stats, tables
-from tickwheel_admin.store.run_stats import HOUR_MS, RunStat
+from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.overview.service import Part, Period, RunFigures
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import stats as run_stats
+from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat
 
 MINUTE, DAY = 60_000, 86_400_000
 NOW = 20_000 * DAY + 13 * HOUR_MS + 31 * MINUTE + 40_000  # a Thursday, 13:31:40 UTC

@@ -13,10 +13,11 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services import run_queries
-from tickwheel_admin.services.runs import RunQuery
-from tickwheel_admin.store import run_pages, tables
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.runs import queries as run_queries
+from tickwheel_admin.services.runs.service import RunQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import pages as run_pages
 
 WORDS: dict[str, tuple[Any, ...]] = {
     "trigger_id": (None, 21, 22),
@@ -124,7 +125,7 @@ async def test_every_run_that_fits_is_met_once_and_counted(
 async def test_a_count_ends_at_its_limit(
     world: World, ledger: dict[int, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.services.runs.MAX_COUNTED", 10)
+    monkeypatch.setattr("tickwheel_admin.services.runs.service.MAX_COUNTED", 10)
     whole = sum(row["fire_id"] is None for row in ledger.values())
     assert whole > 10
     assert await world.runs.count_matching(ADMIN, RunQuery()) == (10, True)

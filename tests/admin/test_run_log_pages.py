@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit import GOOD_PASSWORD, Served, served
-from tickwheel_admin.console.pages import run_log as pages
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.console.runs import log as pages
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
 LINES = 1_200

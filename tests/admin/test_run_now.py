@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.admin.kit import Clock
 from tests.admin.world import ADMIN, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services.requests import MAX_DELAY_MS
-from tickwheel_admin.store import tables
+from tickwheel_admin.services.runs.requests import MAX_DELAY_MS
+from tickwheel_admin.store.database import tables
 
 OWN = JOB | {"parameters": {"a": {"x": 1}, "b": 2}}
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tickwheel_admin.console.reader import READER, Reader
-from tickwheel_admin.console.run_periods import period_of
+from tickwheel_admin.console.frame.reader import READER, Reader
+from tickwheel_admin.console.runs.periods import period_of
 
 
 def utc(text: str) -> int:

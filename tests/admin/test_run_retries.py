@@ -9,16 +9,16 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, JOB, World
-from tickwheel_admin.domain import moves
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.services.runs import RunItem, RunQuery
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.overview import count_outcomes
-from tickwheel_admin.store.retention import delete_runs
-from tickwheel_admin.store.runs import lock_runs
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.runs.service import RunItem, RunQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.overview.overview import count_outcomes
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.retention import delete_runs
+from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_shared.protocol import Outcome
 
 SUCCEEDED, FAILED = Outcome.SUCCEEDED, Outcome.FAILED

@@ -21,11 +21,11 @@ from tests.admin.engine_kit import (
     result,
 )
 from tests.support.databases import chosen_kinds
-from tickwheel_admin.domain.retry import RetryPolicy
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import NO_HANDLER, RunState
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import NO_HANDLER, RunState
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import (
     Cancel,
     CancelReason,

@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services.events import CANCEL
-from tickwheel_admin.services.runs import RunQuery
-from tickwheel_admin.store import run_pages, tables
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.events.events import CANCEL
+from tickwheel_admin.services.runs.service import RunQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs import pages as run_pages
 
 STATES = ["succeeded", "failed", "running", "queued", "lost", "timed_out", "skipped"]
 

@@ -11,9 +11,9 @@ from sqlalchemy import event
 
 from tests.admin.world import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
-from tickwheel_admin.services import run_log
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.services.runs import log as run_log
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
 

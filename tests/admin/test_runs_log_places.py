@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from tests.admin.test_runs_log import end, write
 from tests.admin.world import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services import run_log
-from tickwheel_admin.services.log_lines import LinesWanted
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.retention import LINES_PER_BATCH, remove_old_runs
-from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.services.runs import log as run_log
+from tickwheel_admin.services.runs.log_lines import LinesWanted
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs.logs import append_log_chunks
+from tickwheel_admin.store.runs.retention import LINES_PER_BATCH, remove_old_runs
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
 

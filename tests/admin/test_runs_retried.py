@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import run_batches
-from tickwheel_admin.services import runs as runs_service
-from tickwheel_admin.services.run_bulk import key_for
-from tickwheel_admin.services.runs import RetryRevision, RunQuery
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Refused
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.runs import batches as run_batches
+from tickwheel_admin.services.runs import service as runs_service
+from tickwheel_admin.services.runs.bulk import key_for
+from tickwheel_admin.services.runs.service import RetryRevision, RunQuery
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Refused
 
 SHARDS = {"routing": "shards", "shards": 4}
 

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
-from tickwheel_admin.domain.run import PARKED_AT
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import PARKED_AT
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database import tables
 
 DELAY = {"kind": "fixed_delay", "every_seconds": 60}
 

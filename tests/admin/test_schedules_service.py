@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from tests.admin.kit import NOW, Clock
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
-from tickwheel_admin.domain.fields import MAX_INSTANT
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import coming, fire_count
-from tickwheel_admin.services.schedules import Heat
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.triggers import upcoming as coming
+from tickwheel_admin.services.triggers import upcoming_count as fire_count
+from tickwheel_admin.services.triggers.service import Heat
+from tickwheel_admin.store.database import tables
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.processes import ManagedProcess
-from tickwheel_admin.store import migrate
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.ddl import DIALECTS, generate_ddl
-from tickwheel_admin.store.schema import server_problem
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database import migrate
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.ddl import DIALECTS, generate_ddl
+from tickwheel_admin.store.database.schema import server_problem
+from tickwheel_admin.store.database.tables import metadata
 
 SQL = Path(__file__).parents[2] / "sql"
-STEPS = Path(migrate.__file__).parent / "migrations" / "versions"
+STEPS = Path(migrate.__file__).parents[1] / "migrations" / "versions"
 
 
 @pytest.fixture
@@ -91,7 +91,9 @@ def test_migrations_tables_and_sql_files_give_the_same_database(engine: sa.Engin
     run_sql_file(engine)
     by_sql = describe(engine)
 
-    assert by_migrations == by_tables, "a migration is missing for a change of store/tables.py"
+    assert by_migrations == by_tables, (
+        "a migration is missing for a change of store/database/tables.py"
+    )
     assert by_sql == by_tables
     assert migrate.check(engine) == []
     assert migrate.upgrade(engine) is False, "a database made by hand counts as upgraded"
@@ -113,7 +115,7 @@ def test_one_of_many_simultaneous_upgrades_does_the_work(database_url: str, tmp_
     script = (
         "import sys\n"
         "from tickwheel_admin.store import migrate\n"
-        "from tickwheel_admin.store.connections import create_engine\n"
+        "from tickwheel_admin.store.database.connections import create_engine\n"
         "engine = create_engine(sys.argv[1], connections=1)\n"
         "print('changed', migrate.upgrade(engine))\n"
         "assert not migrate.check(engine)\n"

@@ -16,10 +16,10 @@ import structlog
 from tests.admin.kit import GOOD_PASSWORD, Served, served
 from tests.admin.security_kit import address, all_routes, headers_of, logged_in, two_executors
 from tickwheel_admin.config import LogFormat, LogLevel
-from tickwheel_admin.domain.user import Permission, Role, everywhere
+from tickwheel_admin.domain.users.user import Permission, Role, everywhere
 from tickwheel_admin.log_setup import configure_logging, redact_secrets
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store import tables
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.database import tables
 from tickwheel_admin.web.routes import declared_routes
 
 

@@ -13,13 +13,13 @@ from tests.admin.world import ADMIN, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.settings import InstallationSettings
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Role
-from tickwheel_admin.engine.cleaner import Cleaner
-from tickwheel_admin.services.settings import Settings
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.settings import read_settings
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Role
+from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.services.system.settings import Settings
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.system.settings import read_settings
 
 SET: dict[str, Any] = {
     "instance_name": " prod-eu ",

@@ -14,17 +14,17 @@ from tests.admin.engine_kit import Admin, add_job, create_schema
 from tests.admin.kit import Clock
 from tests.admin.several_kit import Several, next_event, several_admins
 from tests.support.polling import wait_until_async
-from tickwheel_admin.console import streams
-from tickwheel_admin.console.streams import SESSION_CHECK_SECONDS, Stream
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services import events as topics
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.people import COMMAND_LINE, SessionView
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.admins import leave_admin
-from tickwheel_admin.store.database import Database, DatabaseUnavailable
-from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.console.frame import streams
+from tickwheel_admin.console.frame.streams import SESSION_CHECK_SECONDS, Stream
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.events import events as topics
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.users.service import COMMAND_LINE, SessionView
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.executors.admins import leave_admin
+from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, LogLine
 
 
@@ -119,7 +119,7 @@ async def test_nobody_looks_at_the_database_while_no_page_is_open(several: Sever
 async def test_pages_do_not_go_blind_by_one_look_that_failed(
     several: Several, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
-    monkeypatch.setattr("tickwheel_admin.services.elsewhere.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tickwheel_admin.services.events.relay.LOOK_SECONDS", 0.01)
     here, there = several.admins
     relayed = asyncio.Event()
     here.services.events.listen(topics.JOBS, relayed.set)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.admin.several_kit import Several, next_event, several_admins
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.services.people import COMMAND_LINE
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.users.service import COMMAND_LINE
 
 
 @pytest.fixture

@@ -24,17 +24,17 @@ from tests.admin.engine_kit import (
     states,
 )
 from tests.admin.world import ADMIN
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.children import ChildLink, ChildOn
-from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_triggers import delete_unclaimed_fires
-from tickwheel_admin.store.runs import run_from_row
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.triggers.triggers import delete_unclaimed_fires
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, RunRequest
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -412,7 +412,7 @@ async def test_a_cancelled_fire_of_very_many_shards_starts_none_of_them_any_more
     database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first ones do not end, and there are more than one sweep takes."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeping.RUNS_PER_BATCH", 3)
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.deadlines.RUNS_PER_BATCH", 3)
     node = await admin.add_node(1, slots=3)
     fire_id = await ask(
         database, await add_job(database, routing=RoutingPolicy(strategy=Routing.SHARDS, shards=9))

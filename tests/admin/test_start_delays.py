@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tickwheel_admin.domain.start_delays import MAX_DELAY_MS, StartDelays
+from tickwheel_admin.domain.runs.start_delays import MAX_DELAY_MS, StartDelays
 
 DELAYS = [n * n % 50_021 for n in range(1, 2_000)]
 

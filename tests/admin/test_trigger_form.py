@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from multidict import MultiDict
 
-from tickwheel_admin.console.trigger_form import (
+from tickwheel_admin.console.triggers.form import (
     TriggerCard,
     card_of_trigger,
     cards_as_sent,
@@ -17,9 +17,9 @@ from tickwheel_admin.console.trigger_form import (
     read_cards,
 )
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import instant_from_iso
-from tickwheel_admin.domain.trigger import TriggerKind
-from tickwheel_admin.domain.trigger_input import parse_trigger, trigger_to_raw
+from tickwheel_admin.domain.input.fields import instant_from_iso
+from tickwheel_admin.domain.input.trigger import parse_trigger, trigger_to_raw
+from tickwheel_admin.domain.triggers.trigger import TriggerKind
 
 # 02:30 comes twice on this night; this is the second pass.
 TWICE = "2026-10-25T02:30:00+01:00"

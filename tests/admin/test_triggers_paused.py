@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database import tables
 
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}

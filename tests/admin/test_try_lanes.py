@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.console.try_lanes import TryLane, try_lanes
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import PARKED_AT, Attempt, Origin, Run, RunState
-from tickwheel_admin.services.runs import AttemptView, RunDetail, RunItem
+from tickwheel_admin.console.runs.attempt_lanes import TryLane, try_lanes
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.run import PARKED_AT, Attempt, Origin, Run, RunState
+from tickwheel_admin.services.runs.service import AttemptView, RunDetail, RunItem
 
 NOW = 100_000
 FIRST = {"due_at": 0, "dispatched_at": 2_000, "started_at": 2_500, "ended_at": 10_000}

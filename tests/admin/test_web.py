@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 
 from tests.admin.kit import Clock, cheap_passwords, config_in, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, TooMany, Unavailable
-from tickwheel_admin.domain.user import Permission, Role, everywhere
-from tickwheel_admin.services.people import COMMAND_LINE, People
-from tickwheel_admin.services.throttle import LoginThrottle
-from tickwheel_admin.store.database import Database, DatabaseUnavailable
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Permission, Role, everywhere
+from tickwheel_admin.services.users.service import COMMAND_LINE, People
+from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.web import i18n
 from tickwheel_admin.web.application import create_web_application
 from tickwheel_admin.web.body import read_form, read_json

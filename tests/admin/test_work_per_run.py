@@ -13,15 +13,15 @@ import sqlalchemy as sa
 
 from tests.admin.engine_kit import Admin, FakeSession, add_job, create_schema, now
 from tests.admin.work_kit import Work, counted, know_tables
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.runs import insert_fires
-from tickwheel_admin.store.triggers import bucket_of
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.triggers.planning import bucket_of
 from tickwheel_shared.protocol import (
     Accepted,
     Level,

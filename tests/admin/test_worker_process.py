@@ -11,9 +11,9 @@ import pytest
 
 from tests.admin.world import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, TooMany
-from tickwheel_admin.services.calendars import CalendarFormat, Calendars
-from tickwheel_admin.services.worker_process import WorkerProcess
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.calendars.service import CalendarFormat, Calendars
+from tickwheel_admin.services.workers.process import WorkerProcess
+from tickwheel_admin.store.database.ids import Ids
 
 # The library looks for an instance until the year 9999, for two seconds each.
 BARREN = "BEGIN:VEVENT\nUID:1\nDTSTART:19000101T000000\nRRULE:{rule}\nEND:VEVENT\n"

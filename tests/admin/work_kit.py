@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.support.polling import wait_until
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 
 STEPS = 10  # of SQLite's virtual machine, which is what it can be asked to count
 

@@ -9,24 +9,24 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
-from tickwheel_admin.services.attention import Attention
-from tickwheel_admin.services.calendars import Calendars
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.nodes import Nodes
-from tickwheel_admin.services.overview import Overview
-from tickwheel_admin.services.purge import Purge
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.services.schedules import Schedules
-from tickwheel_admin.services.system import System
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.executors.nodes import Nodes
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.overview.attention.service import Attention
+from tickwheel_admin.services.overview.service import Overview
+from tickwheel_admin.services.runs.purge import Purge
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.system.service import System
+from tickwheel_admin.services.triggers.service import Schedules
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 ADMIN = Actor(user_id=1, name="ada", grants={ALL_EXECUTORS: Role.ADMIN}, address="192.0.2.1")
 RUN_COLUMNS = [column.name for column in tables.run.columns]

@@ -16,7 +16,7 @@ from tests.bench.measure import cpu_seconds
 from tests.e2e.cluster import Cluster
 from tests.support.polling import wait_until
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 MYSQLCLIENT = "mariadb+mysqldb"  # MariaDB by another driver than the default one

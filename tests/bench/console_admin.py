@@ -22,10 +22,10 @@ from aiohttp import web
 from tests.bench.seed.jobs import DAY
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.database import Database
 
 TRIGGERS_AT_ONCE = 5_000
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tests.bench.bed import Bed
-from tickwheel_admin.domain.run import LIVE, Origin, Run, RunState
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.ids import take_block
-from tickwheel_admin.store.runs import insert_fires
-from tickwheel_admin.store.tables import run as run_table
+from tickwheel_admin.domain.runs.run import LIVE, Origin, Run, RunState
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.ids import take_block
+from tickwheel_admin.store.database.tables import run as run_table
+from tickwheel_admin.store.runs.runs import insert_fires
 
 HEAD_START_MS = 1_000  # all rows are in the database when the first becomes due
 ROWS_PER_INSERT = 1_000

@@ -14,8 +14,8 @@ from tests.bench.many_triggers import add_triggers, arm, first_due_at
 from tests.bench.measure import cpu_us_per_run, peak_mebibytes, percentile
 from tests.bench.steady import TRIGGERS_PER_JOB
 from tests.support.polling import wait_until
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.tables import run as run_table
+from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.store.database.tables import run as run_table
 
 ON_TIME_PER_SECOND = 50
 ON_TIME_MS = 1_000  # they are watched for so long at least

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from tests.bench.bed import KINDS, SERVERS, Bed, made
 from tests.bench.measure import peak_mebibytes
-from tickwheel_admin.store.tables import run_log
+from tickwheel_admin.store.database.tables import run_log
 
 RUNS = 4  # at once; each node has about half of them
 WIDTH = 80  # characters of a line

@@ -23,9 +23,9 @@ from typing import Any
 from tests.admin.world import ADMIN, FAR, JOB, World
 from tests.bench.bed import KINDS, SERVERS
 from tests.bench.measure import peak_mebibytes
-from tickwheel_admin.console.log_text import log_text
-from tickwheel_admin.services.log_lines import LinesWanted
-from tickwheel_admin.store.run_logs import append_log_chunks
+from tickwheel_admin.console.runs.log_text import log_text
+from tickwheel_admin.services.runs.log_lines import LinesWanted
+from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, Level, LogChunk, LogLine
 
 REPEATS = 9

@@ -8,12 +8,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.bench.bed import Bed
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.ids import take_block
-from tickwheel_admin.store.tables import trigger
-from tickwheel_admin.store.triggers import bucket_of
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.ids import take_block
+from tickwheel_admin.store.database.tables import trigger
+from tickwheel_admin.store.triggers.planning import bucket_of
 
 DAY_MS = 86_400_000
 ROWS_PER_BATCH = 5_000

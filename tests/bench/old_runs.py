@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tests.bench.bed import Bed
 from tests.bench.seed.writer import NULL, Writer
 from tests.support.polling import wait_until
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.ids import take_block
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import take_block
 
 JOBS = 1_000  # that the runs belong to; each has one trigger
 FIRST_JOB = 2**40  # far from the ids that the admin gives

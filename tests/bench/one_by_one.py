@@ -22,7 +22,7 @@ from tests.bench.flood import Flood, flood
 from tests.bench.measure import cpu_seconds
 from tests.e2e.cluster import ROOT, Cluster
 from tests.support.processes import ManagedProcess, free_port
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 
 RUNS = 5_000  # of the product four times as many, which take about as long
 WARM_UP_RUNS = 500

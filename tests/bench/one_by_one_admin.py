@@ -25,9 +25,9 @@ import msgspec
 import sqlalchemy as sa
 from aiohttp import web
 
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.runs import claimable_runs
-from tickwheel_admin.store.tables import run as run_table
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.tables import run as run_table
+from tickwheel_admin.store.runs.runs import claimable_runs
 
 T = TypeVar("T")
 

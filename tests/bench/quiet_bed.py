@@ -23,13 +23,13 @@ from tests.bench.node_crowd import Report
 from tests.bench.seed.writer import Writer, line
 from tests.e2e.cluster import EXECUTOR, Cluster
 from tests.support.polling import wait_until
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import config_to_json
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.triggers import bucket_of
+from tickwheel_admin.domain.input.job import config_to_json
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.triggers.planning import bucket_of
 
 FIRST_ID = 2**40  # far from the ids that the admin gives
 DAY_MS = 86_400_000

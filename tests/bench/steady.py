@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.bench.bed import Bed
 from tests.bench.measure import percentile
 from tests.support.polling import wait_until
-from tickwheel_admin.store.tables import run as run_table
+from tickwheel_admin.store.database.tables import run as run_table
 
 TRIGGERS_PER_JOB = 50  # the most that a job may have
 WARM_UP_SECONDS = 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.tables import metadata
 
 PAYLOAD = (
     """</title></script></textarea>"'><img src=x onerror="window.__hacked=1">"""

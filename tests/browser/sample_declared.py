@@ -10,18 +10,18 @@ import sqlalchemy as sa
 
 from tests.browser.sample_rows import ADMIN, NOW, row
 from tickwheel_admin.app import Services
-from tickwheel_admin.domain.declared_job import (
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.jobs.declared_job import (
     CodeJobs,
     DeclaredJob,
     DeclaredReason,
     DeclaredState,
     Ruling,
 )
-from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.job_input import parse_job
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.declared_jobs import set_policy, write_declared
-from tickwheel_admin.store.handler_schemas import set_schemas
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.handler_schemas import set_schemas
+from tickwheel_admin.store.jobs.declared import set_policy, write_declared
 
 HOUR = 3_600_000
 NODE = 61

@@ -8,8 +8,8 @@ import random
 import sqlalchemy as sa
 
 from tests.browser.sample_rows import NOW
-from tickwheel_admin.domain.start_delays import StartDelays
-from tickwheel_admin.store.run_stats import HOUR_MS, RunStat, count_hour, write_stats
+from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat, count_hour, write_stats
 
 DAYS = 62
 COUNTED_HOURS = 24  # of the newest the runs are still there

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 
 NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
 ADMIN = Actor(user_id=1, name="admin", grants={ALL_EXECUTORS: Role.ADMIN})

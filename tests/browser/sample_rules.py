@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from tests.browser.sample_rows import ADMIN, NOW, row
 from tickwheel_admin.app import Services
-from tickwheel_admin.domain.run import PARKED_AT
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import PARKED_AT
+from tickwheel_admin.store.database import tables
 
 MINUTE = 60_000
 HANDLERS = {  # that nodes offer for these jobs, and for those of `sample_routing`

@@ -21,7 +21,7 @@ from tests.browser.sample_schedules import add_schedules
 from tickwheel_admin.app import Services
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
-from tickwheel_admin.store import tables
+from tickwheel_admin.store.database import tables
 from tickwheel_shared.protocol import Level, LogLine
 
 HOUR = 3_600_000

@@ -14,7 +14,7 @@ from tests.browser.conftest import PageErrors
 from tests.browser.consoles import Console
 from tests.browser.sample_rows import NOW
 from tickwheel_admin.domain.schedule import parse
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 DIALECTS = ("unix", "quartz", "spring")
 

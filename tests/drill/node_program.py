@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from tests.e2e import node_program
 from tests.e2e.node_program import Handler, Journal
 from tickwheel_executor import Run
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_shared.protocol import Result
 
 POINTS = ("accepted", "ended", "spooled")

@@ -16,7 +16,7 @@ from tests.drill.node_program import POINTS as NODE_POINTS
 from tests.drill.report import Outcome
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess
-from tickwheel_admin.engine.kill_points import POINTS as ADMIN_POINTS
+from tickwheel_admin.engine.fault_points import POINTS as ADMIN_POINTS
 
 REACHED = r"^.*kill_point\.reached.*$"
 REACH_SECONDS = 40.0

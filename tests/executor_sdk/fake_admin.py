@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tickwheel_executor.attempt_key import Claim, claim_of
 from tickwheel_executor.errors import ConnectError, SpoolError, UnauthorizedError
-from tickwheel_executor.handlers import Handlers
-from tickwheel_executor.keys import Claim, claim_of
-from tickwheel_executor.node import Node
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_shared.protocol import (
     Heartbeat,

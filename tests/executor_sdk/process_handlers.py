@@ -15,16 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tickwheel_executor import (
-    Ending,
-    Fail,
-    Retry,
-    Run,
-    RunCancelledError,
-    Skip,
-    current_run,
-    pool,
-)
+from tickwheel_executor import Ending, Fail, Retry, Run, RunCancelledError, Skip, current_run
+from tickwheel_executor.process import pool
 
 logger = logging.getLogger("shop")
 

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from tests.support.polling import wait_until_async
 from tickwheel_executor import Executor, Run
-from tickwheel_executor.channel import connect
 from tickwheel_executor.errors import ConnectError
+from tickwheel_executor.link.channel import connect
 from tickwheel_executor.testing import FakeAdmin as SocketAdmin
 from tickwheel_shared.protocol import Rejected, Result
 

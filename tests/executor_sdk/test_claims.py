@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,

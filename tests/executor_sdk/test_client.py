@@ -21,8 +21,8 @@ from tickwheel_executor import (
     TokenRefusedError,
     WaitTimeoutError,
 )
-from tickwheel_executor import api as client_api
-from tickwheel_executor import client as client_module
+from tickwheel_executor.client import api as client_api
+from tickwheel_executor.client import client as client_module
 from tickwheel_executor.settings import check_client
 
 TOKEN = "twt_" + "t" * 40

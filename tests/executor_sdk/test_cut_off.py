@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.attempt import Attempt
-from tickwheel_executor.stop import Stop
+from tickwheel_executor.attempts.attempt import Attempt
+from tickwheel_executor.run.stop import Stop
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,

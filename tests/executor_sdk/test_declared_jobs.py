@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tickwheel_admin.domain.job_input import JOB_FIELDS as API_JOB_FIELDS
-from tickwheel_admin.domain.job_input import parse_job
-from tickwheel_admin.domain.run_rules_input import CHILD_FIELDS as API_CHILD_FIELDS
-from tickwheel_admin.domain.trigger import Dialect, MisfirePolicy, TriggerKind
-from tickwheel_admin.domain.trigger_input import TRIGGER_FIELDS as API_TRIGGER_FIELDS
+from tickwheel_admin.domain.input.job import JOB_FIELDS as API_JOB_FIELDS
+from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.input.run_rules import CHILD_FIELDS as API_CHILD_FIELDS
+from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS as API_TRIGGER_FIELDS
+from tickwheel_admin.domain.triggers.trigger import Dialect, MisfirePolicy, TriggerKind
 from tickwheel_executor import Executor, HandlerError
-from tickwheel_executor.job_fields import JOB_FIELDS, TRIGGER_FIELDS, ChildFields
+from tickwheel_executor.handlers.job_fields import JOB_FIELDS, TRIGGER_FIELDS, ChildFields
 from tickwheel_shared.protocol import MAX_DECLARED_JOBS, Hello
 
 from .fake_admin import TOKEN, FakeAdmin, make_node

@@ -12,8 +12,11 @@ import msgspec
 import pytest
 
 from tests.support.polling import wait_until_async
-from tickwheel_executor import SpoolError, file_spool, spool_record, spool_segment
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor import SpoolError
+from tickwheel_executor.spool import file_spool
+from tickwheel_executor.spool import record as spool_record
+from tickwheel_executor.spool import segment as spool_segment
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_shared.protocol import Outcome, Result
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tickwheel_executor import Ending, Executor, HandlerError, Run, Skip, current_run
-from tickwheel_executor.hooks import Hooks
+from tickwheel_executor.handlers.hooks import Hooks
 from tickwheel_shared.protocol import Cancel, CancelReason, LogChunk, Outcome, Result
 
 from .fake_admin import TOKEN, FakeAdmin, Session, make_node, request

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.links import Links
+from tickwheel_executor.link.links import Links
 from tickwheel_executor.urls import normal_url
 from tickwheel_shared.protocol import (
     Accepted,

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tickwheel_executor import Executor, Run, log_shipper
-from tickwheel_executor.log_lines import LogCap
-from tickwheel_executor.run_log import RunLog
+from tickwheel_executor import Executor, Run
+from tickwheel_executor.logs import shipper as log_shipper
+from tickwheel_executor.logs.lines import LogCap
+from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.runner.process_line import Line
 from tickwheel_executor.runner.process_wire import Ready, Reported, packed
 from tickwheel_executor.testing import FakeAdmin, HandlerEnd, run_handler

@@ -19,10 +19,12 @@ import pytest
 
 from tests.executor_sdk import process_handlers as work
 from tests.support.polling import wait_until_async
-from tickwheel_executor import HandlerError, answers, shutdown
-from tickwheel_executor.handlers import Handlers, Limits, limits_of
-from tickwheel_executor.held import CUT_OFF_GRACE_SECONDS
-from tickwheel_executor.node import Node
+from tickwheel_executor import HandlerError
+from tickwheel_executor.attempts import admission as answers
+from tickwheel_executor.attempts.held import CUT_OFF_GRACE_SECONDS
+from tickwheel_executor.handlers.handlers import Handlers, Limits, limits_of
+from tickwheel_executor.node import shutdown
+from tickwheel_executor.node.node import Node
 from tickwheel_executor.runner import process_runner
 from tickwheel_executor.runner.guard import Guard
 from tickwheel_shared.protocol import (
@@ -232,7 +234,7 @@ async def test_a_module_that_breaks_in_the_process_fails_the_run_with_its_reason
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "breaks_elsewhere.py").write_text(
-        "from tickwheel_executor.pool import in_pool_process\n"
+        "from tickwheel_executor.process.pool import in_pool_process\n"
         "assert not in_pool_process(), 'no settings'\n"
         "def work(): ...\n"
     )
@@ -267,7 +269,7 @@ def test_the_guard_kills_what_is_left_and_is_replaced_when_it_is_killed() -> Non
 def test_a_service_without_such_handlers_imports_nothing_of_it() -> None:
     code = (
         "import sys, tickwheel_executor\n"
-        "wanted = {'multiprocessing', 'tickwheel_executor.importable', 'resource'}\n"
+        "wanted = {'multiprocessing', 'tickwheel_executor.handlers.pickling', 'resource'}\n"
         "sys.exit(str(wanted & set(sys.modules)) if wanted & set(sys.modules) else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

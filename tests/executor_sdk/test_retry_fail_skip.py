@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tickwheel_executor import Fail, Retry, Run, Skip, TickwheelExecutorError
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import threading
 
-from tickwheel_executor import Run, log_shipper
-from tickwheel_executor.log_capture import capture
+from tickwheel_executor import Run
+from tickwheel_executor.logs import shipper as log_shipper
+from tickwheel_executor.logs.capture import capture
 from tickwheel_shared.protocol import (
     MAX_LINE_CHARS,
     MAX_LINES_PER_CHUNK,
@@ -301,7 +302,7 @@ def test_a_waiting_thread_does_not_keep_others_from_logging() -> None:
     class FakeRun:
         log = Log()
 
-    from tickwheel_executor.context import running
+    from tickwheel_executor.run.context import running
 
     def log(text: str) -> None:
         running.set(FakeRun())  # type: ignore[arg-type]

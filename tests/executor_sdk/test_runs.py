@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tickwheel_executor import Run, current_run
-from tickwheel_executor.link import FEW
+from tickwheel_executor.link.link import FEW
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,

@@ -18,9 +18,9 @@ from tickwheel_executor import (
     TickwheelExecutorError,
     current_run,
 )
-from tickwheel_executor.ended import EndedAttempts
-from tickwheel_executor.handlers import Handlers
-from tickwheel_executor.node_life import _default_spool_dir
+from tickwheel_executor.attempts.recent_claims import EndedAttempts
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.node.lifecycle import _default_spool_dir
 from tickwheel_executor.settings import check
 from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import Outcome, Refusal

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from tickwheel_executor import HandlerError, Run
-from tickwheel_executor.handlers import Handlers
-from tickwheel_executor.signature import ParametersError, Signature
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.handlers.signature import ParametersError, Signature
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, Hello, LogChunk, Outcome, Result
 
 from .fake_admin import FakeAdmin, make_node, request, value

@@ -14,8 +14,10 @@ import pytest
 
 from tests.support.polling import wait_until, wait_until_async
 from tests.support.processes import ManagedProcess
-from tickwheel_executor import SpoolError, delivery, spool_record
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor import SpoolError
+from tickwheel_executor.spool import delivery
+from tickwheel_executor.spool import record as spool_record
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_executor.testing import FakeAdmin, RunRefusedError
 from tickwheel_shared.protocol import Accepted, Refused, Result
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from tickwheel_executor import CheckpointError, Fail, Run, Skip, StateUnavailableError
-from tickwheel_executor.decoding import decode
-from tickwheel_executor.signature import Signature
+from tickwheel_executor.handlers.decoding import decode
+from tickwheel_executor.handlers.signature import Signature
 from tickwheel_shared.protocol import Accepted, Cancel, CancelReason, Checkpoint, Outcome, Result
 
 from .fake_admin import FakeAdmin, make_node, request, value

@@ -8,7 +8,7 @@ import time
 from itertools import pairwise
 
 from tickwheel_executor import Run
-from tickwheel_executor.stop import Stop
+from tickwheel_executor.run.stop import Stop
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,

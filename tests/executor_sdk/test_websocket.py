@@ -14,8 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from tests.support.polling import wait_until_async
 from tickwheel_executor import Executor, Run, SpoolError
-from tickwheel_executor.channel import Channel, connect
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
+from tickwheel_executor.link.channel import Channel, connect
 
 from .fake_admin import TOKEN
 

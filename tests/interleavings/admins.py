@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from tests.admin import engine_kit
 from tests.admin.engine_kit import FakeSession
 from tests.interleavings.seats import Seat
-from tickwheel_admin.services.calendars import Calendars
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_shared.protocol import Message
 
 M = TypeVar("M", bound=Message)

@@ -13,16 +13,16 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.membership import arrival
 from tests.interleavings.props import EXECUTOR, is_live
 from tests.interleavings.stage import PERSON, Stage, result_of
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.children import ChildLink, ChildOn
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.runs import insert_fires
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs.runs import insert_fires
 from tickwheel_shared.protocol import Held, Outcome, RunKey
 
 DELAY_MS = 60_000

@@ -10,8 +10,8 @@ from tests.interleavings.props import is_live
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import FINAL, RunState
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import FINAL, RunState
+from tickwheel_admin.store.database import tables
 
 
 def the_last_slot(stage: Stage) -> Iterator[None]:

@@ -16,8 +16,8 @@ from tests.interleavings.baton import Connection
 from tests.interleavings.seats import Seat
 from tests.support.databases import chosen_kinds
 from tests.support.servers import MariaDB, PostgreSQL
-from tickwheel_admin.store.tables import metadata
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.store.database.tables import metadata
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 SEATS = 8  # one for the stage, the others for actors
 # A variable that does nothing. Not a user lock: the server would kill whoever held it.

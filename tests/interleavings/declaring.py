@@ -15,10 +15,10 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR, HANDLER
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict, NotFound, Unavailable
-from tickwheel_admin.domain.said_code import Process, SaidCode, read_said_code
-from tickwheel_admin.engine.membership import Admitted
-from tickwheel_admin.services.declared_jobs import DeclaredJobs
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.input.node_manifest import Process, SaidCode, read_said_code
+from tickwheel_admin.engine.membership.membership import Admitted
+from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
+from tickwheel_admin.store.database import tables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,10 @@ from tests.admin.engine_kit import FakeSession
 from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR
 from tests.interleavings.stage import PERSON, Stage, result_of
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.services.job_states import JobStates
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.services.jobs.kept_state import JobStates
+from tickwheel_admin.store.database import tables
 from tickwheel_shared.protocol import Result, RunRequest
 
 

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import Stage
-from tickwheel_admin.domain.blocking import Blocking
-from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
-from tickwheel_admin.domain.run import FINAL, LIVE, MOVES, PARKED_AT, Run, RunState
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.lanes import Lane, lane_of
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.run import FINAL, LIVE, MOVES, PARKED_AT, Run, RunState
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.runs.lanes import Lane, lane_of
 from tickwheel_shared.protocol import RunRequest
 
 _MOVES_SEEN = sa.table("seen_move", *map(sa.column, (

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from tests.admin.engine_kit import FakeSession
 from tests.interleavings.props import EXECUTOR, HANDLER, is_live
 from tests.interleavings.stage import Stage
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.nodes import Arrival
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.executors.nodes import Arrival
 
 
 def renewals_meet_expiry(stage: Stage) -> Iterator[None]:

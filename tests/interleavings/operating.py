@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from tests.interleavings.props import EXECUTOR, is_live
 from tests.interleavings.stage import PERSON, Stage, result_of
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import FINAL, RunState
-from tickwheel_admin.services.purge import Purge
-from tickwheel_admin.services.run_bulk import Bulk
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import FINAL, RunState
+from tickwheel_admin.services.runs.bulk import Bulk
+from tickwheel_admin.services.runs.purge import Purge
+from tickwheel_admin.store.database import tables
 from tickwheel_shared.protocol import Outcome
 
 DAY_MS = 86_400_000

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from tests.interleavings.props import StagedJob
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.domain.trigger import MisfirePolicy, TriggerKind, TriggerSpec
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.store.database import tables
 
 EVERY_MS = 400
 SLOW_MS = 86_400_000

@@ -10,19 +10,19 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import structs
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.calendar import CalendarSpec
-from tickwheel_admin.domain.fires import new_run
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import config_to_json
-from tickwheel_admin.domain.node import LEASE_MS
-from tickwheel_admin.domain.run import Origin, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.calendar_edits import add_calendar
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.runs import insert_fires, run_from_row
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
+from tickwheel_admin.domain.executors.node import LEASE_MS
+from tickwheel_admin.domain.input.job import config_to_json
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.triggers.fires import new_run
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.calendars.edits import add_calendar
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.runs.runs import insert_fires, run_from_row
 
 EXECUTOR = 1
 HANDLER = "hello"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tests.interleavings.admins import Admin
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import Stage, result_of
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.store.database import tables
 from tickwheel_shared.protocol import Outcome, Receipt, ResultReceipt
 
 RETRY_LATER = RetryPolicy(retries=1, delay_ms=60_000)

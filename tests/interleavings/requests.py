@@ -11,8 +11,8 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR, HANDLER
 from tests.interleavings.stage import PERSON, Stage, result_of
 from tickwheel_admin.domain.errors import Conflict, NotFound
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.store.database import tables
 
 
 def one_key_twice(stage: Stage) -> Iterator[None]:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from tests.interleavings.baton import Connection, Fault, current_actor
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 
 P = ParamSpec("P")
 T = TypeVar("T")

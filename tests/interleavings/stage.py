@@ -17,11 +17,11 @@ from tests.interleavings.baton import Actor, FaultShares, Play
 from tests.interleavings.clusters import Cluster
 from tests.interleavings.props import EXECUTOR, Props, is_live
 from tests.interleavings.seats import PausesAtGates
-from tickwheel_admin.domain.run import FINAL, Run
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Role
-from tickwheel_admin.domain.user import Actor as Person
-from tickwheel_admin.store import database as store_database
-from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.domain.runs.run import FINAL, Run
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Role
+from tickwheel_admin.domain.users.user import Actor as Person
+from tickwheel_admin.store.database import database as store_database
+from tickwheel_admin.store.database.database import DatabaseUnavailable
 from tickwheel_shared.protocol import Outcome, Result
 
 P = ParamSpec("P")

@@ -14,13 +14,19 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from tests.interleavings.clusters import Cluster
-from tickwheel_admin.engine import claim, losing, planner
-from tickwheel_admin.services import code_rulings, declared_edits, handler_schemas
-from tickwheel_admin.store import executors as store_executors
-from tickwheel_admin.store import job_states, route_cursors, tables
-from tickwheel_admin.store import runs as store_runs
-from tickwheel_admin.store import triggers as store_triggers
-from tickwheel_admin.store.batch import insert_values, update_rows, update_values
+from tickwheel_admin.engine.dispatcher import claim
+from tickwheel_admin.engine.planner import loop as planner
+from tickwheel_admin.engine.sweeper import lost_runs as losing
+from tickwheel_admin.services.handlers import schemas as handler_schemas
+from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared import edits as declared_edits
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_values, update_rows, update_values
+from tickwheel_admin.store.executors import executors as store_executors
+from tickwheel_admin.store.jobs import kept_state as job_states
+from tickwheel_admin.store.jobs import route_cursors
+from tickwheel_admin.store.runs import runs as store_runs
+from tickwheel_admin.store.triggers import planning as store_triggers
 
 Switch = Callable[[Cluster], AbstractContextManager[object]]
 

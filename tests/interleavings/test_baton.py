@@ -13,8 +13,8 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.clusters import Cluster, GaleraCluster, cluster_kinds
 from tests.interleavings.explore import FAULTY_EVERY, NO_FAULTS, Scenario, explore
 from tests.interleavings.stage import Stage
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
 
 BUCKET = tables.bucket.c.id == 0
 

@@ -16,16 +16,16 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
-from tickwheel_admin.services.calendars import Calendars
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.executors import Executors
-from tickwheel_admin.services.job_states import JobStates
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.nodes import Nodes
-from tickwheel_admin.services.runs import Runs
-from tickwheel_admin.services.system import System
-from tickwheel_admin.store.database import DatabaseUnavailable
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.executors.nodes import Nodes
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.kept_state import JobStates
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.system.service import System
+from tickwheel_admin.store.database.database import DatabaseUnavailable
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
 
 RETENTION_DAYS = 30

@@ -14,10 +14,10 @@ from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.instants import Instants
 from tests.simulation.ledger import Ledger
-from tickwheel_admin.domain.calendar import CalendarSpec
-from tickwheel_admin.domain.calendar_json import calendar_from_json
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_json import spec_from_json
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
+from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 
 AHEAD_MS = 2_000  # fires are planned this long before their instant
 HOUR_MS = 3_600_000

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from sqlalchemy import event
 
 from tests.simulation.history import History
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.tables import metadata
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ import msgspec
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process, SimLoop
-from tickwheel_executor import spool_record
-from tickwheel_executor.file_spool import FileSpool
+from tickwheel_executor.spool import record as spool_record
+from tickwheel_executor.spool.file_spool import FileSpool
 from tickwheel_shared.protocol import Result
 
 Key = tuple[int, int]  # run, attempt

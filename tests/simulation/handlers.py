@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
-from tickwheel_executor.context import Run
 from tickwheel_executor.errors import Fail, Retry, Skip, StateUnavailableError
-from tickwheel_executor.handlers import Handlers
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.run.context import Run
 
 
 class HandlerFailure(Exception):

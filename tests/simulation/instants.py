@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from tickwheel_admin.domain.calendar import CalendarSense, CalendarSpec
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
 
 BLOCK_SECONDS = 600
 _SIZES = (60, 60, 24)  # of second, minute and hour

@@ -10,40 +10,35 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain import planning, reports
-from tickwheel_admin.domain.blocking import Verdict
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.engine import (
-    claim,
-    handing_over,
-    leases,
-    losing,
-    recorder,
-    recording,
-    route_memory,
-    router,
-    stalls,
-    sweeper,
-    sweeping,
-    turns,
-)
-from tickwheel_admin.store import follow_ups, triggers
-from tickwheel_admin.store import runs as store_runs
-from tickwheel_admin.store.database import Refused
-from tickwheel_admin.store.tables import node as node_table
-from tickwheel_admin.store.tables import run as run_table
-from tickwheel_executor import (
-    answers,
-    checkpoints,
-    cut_off,
-    delivery,
-    file_spool,
-    links,
-    verdict,
-)
-from tickwheel_executor.keys import claim_of
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs import reports
+from tickwheel_admin.domain.runs.blocking import Verdict
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.triggers import planning
+from tickwheel_admin.engine import handoff as handing_over
+from tickwheel_admin.engine.dispatcher import claim, route_memory, router
+from tickwheel_admin.engine.dispatcher import concurrency as turns
+from tickwheel_admin.engine.membership import leases
+from tickwheel_admin.engine.recorder import loop as recorder
+from tickwheel_admin.engine.recorder import transaction as recording
+from tickwheel_admin.engine.sweeper import deadlines as sweeping
+from tickwheel_admin.engine.sweeper import loop as sweeper
+from tickwheel_admin.engine.sweeper import lost_runs as losing
+from tickwheel_admin.engine.sweeper import stalled as stalls
+from tickwheel_admin.store.database.database import Refused
+from tickwheel_admin.store.database.tables import node as node_table
+from tickwheel_admin.store.database.tables import run as run_table
+from tickwheel_admin.store.runs import follow_ups
+from tickwheel_admin.store.runs import runs as store_runs
+from tickwheel_admin.store.triggers import planning as triggers
+from tickwheel_executor.attempt_key import claim_of
+from tickwheel_executor.attempts import admission as answers
+from tickwheel_executor.attempts import checkpoints
+from tickwheel_executor.attempts import lease_guard as cut_off
+from tickwheel_executor.link import links
+from tickwheel_executor.run import outcome as verdict
+from tickwheel_executor.spool import delivery, file_spool
 
 
 def node_forgets_what_it_has_met() -> None:
@@ -103,7 +98,7 @@ def planner_ignores_edits() -> None:
         ]
         return original(conn, planned=planned, **rest)
 
-    from tickwheel_admin.engine import planner
+    from tickwheel_admin.engine.planner import loop as planner
 
     planner.plan_due_triggers = plan_due_triggers
 
@@ -314,7 +309,7 @@ def planner_starts_from_now() -> None:
             schedule, next_fire_at=next_fire_at, now=now, until=until, misfire=misfire, **rest
         )
 
-    from tickwheel_admin.engine import drafting
+    from tickwheel_admin.engine.planner import drafts as drafting
 
     drafting.plan = plan
 
@@ -346,7 +341,7 @@ def receipts_before_the_commit() -> None:
 
 def edits_leave_fires_that_are_planned() -> None:
     """G11: what was planned ahead under the old version stays."""
-    from tickwheel_admin.services import settling
+    from tickwheel_admin.services.triggers import cutover as settling
 
     settling.job_triggers.delete_unclaimed_fires = lambda conn, trigger_id, *, after: 0
 

@@ -13,7 +13,7 @@ from tests.simulation.routing import labels_of, weight_of
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.troubles import Troubles
 from tickwheel_executor.errors import SpoolError
-from tickwheel_executor.node import Node
+from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
 
 MOST_SLOTS_SET = 4  # what operators give a node at most

@@ -20,9 +20,9 @@ from tests.simulation.schedules import calendar_in_use
 from tests.simulation.store import done_unknown
 from tests.simulation.workload import ENDLESS, misfires_in
 from tickwheel_admin.domain.errors import UserError
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
-from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.store.database.database import DatabaseUnavailable
 
 OPERATOR = Actor(user_id=1, name="operator", grants={ALL_EXECUTORS: Role.ADMIN})
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
-from tickwheel_admin.store.database import (
+from tickwheel_admin.store.database.database import (
     FIRST_PAUSE_SECONDS,
     MAX_PAUSE_SECONDS,
     REPEATS,

@@ -34,11 +34,11 @@ from tests.simulation.store import FaultShares, SimStore
 from tests.simulation.troubles import Troubles
 from tests.simulation.workload import make_jobs
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services.calendars import Calendars
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.store.executors import add_executor
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import add_executor
 
 RECOVERY_SECONDS = 8.0  # without faults, while triggers still fire
 SETTLING_SECONDS = 500.0  # by then everything must have ended

@@ -52,7 +52,7 @@ def messages() -> set[Message]:
     constants = {name: text for tree in sources.values() for name, text in _constants(tree)}
     found: set[Message] = set()
     for path, tree in sources.items():
-        has_run_messages = path.match("domain/moves.py") or path.match("engine/*.py")
+        has_run_messages = path.match("domain/runs/moves.py") or path.match("engine/*.py")
         found.update(_in_python(tree, constants, run_messages=has_run_messages))
     for path in sorted((PACKAGE / "console/templates").glob("*.html")):
         with path.open("rb") as source:

@@ -7,8 +7,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.tables import audit
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import audit
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api import (
-    attention,
-    audit,
-    calendars,
-    declared_jobs,
-    executors,
-    job_history,
-    job_states,
-    jobs,
-    jobs_bulk,
-    nodes,
-    runs,
-    runs_bulk,
-    runs_purge,
-    saved_views,
-    schedule,
-    sessions,
-    system,
-    tokens,
-    users,
-)
+from tickwheel_admin.api.calendars import calendars, schedule
+from tickwheel_admin.api.executors import executors, nodes
+from tickwheel_admin.api.jobs import bulk as jobs_bulk
+from tickwheel_admin.api.jobs import declared as declared_jobs
+from tickwheel_admin.api.jobs import history as job_history
+from tickwheel_admin.api.jobs import jobs
+from tickwheel_admin.api.jobs import kept_state as job_states
+from tickwheel_admin.api.runs import bulk as runs_bulk
+from tickwheel_admin.api.runs import purge as runs_purge
+from tickwheel_admin.api.runs import runs
+from tickwheel_admin.api.system import attention, audit, system
+from tickwheel_admin.api.users import saved_views, sessions, tokens, users
 
 
 def add_api(app: web.Application) -> None:

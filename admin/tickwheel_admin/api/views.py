@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from tickwheel_admin.api.choice_views import choice_view, waiting_view
-from tickwheel_admin.api.run_words import misfire_view, run_message
-from tickwheel_admin.domain.fields import instant_to_iso, is_instant
-from tickwheel_admin.domain.job_input import job_to_raw, trigger_to_raw
-from tickwheel_admin.domain.json_text import MAX_DEPTH, is_within
-from tickwheel_admin.domain.trigger import Trigger
-from tickwheel_admin.services.jobs import JobDetail, JobItem, RunMark
-from tickwheel_admin.services.paging import Page
-from tickwheel_admin.services.runs import Bulk, LogPage, Matching, RunDetail, RunItem
-from tickwheel_admin.services.system import AdminItem
+from tickwheel_admin.api.executors.choice_views import choice_view, waiting_view
+from tickwheel_admin.api.runs.labels import misfire_view, run_message
+from tickwheel_admin.domain.input.fields import instant_to_iso, is_instant
+from tickwheel_admin.domain.input.job import job_to_raw, trigger_to_raw
+from tickwheel_admin.domain.input.json_text import MAX_DEPTH, is_within
+from tickwheel_admin.domain.triggers.trigger import Trigger
+from tickwheel_admin.services.jobs.service import JobDetail, JobItem, RunMark
+from tickwheel_admin.services.lists.paging import Page
+from tickwheel_admin.services.runs.service import Bulk, LogPage, Matching, RunDetail, RunItem
+from tickwheel_admin.services.system.service import AdminItem
 from tickwheel_admin.web.i18n import ENGLISH
 from tickwheel_shared.held_json import why_not_held
 

@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from tickwheel_admin.app import Services, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError
-from tickwheel_admin.store.database import Database, DatabaseUnavailable
-from tickwheel_admin.store.migrate import SchemaError, prepare
+from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.database.migrate import SchemaError, prepare
 from tickwheel_admin.web.server import bind
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.cron_lines import iso, line, report
-from tickwheel_admin.domain.fields import instant_from_iso
+from tickwheel_admin.domain.input.fields import instant_from_iso
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -10,9 +10,9 @@ from tickwheel_admin.domain.schedule import dialect_of
 from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.local_days import local_day
 from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, PreviewFire, preview
+from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Transition, Zone, zone_of
-from tickwheel_admin.domain.trigger import Gap, TriggerSpec
-from tickwheel_admin.domain.wall_clock import date_of_day
+from tickwheel_admin.domain.triggers.trigger import Gap, TriggerSpec
 
 MARKS = {
     Mark.GAP: "moved: the clocks skip its time",

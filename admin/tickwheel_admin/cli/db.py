@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from tickwheel_admin.cli.common import Failure, add_config_flags, config_of, make_data_directory
-from tickwheel_admin.store import migrate
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.ddl import DIALECTS, generate_ddl
+from tickwheel_admin.store.database import migrate
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.ddl import DIALECTS, generate_ddl
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_admin.app import Services
-from tickwheel_admin.services.people import COMMAND_LINE
-from tickwheel_admin.store.executor_tokens import executor_of_token
+from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.store.executors.tokens import executor_of_token
 
 EXECUTOR = "demo"
 

@@ -25,10 +25,10 @@ from tickwheel_admin.cli.common import (
 )
 from tickwheel_admin.cli.memory import Trimmer, use_few_arenas
 from tickwheel_admin.config import Config, LogFormat, LogLevel
-from tickwheel_admin.engine import kill_points
+from tickwheel_admin.engine import fault_points as kill_points
 from tickwheel_admin.log_setup import configure_logging
-from tickwheel_admin.services.people import FIRST_ADMIN
-from tickwheel_admin.store.database import Database, DatabaseUnavailable
+from tickwheel_admin.services.users.service import FIRST_ADMIN
+from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

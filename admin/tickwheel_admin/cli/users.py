@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tickwheel_admin.app import Services
 from tickwheel_admin.cli.common import add_config_flags, config_of, with_services
 from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
-from tickwheel_admin.services.people import COMMAND_LINE, PersonItem
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.users.service import COMMAND_LINE, PersonItem
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

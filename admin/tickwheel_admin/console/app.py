@@ -6,52 +6,18 @@ import asyncio
 
 from aiohttp import web
 
-from tickwheel_admin.console import live
-from tickwheel_admin.console.admins import ADMINS, Admins
-from tickwheel_admin.console.assets import Assets
+from tickwheel_admin.console.calendars import edit as calendar_edit
+from tickwheel_admin.console.calendars import list as calendars
+from tickwheel_admin.console.calendars import month as calendar
 from tickwheel_admin.console.errors import show_error
-from tickwheel_admin.console.pages import (
-    about,
-    account,
-    api_tokens,
-    audit,
-    audit_export,
-    calendar,
-    calendar_edit,
-    calendars,
-    declared_jobs,
-    executors,
-    filter_values,
-    job,
-    job_actions,
-    job_bulk,
-    job_dates,
-    job_edit,
-    job_history,
-    job_state,
-    jobs,
-    nodes,
-    oidc,
-    overview,
-    palette,
-    run_bulk,
-    run_list,
-    run_log,
-    run_now,
-    run_purge,
-    runs,
-    saved_views,
-    schedule_preview,
-    session,
-    settings,
-    system,
-    tokens,
-    user_edits,
-    users,
-)
-from tickwheel_admin.console.reader import NOW, wall_clock
-from tickwheel_admin.console.rendering import RENDERER, Renderer
-from tickwheel_admin.console.streams import (
+from tickwheel_admin.console.executors import nodes, tokens
+from tickwheel_admin.console.executors import page as executors
+from tickwheel_admin.console.frame import filter_values, live, palette, saved_views
+from tickwheel_admin.console.frame.admins import ADMINS, Admins
+from tickwheel_admin.console.frame.assets import Assets
+from tickwheel_admin.console.frame.reader import NOW, wall_clock
+from tickwheel_admin.console.frame.rendering import RENDERER, Renderer
+from tickwheel_admin.console.frame.streams import (
     HEARTBEAT,
     HEARTBEAT_SECONDS,
     OPEN_STREAMS,
@@ -60,6 +26,28 @@ from tickwheel_admin.console.streams import (
     stop_streams,
     stop_watching,
 )
+from tickwheel_admin.console.job_form import page as job_edit
+from tickwheel_admin.console.jobs import actions as job_actions
+from tickwheel_admin.console.jobs import bulk as job_bulk
+from tickwheel_admin.console.jobs import dates as job_dates
+from tickwheel_admin.console.jobs import declared as declared_jobs
+from tickwheel_admin.console.jobs import history as job_history
+from tickwheel_admin.console.jobs import kept_state as job_state
+from tickwheel_admin.console.jobs import list as jobs
+from tickwheel_admin.console.jobs import page as job
+from tickwheel_admin.console.jobs import run_now
+from tickwheel_admin.console.overview import page as overview
+from tickwheel_admin.console.runs import bulk as run_bulk
+from tickwheel_admin.console.runs import list as run_list
+from tickwheel_admin.console.runs import log as run_log
+from tickwheel_admin.console.runs import page as runs
+from tickwheel_admin.console.runs import purge as run_purge
+from tickwheel_admin.console.system import about, audit, audit_export, settings
+from tickwheel_admin.console.system import page as system
+from tickwheel_admin.console.triggers import preview as schedule_preview
+from tickwheel_admin.console.users import account, api_tokens, oidc, session
+from tickwheel_admin.console.users import edits as user_edits
+from tickwheel_admin.console.users import list as users
 from tickwheel_admin.web.identity import EARLY_CHECKS
 from tickwheel_admin.web.keys import ERROR_PAGE, EVENTS
 from tickwheel_admin.web.routes import Routes

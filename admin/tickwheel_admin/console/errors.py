@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.people_words import role_name
-from tickwheel_admin.console.reader import READER, set_reader
-from tickwheel_admin.console.rendering import RENDERER, is_scripted
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.rendering import RENDERER, is_scripted
+from tickwheel_admin.console.users.words import role_name
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound, UserError
-from tickwheel_admin.domain.user import Permission, Role
+from tickwheel_admin.domain.users.user import Permission, Role
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.identity import actor_or_none
 

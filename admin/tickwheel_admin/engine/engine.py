@@ -7,24 +7,24 @@ from collections.abc import Callable
 
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.engine.cleaner import Cleaner
-from tickwheel_admin.engine.dispatcher import Dispatcher
-from tickwheel_admin.engine.herald import Herald
-from tickwheel_admin.engine.leases import Leases
+from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.membership import Membership
-from tickwheel_admin.engine.planner import Planner
+from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.engine.maintenance.refresher import Refresher
+from tickwheel_admin.engine.maintenance.rollup import Rollup
+from tickwheel_admin.engine.membership.leases import Leases
+from tickwheel_admin.engine.membership.membership import Membership
+from tickwheel_admin.engine.membership.notifier import Herald
+from tickwheel_admin.engine.planner.loop import Planner
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.engine.recorder import Recorder
-from tickwheel_admin.engine.refresher import Refresher
-from tickwheel_admin.engine.rollup import Rollup
-from tickwheel_admin.engine.sweeper import Sweeper
-from tickwheel_admin.services import events as topics
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.engine.recorder.loop import Recorder
+from tickwheel_admin.engine.sweeper.loop import Sweeper
+from tickwheel_admin.services.events import events as topics
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
 
 
 class Engine:

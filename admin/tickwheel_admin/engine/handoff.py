@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import reports
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import Move, Run
-from tickwheel_admin.store.checkpoints import (
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs import reports
+from tickwheel_admin.domain.runs.run import Move, Run
+from tickwheel_admin.store.jobs.kept_state import Loan, lend_states, write_states
+from tickwheel_admin.store.runs.checkpoints import (
     LAST,
     Checkpoint,
     read_checkpoints,
     save_checkpoints,
 )
-from tickwheel_admin.store.job_states import Loan, lend_states, write_states
-from tickwheel_admin.store.runs import lost_before
+from tickwheel_admin.store.runs.runs import lost_before
 from tickwheel_shared import protocol
 from tickwheel_shared.protocol import Outcome, Result
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import structlog
 
-from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.store.database.database import DatabaseUnavailable
 
 log = structlog.get_logger(__name__)
 

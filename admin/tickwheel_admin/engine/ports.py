@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tickwheel_admin.domain.node import NodeWish
-from tickwheel_admin.store.nodes import Arrival as Arrival
+from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.store.executors.nodes import Arrival as Arrival
 from tickwheel_shared.protocol import FromNode, Message, RunKey
 
 

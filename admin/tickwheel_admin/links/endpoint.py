@@ -7,13 +7,13 @@ import asyncio
 from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.errors import NotLoggedIn
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.engine.membership import Membership
-from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.engine.membership.membership import Membership
+from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import WebSocketChannel
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
-from tickwheel_admin.services.identity import sha256
+from tickwheel_admin.services.users.base import sha256
 from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES

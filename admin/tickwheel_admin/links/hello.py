@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tickwheel_admin.domain.input.node_manifest import SaidCode, read_said_code
 from tickwheel_admin.domain.names import normal_name, unseen_character
-from tickwheel_admin.domain.said_code import SaidCode, read_said_code
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_shared.protocol import (
     SPOKEN_VERSIONS,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
-from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.links.frame_room import FrameRoom
 from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
 

@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.domain.node import HEARTBEAT_MS, LEASE_MS, NodeWish
-from tickwheel_admin.domain.said_code import SaidCode
-from tickwheel_admin.engine.membership import Admitted, Membership
-from tickwheel_admin.engine.recorder import Recorder
+from tickwheel_admin.domain.executors.node import HEARTBEAT_MS, LEASE_MS, NodeWish
+from tickwheel_admin.domain.input.node_manifest import SaidCode
+from tickwheel_admin.engine.membership.membership import Admitted, Membership
+from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import Channel
 from tickwheel_admin.links.cleaning import clean
 from tickwheel_admin.links.frame_room import LOOK_SECONDS

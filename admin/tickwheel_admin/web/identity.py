@@ -13,8 +13,8 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.errors import NotAllowed, NotLoggedIn, UserError
-from tickwheel_admin.domain.user import Actor, Permission, not_in_person
-from tickwheel_admin.services.people import NewSession, SessionView
+from tickwheel_admin.domain.users.user import Actor, Permission, not_in_person
+from tickwheel_admin.services.users.service import NewSession, SessionView
 from tickwheel_admin.web.client import address_of, is_secure
 from tickwheel_admin.web.errors import wants_json
 from tickwheel_admin.web.keys import PEOPLE, UNAVAILABLE_WHEN

@@ -9,33 +9,33 @@ from aiohttp import web
 
 from tickwheel_admin.config import Config
 from tickwheel_admin.domain.errors import UserError
-from tickwheel_admin.services.events import Events
+from tickwheel_admin.services.events.events import Events
 
 if TYPE_CHECKING:
-    from tickwheel_admin.services.attention import Attention
-    from tickwheel_admin.services.audit_log import AuditLog
-    from tickwheel_admin.services.calendars import Calendars
-    from tickwheel_admin.services.declared_jobs import DeclaredJobs
-    from tickwheel_admin.services.elsewhere import Elsewhere
-    from tickwheel_admin.services.executors import Executors
-    from tickwheel_admin.services.job_bulk import JobBulk
-    from tickwheel_admin.services.job_creation import JobCreation
-    from tickwheel_admin.services.job_history import JobHistory
-    from tickwheel_admin.services.job_parents import JobParents
-    from tickwheel_admin.services.job_states import JobStates
-    from tickwheel_admin.services.jobs import Jobs
-    from tickwheel_admin.services.list_counts import ListCounts
-    from tickwheel_admin.services.nodes import Nodes
-    from tickwheel_admin.services.oidc_login import OidcLogin
-    from tickwheel_admin.services.overview import Overview
-    from tickwheel_admin.services.people import People
-    from tickwheel_admin.services.purge import Purge
-    from tickwheel_admin.services.runs import Runs
-    from tickwheel_admin.services.saved_views import SavedViews
-    from tickwheel_admin.services.schedules import Schedules
-    from tickwheel_admin.services.settings import Settings
-    from tickwheel_admin.services.suggestions import Suggestions
-    from tickwheel_admin.services.system import System
+    from tickwheel_admin.services.calendars.service import Calendars
+    from tickwheel_admin.services.events.relay import Elsewhere
+    from tickwheel_admin.services.executors.nodes import Nodes
+    from tickwheel_admin.services.executors.service import Executors
+    from tickwheel_admin.services.jobs.bulk import JobBulk
+    from tickwheel_admin.services.jobs.creation import JobCreation
+    from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
+    from tickwheel_admin.services.jobs.history import JobHistory
+    from tickwheel_admin.services.jobs.kept_state import JobStates
+    from tickwheel_admin.services.jobs.parents import JobParents
+    from tickwheel_admin.services.jobs.service import Jobs
+    from tickwheel_admin.services.lists.saved_views import SavedViews
+    from tickwheel_admin.services.lists.suggestions import Suggestions
+    from tickwheel_admin.services.overview.attention.service import Attention
+    from tickwheel_admin.services.overview.list_counts import ListCounts
+    from tickwheel_admin.services.overview.service import Overview
+    from tickwheel_admin.services.runs.purge import Purge
+    from tickwheel_admin.services.runs.service import Runs
+    from tickwheel_admin.services.system.audit import AuditLog
+    from tickwheel_admin.services.system.service import System
+    from tickwheel_admin.services.system.settings import Settings
+    from tickwheel_admin.services.triggers.service import Schedules
+    from tickwheel_admin.services.users.oidc.login import OidcLogin
+    from tickwheel_admin.services.users.service import People
 
 ATTENTION: web.AppKey[Attention] = web.AppKey("attention")
 AUDIT: web.AppKey[AuditLog] = web.AppKey("audit")

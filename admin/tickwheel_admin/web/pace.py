@@ -1,7 +1,7 @@
 """How many requests begin in one turn of the event loop.
 
-Hundreds of requests that arrive at once would all begin in the same turn, and what fires meanwhile
-waits for all of them, at each of its steps. Here a few begin in each turn, first come, first served.
+Hundreds of requests that arrive at once would all begin in the same turn, and a fire would wait for
+all of them at each of its steps. Here a few begin in each turn, first come, first served.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import TypedDict, Unpack
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Declare = Callable[[Handler], Handler]

@@ -10,6 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from tickwheel_executor.attempt_key import claim_of, key_of
+from tickwheel_executor.handlers.handlers import Handler, Handlers
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -24,15 +30,9 @@ from tickwheel_shared.protocol import (
     SetSlots,
 )
 
-from .delivery import ResultDelivery
-from .ended import EndedAttempts
-from .handlers import Handler, Handlers
 from .held import HeldAttempts
-from .keys import claim_of, key_of
-from .link import Link
-from .links import Links
+from .recent_claims import EndedAttempts
 from .slots import Slots
-from .stop import Stop
 
 _logger = logging.getLogger("tickwheel.node")
 

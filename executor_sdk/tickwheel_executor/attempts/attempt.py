@@ -6,16 +6,15 @@ import asyncio
 
 import msgspec
 
+from tickwheel_executor.as_json import NULL
+from tickwheel_executor.attempt_key import key_of
+from tickwheel_executor.handlers.handlers import Handler
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.run.context import Run, mark_cancelled
+from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.runner import Execution
 from tickwheel_shared.protocol import Outcome, Result, RunRequest
-
-from .as_json import NULL
-from .context import Run, mark_cancelled
-from .handlers import Handler
-from .keys import key_of
-from .link import Link
-from .runner import Execution
-from .stop import Stop
-from .verdict import Verdict
 
 
 class Attempt:

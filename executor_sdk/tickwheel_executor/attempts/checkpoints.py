@@ -16,13 +16,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tickwheel_executor.as_json import NULL
+from tickwheel_executor.attempt_key import Key, key_of
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import Checkpoint, RunRequest
-
-from . import forks
-from .as_json import NULL
-from .keys import Key, key_of
-from .link import Link
-from .links import Links
 
 _SECONDS = 1.0
 

@@ -13,32 +13,32 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tickwheel_executor.attempt_key import Key
+from tickwheel_executor.errors import Fail
+from tickwheel_executor.handlers.decoding import decode
+from tickwheel_executor.handlers.handlers import Handler, Handlers
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.logs.shipper import LogShipper
+from tickwheel_executor.run.context import Run
+from tickwheel_executor.run.input import Given
+from tickwheel_executor.run.log import RunLog
+from tickwheel_executor.run.outcome import End, Verdict, judge
+from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.runner import Execution
+from tickwheel_executor.runner.async_runner import AsyncRunner
+from tickwheel_executor.runner.thread_runner import ThreadRunner
+from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
 
 from .attempt import Attempt
 from .checkpoints import Checkpoints
-from .context import Run
-from .cut_off import CutOff
-from .decoding import decode
-from .delivery import ResultDelivery
-from .errors import Fail
-from .given import Given
-from .handlers import Handler, Handlers
-from .keys import Key
-from .link import Link
-from .links import Links
-from .log_shipper import LogShipper
+from .lease_guard import CutOff
 from .progress import ProgressReporter
-from .run_log import RunLog
-from .runner import Execution
-from .runner.async_runner import AsyncRunner
-from .runner.thread_runner import ThreadRunner
 from .slots import Slots
-from .stop import Stop
-from .verdict import End, Verdict, judge
 
 if TYPE_CHECKING:
-    from .runner.process_runner import ProcessRunner
+    from tickwheel_executor.runner.process_runner import ProcessRunner
 
 CUT_OFF_GRACE_SECONDS = 2.0  # well within what is left of the lease
 
@@ -114,7 +114,7 @@ class HeldAttempts:
     def warm_up(self, handlers: Handlers, *, title: str) -> None:
         """Have a process ready if there are handlers that want one."""
         if handlers.pickled is not None:
-            from .runner.process_runner import ProcessRunner  # only now: most need no processes
+            from tickwheel_executor.runner.process_runner import ProcessRunner
 
             self._process_runner = ProcessRunner(handlers, self._loop, title=title)
             self._process_runner.warm_up()

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tickwheel_executor.attempt_key import Key
+from tickwheel_executor.link.links import Links
+
 from .attempt import Attempt
-from .keys import Key
-from .links import Links
 
 
 class CutOff:

@@ -7,11 +7,10 @@ import threading
 from contextlib import suppress
 from contextvars import Context
 
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import Progress
-
-from . import forks
-from .link import Link
-from .links import Links
 
 _SECONDS = 1.0
 

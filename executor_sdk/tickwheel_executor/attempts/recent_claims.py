@@ -15,9 +15,8 @@ from __future__ import annotations
 import zlib
 from collections import deque
 
+from tickwheel_executor.attempt_key import Claim, Key
 from tickwheel_shared.protocol import Outcome, Refusal
-
-from .keys import Claim, Key
 
 _GENERATION_SECONDS = 300
 _GENERATIONS = 4  # three full ones are 15 minutes, and the one being filled

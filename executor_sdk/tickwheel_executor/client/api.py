@@ -11,8 +11,8 @@ from typing import Any
 
 import aiohttp
 
-from .errors import ClientError, NoAdminError, NotFoundError, TokenRefusedError
-from .version import SDK
+from tickwheel_executor.errors import ClientError, NoAdminError, NotFoundError, TokenRefusedError
+from tickwheel_executor.version import SDK
 
 _REQUEST_SECONDS = 15.0  # an admin whose database is away answers well before
 _PAUSES = (0.5, 1.0)  # seconds between rounds over all admins

@@ -10,17 +10,18 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from .api import Api
-from .call import Call
-from .errors import (
+from tickwheel_executor.errors import (
     ClientError,
     NoAdminError,
     NotFoundError,
     RunNotSucceededError,
     WaitTimeoutError,
 )
-from .run_status import RunStatus
-from .settings import check_client
+from tickwheel_executor.run_status import RunStatus
+from tickwheel_executor.settings import check_client
+
+from .api import Api
+from .call import Call
 
 _FIRST_POLL_SECONDS = 0.2
 _LONGEST_POLL_SECONDS = 2.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_executor.errors import HandlerError
 from tickwheel_shared.protocol import MAX_DECLARED_BYTES, MAX_DECLARED_JOBS
 
-from .errors import HandlerError
 from .job_fields import JOB_FIELDS, TRIGGER_DETAILS, TRIGGER_FIELDS
 
 _WHEN = ("cron", "every", "at")  # one trigger in short

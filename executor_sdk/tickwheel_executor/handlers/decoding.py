@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_executor.errors import Fail
+from tickwheel_executor.run.input import Given
 from tickwheel_shared.protocol import RunRequest
 
-from .errors import Fail
-from .given import Given
 from .signature import ParametersError, Signature
 
 _object = msgspec.json.Decoder(dict[str, Any])

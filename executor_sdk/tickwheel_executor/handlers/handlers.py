@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tickwheel_executor.errors import HandlerError
+from tickwheel_executor.run.context import Run, arguments_of
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
 
-from .context import Run, arguments_of
 from .declared_jobs import DeclaredJobs
-from .errors import HandlerError
 from .hooks import Hooks
 from .signature import Signature
 
 if TYPE_CHECKING:
-    from .importable import Pickled
+    from .pickling import Pickled
 
 _logger = logging.getLogger("tickwheel.executor")
 
@@ -195,7 +195,7 @@ class Handlers:
         functions = {each.name: each.function for each in self._by_name.values() if each.in_process}
         if not functions:
             return None
-        from .importable import pickled  # only now: it is of no use to most services
+        from .pickling import pickled
 
         return pickled(functions, self.hooks)
 

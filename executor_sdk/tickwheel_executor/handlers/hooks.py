@@ -10,7 +10,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from .context import Run, running
+from tickwheel_executor.run.context import Run, running
 
 _logger = logging.getLogger("tickwheel.executor")
 

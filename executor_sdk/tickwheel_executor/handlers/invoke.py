@@ -12,11 +12,12 @@ import os
 import time
 from typing import Any
 
-from . import forks
-from .context import Run, stop_of
+from tickwheel_executor.process import forks
+from tickwheel_executor.run.context import Run, stop_of
+from tickwheel_executor.run.outcome import End, Verdict, judge
+
 from .handlers import Handler
 from .hooks import Ending
-from .verdict import End, Verdict, judge
 
 
 class HandlerExitError(Exception):

@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from .context import Run
-from .errors import HandlerError
+from tickwheel_executor.errors import HandlerError
+from tickwheel_executor.run.context import Run
 
 
 class Types:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import HandlerError
+from tickwheel_executor.errors import HandlerError
+from tickwheel_executor.raised import text_of
+
 from .hooks import Hooks
-from .raised import text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from .errors import HandlerError
+from tickwheel_executor.errors import HandlerError
+from tickwheel_executor.raised import describe
+
 from .parameter_types import VARIADIC, Types, plain
-from .raised import describe
 from .schema import schema_of
 
 _MAX_NAMES = 20  # that a message lists

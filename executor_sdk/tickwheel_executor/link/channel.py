@@ -11,10 +11,10 @@ from typing import Protocol
 
 import aiohttp
 
+from tickwheel_executor.errors import ConnectError
+from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
 
-from . import forks
-from .errors import ConnectError
 from .unreachable import explain
 
 _PING_SECONDS = 10  # with aiohttp's half of it to wait for a pong: dead after 15 s of silence

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Protocol
 
+from tickwheel_executor.errors import ConnectError, UnauthorizedError
+from tickwheel_executor.version import SDK
 from tickwheel_shared.protocol import (
     SPOKEN_VERSIONS,
     FrameError,
@@ -23,8 +25,6 @@ from tickwheel_shared.protocol import (
 )
 
 from .channel import Channel, Connect
-from .errors import ConnectError, UnauthorizedError
-from .version import SDK
 
 _logger = logging.getLogger("tickwheel.link")
 

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 from random import Random
 
+from tickwheel_executor.urls import normal_url
 from tickwheel_shared.protocol import Message, Welcome
 
 from .channel import Connect
 from .link import Link, LinkOwner
-from .urls import normal_url
 
 _logger = logging.getLogger("tickwheel.link")
 

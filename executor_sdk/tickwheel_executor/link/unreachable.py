@@ -7,7 +7,7 @@ import ssl
 
 import aiohttp
 
-from .errors import ConnectError, UnauthorizedError
+from tickwheel_executor.errors import ConnectError, UnauthorizedError
 
 _AWAY = (500, 502, 503, 504)  # an admin, or a proxy before it, that is starting or broken
 

@@ -11,11 +11,11 @@ import logging
 import threading
 from collections.abc import Callable
 
+from tickwheel_executor.process import forks
+from tickwheel_executor.run.context import Run, running
 from tickwheel_shared.protocol import Level
 
-from . import forks
-from .captured_prints import CapturedPrints, told_otherwise
-from .context import Run, running
+from .prints import CapturedPrints, told_otherwise
 
 _CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 _format = logging.Formatter().format

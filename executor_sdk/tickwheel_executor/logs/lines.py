@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tickwheel_executor.run.log import RunLog
+from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
-
-from .run_log import RunLog
-from .text import clean, cut
 
 PIECE_CHARS = 64 * 1024
 _MIN_LINE_BYTES = 20  # what an empty line counts: storing it costs more than its text

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from tickwheel_executor.run.context import running
 from tickwheel_shared.protocol import Level
-
-from .context import running
 
 _STREAMS = (("stdout", Level.INFO), ("stderr", Level.WARNING))
 

@@ -20,6 +20,10 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.process import forks
+from tickwheel_executor.run.log import RunLog
 from tickwheel_shared.protocol import (
     MAX_LINES_PER_CHUNK,
     Level,
@@ -28,11 +32,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
 )
 
-from . import forks
-from .link import Link
-from .links import Links
-from .log_lines import PIECE_CHARS, LogCap, lines_of, pieces
-from .run_log import RunLog
+from .lines import PIECE_CHARS, LogCap, lines_of, pieces
 
 RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
 NODE_SOFT_CHARS = 32 * 1024 * 1024  # the same for all attempts together

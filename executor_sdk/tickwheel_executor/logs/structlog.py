@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from .captured_prints import expect
-from .context import running
-from .log_capture import level_of
+from tickwheel_executor.run.context import running
+
+from .capture import level_of
+from .prints import expect
 
 _LEVELS = logging.getLevelNamesMapping()
 _OTHER_METHODS = {"exception": logging.ERROR, "err": logging.ERROR, "msg": logging.INFO}

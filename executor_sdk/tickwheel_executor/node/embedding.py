@@ -11,11 +11,12 @@ import concurrent.futures.thread  # noqa: F401 (stops its pools later than what 
 import logging
 import threading
 
-from . import forks
-from .context import running
-from .errors import ConfigurationError, SpoolError
-from .node_life import NodeLife
-from .own_thread import OwnThread
+from tickwheel_executor.errors import ConfigurationError, SpoolError
+from tickwheel_executor.process import forks
+from tickwheel_executor.process.own_thread import OwnThread
+from tickwheel_executor.run.context import running
+
+from .lifecycle import NodeLife
 
 _logger = logging.getLogger("tickwheel.executor")
 

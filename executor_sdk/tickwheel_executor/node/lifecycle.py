@@ -10,14 +10,15 @@ from pathlib import Path
 from random import SystemRandom
 from urllib.parse import quote
 
-from . import forks
-from .channel import connect
-from .errors import ConfigurationError
-from .file_spool import FileSpool
-from .handlers import Handlers
-from .log_capture import capture
+from tickwheel_executor.errors import ConfigurationError
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.link.channel import connect
+from tickwheel_executor.logs.capture import capture
+from tickwheel_executor.process import forks
+from tickwheel_executor.settings import NodeSettings
+from tickwheel_executor.spool.file_spool import FileSpool
+
 from .node import Node
-from .settings import NodeSettings
 
 _logger = logging.getLogger("tickwheel.executor")
 

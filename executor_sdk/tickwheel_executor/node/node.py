@@ -35,6 +35,20 @@ from contextvars import copy_context
 from random import Random
 from typing import Any
 
+from tickwheel_executor.attempt_key import Key
+from tickwheel_executor.attempts.admission import Answers
+from tickwheel_executor.attempts.held import HeldAttempts
+from tickwheel_executor.attempts.slots import Slots
+from tickwheel_executor.errors import SpoolError
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.link.channel import Connect
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.logs.shipper import LogShipper
+from tickwheel_executor.settings import NodeSettings
+from tickwheel_executor.spool.delivery import ResultDelivery
+from tickwheel_executor.spool.spool import Spool
+from tickwheel_executor.version import SDK
 from tickwheel_shared.protocol import (
     SPOKEN_VERSIONS,
     Admins,
@@ -56,21 +70,7 @@ from tickwheel_shared.protocol import (
     Welcome,
 )
 
-from .answers import Answers
-from .channel import Connect
-from .delivery import ResultDelivery
-from .errors import SpoolError
-from .handlers import Handlers
-from .held import HeldAttempts
-from .keys import Key
-from .link import Link
-from .links import Links
-from .log_shipper import LogShipper
-from .settings import NodeSettings
 from .shutdown import Shutdown
-from .slots import Slots
-from .spool import Spool
-from .version import SDK
 
 _logger = logging.getLogger("tickwheel.node")
 

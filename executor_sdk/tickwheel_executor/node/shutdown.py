@@ -6,13 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from tickwheel_executor.attempts.held import HeldAttempts
+from tickwheel_executor.link.links import Links
+from tickwheel_executor.logs.shipper import LogShipper
+from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import Draining, Goodbye, Outcome
-
-from .delivery import ResultDelivery
-from .held import HeldAttempts
-from .links import Links
-from .log_shipper import LogShipper
-from .stop import Stop
 
 _logger = logging.getLogger("tickwheel.node")
 

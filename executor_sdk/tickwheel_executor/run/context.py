@@ -10,6 +10,14 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_executor.as_json import NULL, encode
+from tickwheel_executor.errors import (
+    CheckpointError,
+    OutsideRunError,
+    RunCancelledError,
+    StateUnavailableError,
+)
+from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_CHARS,
@@ -17,12 +25,9 @@ from tickwheel_shared.protocol import (
     RunRequest,
 )
 
-from .as_json import NULL, encode
-from .errors import CheckpointError, OutsideRunError, RunCancelledError, StateUnavailableError
-from .given import Given
-from .run_log import RunLog
+from .input import Given
+from .log import RunLog
 from .stop import Stop
-from .text import clean, cut
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

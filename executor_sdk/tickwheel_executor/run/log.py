@@ -6,9 +6,8 @@ import threading
 import traceback
 from typing import Protocol
 
+from tickwheel_executor.link.link import Link
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
-
-from .link import Link
 
 
 class Sink(Protocol):

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_executor.as_json import NULL, encode
+from tickwheel_executor.errors import Fail, Retry, RunCancelledError, Skip
+from tickwheel_executor.raised import describe, text_of, traceback_of
+from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level, Outcome
 
-from .as_json import NULL, encode
 from .context import Run, state_left_by, stop_of
-from .errors import Fail, Retry, RunCancelledError, Skip
-from .raised import describe, text_of, traceback_of
-from .text import clean, cut
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler did as it was told
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps the state

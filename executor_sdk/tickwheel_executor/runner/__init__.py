@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.run.outcome import Verdict
 
 
 class Execution(Protocol):

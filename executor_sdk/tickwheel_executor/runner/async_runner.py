@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator
 from contextvars import copy_context
 from typing import Any
 
-from tickwheel_executor import forks
-from tickwheel_executor.context import Run, running
-from tickwheel_executor.handlers import Handler
-from tickwheel_executor.log_shipper import LogShipper
-from tickwheel_executor.performing import perform_async
-from tickwheel_executor.verdict import End, Verdict, judge
+from tickwheel_executor.handlers.handlers import Handler
+from tickwheel_executor.handlers.invoke import perform_async
+from tickwheel_executor.logs.shipper import LogShipper
+from tickwheel_executor.process import forks
+from tickwheel_executor.run.context import Run, running
+from tickwheel_executor.run.outcome import End, Verdict, judge
 
 from . import MustStop, OnEnd
 

@@ -9,7 +9,7 @@ import threading
 from multiprocessing.spawn import get_executable
 from pathlib import Path
 
-from tickwheel_executor import forks
+from tickwheel_executor.process import forks
 
 _logger = logging.getLogger("tickwheel.executor")
 

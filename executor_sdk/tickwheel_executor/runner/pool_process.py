@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tickwheel_executor import forks
+from tickwheel_executor.process import forks
 
 from .guard import Guard, python
 from .process_wire import FromProcess, Ready, Setup, Unpacker, packed

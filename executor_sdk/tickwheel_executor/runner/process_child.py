@@ -20,11 +20,11 @@ import time
 import traceback
 from typing import Any
 
-from tickwheel_executor import pool
 from tickwheel_executor.executor import LOG_FORMAT
-from tickwheel_executor.log_capture import capture
-from tickwheel_executor.stop import Stop
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.logs.capture import capture
+from tickwheel_executor.process import pool
+from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.stop import Stop
 from tickwheel_shared.protocol import Outcome
 
 from .process_code import LoadedCode

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from tickwheel_executor.handlers import Handler
-from tickwheel_executor.hooks import Hooks
-from tickwheel_executor.pool import PoolProcessReached
+from tickwheel_executor.handlers.handlers import Handler
+from tickwheel_executor.handlers.hooks import Hooks
+from tickwheel_executor.process.pool import PoolProcessReached
 from tickwheel_executor.raised import describe, traceback_of
 
 from .process_wire import Setup

@@ -6,9 +6,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from tickwheel_executor.context import Run, stop_of
-from tickwheel_executor.stop import Stop
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.run.context import Run, stop_of
+from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.stop import Stop
 from tickwheel_shared.protocol import Outcome
 
 from . import OnEnd

@@ -15,8 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from tickwheel_executor import forks
 from tickwheel_executor.errors import RunCancelledError
+from tickwheel_executor.process import forks
 
 from .process_wire import packed
 

@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tickwheel_executor.context import Run, deadline_of
-from tickwheel_executor.handlers import Handler, Handlers
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.handlers.handlers import Handler, Handlers
+from tickwheel_executor.run.context import Run, deadline_of
+from tickwheel_executor.run.outcome import Verdict
 from tickwheel_shared.protocol import RunRequest
 
 from . import OnEnd

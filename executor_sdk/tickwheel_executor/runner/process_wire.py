@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.run.outcome import Verdict
 from tickwheel_shared.protocol import Level, Outcome, RunRequest
 
 _LENGTH = struct.Struct("!I")

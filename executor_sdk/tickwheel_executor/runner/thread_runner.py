@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 
-from tickwheel_executor.context import Run, running
-from tickwheel_executor.handlers import Handler
-from tickwheel_executor.performing import perform
-from tickwheel_executor.verdict import Verdict
+from tickwheel_executor.handlers.handlers import Handler
+from tickwheel_executor.handlers.invoke import perform
+from tickwheel_executor.run.context import Run, running
+from tickwheel_executor.run.outcome import Verdict
 
 from . import OnEnd
 

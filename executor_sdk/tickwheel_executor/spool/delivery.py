@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tickwheel_executor.attempt_key import Claim, Key, claim_of, key_of
+from tickwheel_executor.errors import SpoolError
+from tickwheel_executor.link.link import Link
+from tickwheel_executor.link.links import Links
 from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
 
-from .errors import SpoolError
-from .keys import Claim, Key, claim_of, key_of
-from .link import Link
-from .links import Links
 from .spool import Spool
 
 _logger = logging.getLogger("tickwheel.spool")

@@ -27,12 +27,14 @@ from typing import TypeVar
 
 import msgspec
 
+from tickwheel_executor.attempt_key import Claim, claim_of
+from tickwheel_executor.errors import SpoolError
+from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import Result
 
-from . import disk, forks, spool_record
-from .errors import SpoolError
-from .keys import Claim, claim_of
-from .spool_segment import SUFFIX, Home, Segment, read
+from . import disk
+from . import record as spool_record
+from .segment import SUFFIX, Home, Segment, read
 
 _logger = logging.getLogger("tickwheel.spool")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from tickwheel_executor.attempt_key import Claim
 from tickwheel_shared.protocol import Result
 
-from . import spool_record
-from .keys import Claim
+from . import record as spool_record
 
 _logger = logging.getLogger("tickwheel.spool")
 

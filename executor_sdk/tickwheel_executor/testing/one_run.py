@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tickwheel_executor.call import Call
+from tickwheel_executor.client.call import Call
 from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.executor import Executor
-from tickwheel_executor.handlers import Handlers
-from tickwheel_executor.log_capture import capture
-from tickwheel_executor.node import Node
+from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.logs.capture import capture
+from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_shared.protocol import Progress, RunRequest
 

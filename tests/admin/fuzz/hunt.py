@@ -31,11 +31,11 @@ from tests.admin.security_kit import COMMON, Caller, Ids, callers, two_executors
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.people import People
-from tickwheel_admin.services.throttle import LoginThrottle
-from tickwheel_admin.store.database import Database
-from tickwheel_admin.store.tables import metadata
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.services.users.service import People
+from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import metadata
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.web.routes import Route, Routes, declared_routes
 from tickwheel_admin.web.server import bind, create_runner, serve
 

@@ -21,8 +21,8 @@ from tests.admin.fuzz import wire
 from tests.admin.fuzz.hunt import Finding, Hunt, hunting, kinds
 from tests.admin.fuzz.names import trace
 from tests.admin.fuzz.plan import attempts_of, slice_of
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.routes import Routes
 

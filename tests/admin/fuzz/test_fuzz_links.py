@@ -23,7 +23,7 @@ from tests.admin.fuzz.values import JSONS
 from tests.admin.test_links import HELLO, Node
 from tests.support.polling import wait_until_async
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.store.database import Database
+from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import FromNode, HeartbeatAck, Progress, Welcome, decode_from_node
 
 SEEDS = int(os.environ.get("TICKWHEEL_FUZZ_FRAME_SEEDS", "1"))  # 40 of them make every attempt

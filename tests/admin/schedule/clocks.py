@@ -9,7 +9,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from tickwheel_admin.domain.schedule import Schedule
-from tickwheel_admin.domain.trigger import Gap, Overlap
+from tickwheel_admin.domain.triggers.trigger import Gap, Overlap
 
 MINUTE = timedelta(minutes=1)
 # A zone and a day within a week of which its clocks change.

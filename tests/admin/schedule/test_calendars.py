@@ -11,22 +11,22 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.admin.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
-from tickwheel_admin.domain.calendar import (
+from tickwheel_admin.domain.calendars.calendar import (
     Calendar,
     CalendarSense,
     CalendarSpec,
     CronExclusion,
     TimeWindow,
 )
-from tickwheel_admin.domain.calendar_input import calendar_to_raw, parse_calendar
-from tickwheel_admin.domain.calendar_json import calendar_from_json, calendar_to_json
+from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json, calendar_to_json
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.input.calendar import calendar_to_raw, parse_calendar
 from tickwheel_admin.domain.schedule import first_allowed, parse
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
 from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     Dialect,
     Gap,
     IntervalUnit,

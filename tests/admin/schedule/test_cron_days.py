@@ -14,7 +14,7 @@ from tests.admin.schedule.cron_by_definition import ByDefinition, random_express
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect
+from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 86_400_000

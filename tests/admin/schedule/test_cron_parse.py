@@ -18,7 +18,7 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Token,
     Value,
 )
-from tickwheel_admin.domain.trigger import Dialect
+from tickwheel_admin.domain.triggers.trigger import Dialect
 
 Q, S, U = Dialect.QUARTZ, Dialect.SPRING, Dialect.UNIX
 

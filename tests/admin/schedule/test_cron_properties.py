@@ -14,7 +14,7 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import MACROS, Cron, CronExpression, parse_cron
 from tickwheel_admin.domain.schedule.cron.search import LocalSearch
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 _ZONES = (
     "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo",

@@ -11,7 +11,7 @@ import pytest
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 _ROWS = list(
     csv.DictReader((Path(__file__).parent / "data/cron_vectors.csv").read_text().splitlines())

@@ -24,7 +24,7 @@ from tests.admin.schedule.cron_by_definition import ByDefinition, random_express
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 # Minutes since the hour field decides about gaps and the text about overlaps.
 _EXPRESSIONS = (

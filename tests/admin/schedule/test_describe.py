@@ -11,7 +11,7 @@ import pytest
 
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.describe import describe, describe_more
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     Gap,
     IntervalUnit,
     Overlap,

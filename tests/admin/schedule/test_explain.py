@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.admin.schedule.clocks import iso, ms
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec, TimeWindow
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.explain import Explanation, explain
-from tickwheel_admin.domain.trigger import Gap, IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Gap, IntervalUnit, TriggerKind, TriggerSpec
 
 BERLIN = "Europe/Berlin"
 HOLIDAYS = Calendar(name="holidays", version=1, spec=CalendarSpec(dates=("2026-10-01",)))

@@ -22,7 +22,13 @@ from tests.admin.schedule.clocks import (
     nexts,
 )
 from tickwheel_admin.domain.schedule import ScheduleError, first_allowed, parse
-from tickwheel_admin.domain.trigger import Gap, IntervalUnit, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import (
+    Gap,
+    IntervalUnit,
+    Overlap,
+    TriggerKind,
+    TriggerSpec,
+)
 
 BERLIN = "Europe/Berlin"
 EVERY_MONTH = TriggerSpec(

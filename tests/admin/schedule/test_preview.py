@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.admin.schedule.clocks import iso, ms
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec, TimeWindow
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule import parse
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, Preview, preview
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     Gap,
     IntervalUnit,
     Overlap,

@@ -11,7 +11,7 @@ from tests.admin.schedule.cron_by_definition import random_expression
 from tickwheel_admin.domain.schedule import ScheduleError, second_opinion
 from tickwheel_admin.domain.schedule.cron import Cron
 from tickwheel_admin.domain.schedule.second_opinion import Disagreement, compared
-from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
 
 START = ms("2026-01-01T00:00:00Z")
 

@@ -20,11 +20,11 @@ from tests.bench.seed.jobs import Sizes, write_executors, write_jobs, write_node
 from tests.bench.seed.ledger import ATTEMPT_COLUMNS, COLUMNS, Ledger, write_logs
 from tests.bench.seed.people import AUDIT_COLUMNS, PASSWORD, audit_lines, write_people
 from tests.bench.seed.writer import Writer
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.connections import create_engine
-from tickwheel_admin.store.migrate import upgrade
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.connections import create_engine
+from tickwheel_admin.store.database.migrate import upgrade
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 BEYOND_SEEDED = 1_000_000  # new ids begin so far behind the seeded ones
 

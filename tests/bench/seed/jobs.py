@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from tests.bench.seed.writer import Writer, line
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import config_to_json
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store import tables
-from tickwheel_admin.store.triggers import bucket_of
+from tickwheel_admin.domain.input.job import config_to_json
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.triggers.planning import bucket_of
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 FAR = 4_000_000_000_000  # a lease that outlives every measurement

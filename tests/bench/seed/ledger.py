@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from tests.bench.seed.jobs import DAY, HOUR, MINUTE, Jobs, Sizes, executor_of_node
 from tests.bench.seed.writer import NULL, Writer, line
-from tickwheel_admin.domain.run import PARKED_AT
-from tickwheel_admin.store import tables
+from tickwheel_admin.domain.runs.run import PARKED_AT
+from tickwheel_admin.store.database import tables
 
 COLUMNS = (
     "id", "executor_id", "job_id", "job_revision", "trigger_id", "origin", "scheduled_at",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from tests.bench.seed.jobs import DAY, HOUR, PEOPLE, TAGS, Sizes, person
 from tests.bench.seed.writer import Writer, line
-from tickwheel_admin.services.passwords import Passwords
-from tickwheel_admin.store import tables
+from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.store.database import tables
 
 PASSWORD = "correct horse battery"
 SCOPED = person(2)  # may see three executors only

@@ -15,10 +15,10 @@ from tickwheel_admin.api.inputs import (
     taken_id,
 )
 from tickwheel_admin.api.views import answer, instant, page_view
-from tickwheel_admin.domain.calendar_input import calendar_to_raw
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.calendars import (
+from tickwheel_admin.domain.input.calendar import calendar_to_raw
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.calendars.service import (
     CalendarDetail,
     CalendarFormat,
     CalendarItem,

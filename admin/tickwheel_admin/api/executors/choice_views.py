@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.domain.fields import instant_to_iso, is_instant
+from tickwheel_admin.domain.input.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
-from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.web.i18n import translate
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api.executor_views import (
+from tickwheel_admin.api.executors.views import (
     executor_detail_view,
     executor_view,
     new_executor_view,
 )
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
 from tickwheel_admin.api.views import answer
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import MAX_OVERLAP_SECONDS
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS
 from tickwheel_admin.web.routes import Routes

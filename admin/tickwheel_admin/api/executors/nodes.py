@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api.executor_views import node_detail_view
+from tickwheel_admin.api.executors.views import node_detail_view
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
 from tickwheel_admin.api.views import answer
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.nodes import MAX_SLOTS, MAX_WEIGHT
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.nodes import MAX_SLOTS, MAX_WEIGHT
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import NODES
 from tickwheel_admin.web.routes import Routes

@@ -6,8 +6,13 @@ import json
 from typing import Any
 
 from tickwheel_admin.api.views import instant, mark_view, run_view
-from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem, NewExecutor, NodeView
-from tickwheel_admin.services.nodes import NodeDetail
+from tickwheel_admin.services.executors.nodes import NodeDetail
+from tickwheel_admin.services.executors.service import (
+    ExecutorDetail,
+    ExecutorItem,
+    NewExecutor,
+    NodeView,
+)
 
 
 def executor_view(item: ExecutorItem) -> dict[str, Any]:

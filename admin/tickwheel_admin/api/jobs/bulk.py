@@ -13,17 +13,17 @@ from tickwheel_admin.api.inputs import (
     query_fields,
     request_key_of,
 )
-from tickwheel_admin.api.job_queries import FILTER, job_query_of
+from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.job_bulk import MAX_IDS, BulkOfJobs, Change, JobAction
-from tickwheel_admin.services.job_creation import MAX_JOBS, NewJob
-from tickwheel_admin.services.job_import import JobImport
-from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.bulk import MAX_IDS, BulkOfJobs, Change, JobAction
+from tickwheel_admin.services.jobs.creation import MAX_JOBS, NewJob
+from tickwheel_admin.services.jobs.imports import JobImport
+from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.web.body import read_json, read_yaml_body
 from tickwheel_admin.web.errors import error_view
 from tickwheel_admin.web.i18n import language_of

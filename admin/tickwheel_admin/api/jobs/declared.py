@@ -8,11 +8,11 @@ from aiohttp import web
 
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
 from tickwheel_admin.api.views import answer, instant
-from tickwheel_admin.domain.declared_job import CodeJobs
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.declared_jobs import DeclaredItem
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
+from tickwheel_admin.domain.jobs.declared_job import CodeJobs
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.declared.service import DeclaredItem
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import DECLARED_JOBS

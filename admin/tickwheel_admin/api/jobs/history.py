@@ -15,10 +15,10 @@ from tickwheel_admin.api.inputs import (
     query_fields,
 )
 from tickwheel_admin.api.views import answer, instant, page_view
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.job_history import RevisionItem
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.history import RevisionItem
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOB_HISTORY
 from tickwheel_admin.web.routes import Routes

@@ -16,15 +16,15 @@ from tickwheel_admin.api.inputs import (
     take_id,
     taken_id,
 )
-from tickwheel_admin.api.job_queries import FILTER, job_query_of
+from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
 from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.job_yaml import to_yaml
-from tickwheel_admin.services.requests import MAX_DELAY_MS
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.yaml import to_yaml
+from tickwheel_admin.services.runs.requests import MAX_DELAY_MS
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOBS

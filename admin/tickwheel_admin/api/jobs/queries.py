@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tickwheel_admin.api.inputs import optional_id
-from tickwheel_admin.domain.fields import Fields
-from tickwheel_admin.services.jobs import JobQuery
+from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.services.jobs.service import JobQuery
 
 FILTER = ("text", "executor_id", "owner", "tag", "handler", "view")
 VIEWS = ("all", "failing", "running", "paused", "active")

@@ -10,13 +10,13 @@ from tickwheel_admin.api.inputs import (
     request_key_of,
 )
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
-from tickwheel_admin.api.run_queries import FILTER, revision_of, run_query_of
+from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.views import answer, bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.run_bulk import MAX_IDS
-from tickwheel_admin.services.runs import RunQuery
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.runs.bulk import MAX_IDS
+from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS
 from tickwheel_admin.web.routes import Routes

@@ -13,7 +13,7 @@ from tickwheel_admin.api.inputs import (
     query_fields,
     request_key_of,
 )
-from tickwheel_admin.api.run_queries import FILTER, revision_of, run_query_of
+from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.views import (
     answer,
     log_view,
@@ -22,8 +22,8 @@ from tickwheel_admin.api.views import (
     run_detail_view,
     run_view,
 )
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS

@@ -7,8 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.api.views import answer, instant
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.attention import Concern
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.overview.attention.service import Concern
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import ATTENTION

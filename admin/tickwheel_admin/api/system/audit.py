@@ -5,12 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.api.inputs import optional_id, page_of, query_fields
-from tickwheel_admin.api.people_views import audit_view
+from tickwheel_admin.api.users.views import audit_view
 from tickwheel_admin.api.views import answer, page_view
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import MAX_TEXT_CHARS, AuditQuery
-from tickwheel_admin.services.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.system.audit import MAX_TEXT_CHARS, AuditQuery
+from tickwheel_admin.services.system.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT
 from tickwheel_admin.web.routes import Routes

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from tickwheel_admin.api.inputs import body_fields
 from tickwheel_admin.api.views import admin_view, answer, instant
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SYSTEM
 from tickwheel_admin.web.routes import Routes

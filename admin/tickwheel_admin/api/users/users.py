@@ -12,11 +12,11 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
 )
-from tickwheel_admin.api.people_views import actor_view, person_detail_view, person_view
+from tickwheel_admin.api.users.views import actor_view, person_detail_view, person_view
 from tickwheel_admin.api.views import answer, page_view
-from tickwheel_admin.domain.fields import raise_if_any
-from tickwheel_admin.domain.grants_input import parse_grants
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.input.grants import parse_grants
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import PEOPLE
 from tickwheel_admin.web.routes import Routes

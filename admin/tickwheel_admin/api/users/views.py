@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tickwheel_admin.api.views import instant
-from tickwheel_admin.domain.grants_input import grants_to_raw
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant
-from tickwheel_admin.services.audit_log import AuditItem
-from tickwheel_admin.services.people import PersonDetail, PersonItem, SessionItem, TokenItem
+from tickwheel_admin.domain.input.grants import grants_to_raw
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant
+from tickwheel_admin.services.system.audit import AuditItem
+from tickwheel_admin.services.users.service import PersonDetail, PersonItem, SessionItem, TokenItem
 
 
 def person_view(item: PersonItem) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.calendar_form import (
+from tickwheel_admin.console.calendars.form import (
     CalendarForm,
     calendar_form_as_sent,
     calendar_of_form,
@@ -15,15 +15,15 @@ from tickwheel_admin.console.calendar_form import (
     empty_calendar_form,
     form_of_calendar,
 )
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.pages.calendars import CALENDAR, calendar_id_of, picture_of
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import problems_at_fields
-from tickwheel_admin.domain.calendar_input import parse_calendar
+from tickwheel_admin.console.calendars.list import CALENDAR, calendar_id_of, picture_of
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.units import problems_at_fields
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.calendars import CalendarFormat, ImportedDays
+from tickwheel_admin.domain.input.calendar import parse_calendar
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.calendars.service import CalendarFormat, ImportedDays
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CALENDARS

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from babel.dates import format_date
 
-from tickwheel_admin.console.reader import READER
-from tickwheel_admin.services.schedules import Heat, HeatRow
+from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.services.triggers.service import Heat, HeatRow
 
 JOBS_ANCHOR = "h-jobs"  # of the table of jobs on the page
 LEVELS = 5  # shades beside that of an empty cell

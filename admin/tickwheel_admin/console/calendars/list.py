@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.reader import READER, local_date, set_reader
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.year_picture import YearPicture, year_picture
-from tickwheel_admin.domain.calendar import CalendarSpec
+from tickwheel_admin.console.calendars.year import YearPicture, year_picture
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.reader import READER, local_date, set_reader
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CALENDARS
 from tickwheel_admin.web.routes import Routes

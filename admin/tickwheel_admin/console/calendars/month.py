@@ -6,11 +6,11 @@ from datetime import date, timedelta
 
 from aiohttp import web
 
-from tickwheel_admin.console.heat import clock_table, midnight_of, row_table
-from tickwheel_admin.console.reader import local_date, set_reader
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.domain.wall_clock import MAX_YEAR
+from tickwheel_admin.console.calendars.heat_map import clock_table, midnight_of, row_table
+from tickwheel_admin.console.frame.reader import local_date, set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, SCHEDULES
 from tickwheel_admin.web.routes import Routes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.policies import Choices, name_of
-from tickwheel_admin.console.reader import number
-from tickwheel_admin.console.trigger_words import weekday_names
-from tickwheel_admin.domain.calendar import CalendarSense, CalendarSpec
-from tickwheel_admin.domain.wall_clock import seconds_of_time, short_time
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.policies import Choices, name_of
+from tickwheel_admin.console.frame.reader import number
+from tickwheel_admin.console.triggers.words import weekday_names
+from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
+from tickwheel_admin.domain.schedule.wall_clock import seconds_of_time, short_time
 
 
 def sense_choices() -> Choices:

@@ -9,12 +9,12 @@ from datetime import date
 
 from babel.dates import format_date
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import READER
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.calendars import compiled
-from tickwheel_admin.domain.wall_clock import MAX_YEAR, MIN_YEAR
+from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR, MIN_YEAR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from tickwheel_admin.console.rendering import done_or_back, render
+from tickwheel_admin.console.frame.rendering import done_or_back, render
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import NodeView
-from tickwheel_admin.services.nodes import check_live
-from tickwheel_admin.services.runs import RunItem, RunQuery
-from tickwheel_admin.services.scope import not_found
+from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.nodes import check_live
+from tickwheel_admin.services.executors.service import NodeView
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.service import RunItem, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import NODES, RUNS

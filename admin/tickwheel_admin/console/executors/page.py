@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.pages.tokens import token_page
-from tickwheel_admin.console.rendering import done_or_back, go_to, render
-from tickwheel_admin.console.run_filter import whole_number
+from tickwheel_admin.console.executors.tokens import token_page
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import done_or_back, go_to, render
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import NodeView
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import done_or_back, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import NewExecutor
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import done_or_back, render
+from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import NewExecutor
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS

@@ -12,7 +12,7 @@ from tickwheel_admin.web.identity import actor_or_none
 from tickwheel_admin.web.keys import OVERVIEW
 
 if TYPE_CHECKING:
-    from tickwheel_admin.services.overview import AdminView
+    from tickwheel_admin.services.overview.service import AdminView
 
 REFRESH_SECONDS = 2
 

@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.routes import Routes
 
 _TYPES = {

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.services.jobs import RunMark
+from tickwheel_admin.services.jobs.service import RunMark
 
 TOP = 8  # room above the highest grid line, so that its label is not cut
 LABELS = 24  # room below the base line for the labels of the time axis

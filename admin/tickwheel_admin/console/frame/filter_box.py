@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.filter_text import Term, free_text, parse_filter, write_filter
+from tickwheel_admin.domain.input.filter_text import Term, free_text, parse_filter, write_filter
 
 MAX_NAMED = 8  # of the values that there are
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SUGGESTIONS
 from tickwheel_admin.web.routes import Routes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import gettext as _
 
 _COOKIE = "flash"
 

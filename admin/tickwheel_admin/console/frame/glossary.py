@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tickwheel_admin.console.i18n import gettext
+from tickwheel_admin.console.frame.i18n import gettext
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.domain.users.user import Actor, Permission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from tickwheel_admin.domain.errors import NotFound, Problem
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.jobs import JobItem, JobQuery
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.service import JobItem, JobQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS
 

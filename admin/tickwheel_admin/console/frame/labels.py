@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import duration, instant, number
-from tickwheel_admin.domain.missed_fires import MissedFires, missed_fires_of
-from tickwheel_admin.domain.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
-from tickwheel_admin.domain.run_reasons import REASONS
-from tickwheel_admin.services.loop_names import loop_words
-from tickwheel_admin.services.run_waiting import Waiting
-from tickwheel_admin.services.runs import AttemptView
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import duration, instant, number
+from tickwheel_admin.domain.runs.reasons import REASONS
+from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
+from tickwheel_admin.domain.triggers.missed_fires import MissedFires, missed_fires_of
+from tickwheel_admin.services.runs.service import AttemptView
+from tickwheel_admin.services.runs.waiting import Waiting
+from tickwheel_admin.services.system.loop_names import loop_words
 
 
 def state_name(state: str) -> str:

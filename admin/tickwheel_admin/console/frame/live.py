@@ -14,10 +14,10 @@ from functools import partial
 
 from aiohttp import web
 
-from tickwheel_admin.console.streams import EVENTS_PATH, Stream
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services import events
-from tickwheel_admin.services.events import Events
+from tickwheel_admin.console.frame.streams import EVENTS_PATH, Stream
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.events import events
+from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
 from tickwheel_admin.web.routes import Routes
 

@@ -6,14 +6,14 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from tickwheel_admin.console import glossary
-from tickwheel_admin.console.documents import sections
-from tickwheel_admin.console.i18n import gettext
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.suggestions import Found
+from tickwheel_admin.console.frame import glossary
+from tickwheel_admin.console.frame.documents import sections
+from tickwheel_admin.console.frame.i18n import gettext
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.suggestions import Found
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SUGGESTIONS
 from tickwheel_admin.web.routes import Routes

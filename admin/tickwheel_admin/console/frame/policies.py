@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import length_in_words, number
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.children import ChildOn
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import length_in_words, number
+from tickwheel_admin.domain.jobs.children import ChildOn
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
 
 Choices = list[tuple[str, str, str]]  # value, name, what it does
 

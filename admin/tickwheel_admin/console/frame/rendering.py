@@ -17,28 +17,23 @@ import msgspec
 from aiohttp import hdrs, web
 
 from tickwheel_admin import __version__
-from tickwheel_admin.console import (
-    audit_words,
-    calendar_words,
-    declared_words,
-    labels,
-    people_words,
-    policies,
-    reader,
-    routing_words,
-    trigger_words,
-)
-from tickwheel_admin.console.admins import ADMINS
-from tickwheel_admin.console.assets import Assets
-from tickwheel_admin.console.charts import strip_data
-from tickwheel_admin.console.compiled import COMPILED
-from tickwheel_admin.console.estimates import end_by_progress
-from tickwheel_admin.console.flash import flash_text, set_flash, take_flash
-from tickwheel_admin.console.i18n import gettext, ngettext
-from tickwheel_admin.console.snippets import node_program
+from tickwheel_admin.console.calendars import words as calendar_words
+from tickwheel_admin.console.frame import labels, policies, reader
+from tickwheel_admin.console.frame.admins import ADMINS
+from tickwheel_admin.console.frame.assets import Assets
+from tickwheel_admin.console.frame.bytecode_cache import COMPILED
+from tickwheel_admin.console.frame.charts import strip_data
+from tickwheel_admin.console.frame.flash import flash_text, set_flash, take_flash
+from tickwheel_admin.console.frame.i18n import gettext, ngettext
+from tickwheel_admin.console.frame.snippets import node_program
+from tickwheel_admin.console.jobs import declared_words, routing_words
+from tickwheel_admin.console.runs.estimates import end_by_progress
+from tickwheel_admin.console.system import audit_words
+from tickwheel_admin.console.triggers import words as trigger_words
+from tickwheel_admin.console.users import words as people_words
 from tickwheel_admin.domain.errors import Problem, UserError
-from tickwheel_admin.domain.run_error import alike
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.runs.error import alike
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
 from tickwheel_admin.web.identity import actor_or_none, csrf_of

@@ -6,10 +6,10 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.rendering import go_to, render
+from tickwheel_admin.console.frame.rendering import go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.saved_view import ListPage, SavedView
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SAVED_VIEWS

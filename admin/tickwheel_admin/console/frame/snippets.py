@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import gettext as _
 
 _NODE = """\
 from tickwheel_executor import Executor

@@ -17,7 +17,7 @@ import structlog
 from aiohttp import web
 
 from tickwheel_admin.domain.errors import TooMany
-from tickwheel_admin.services.events import PEOPLE
+from tickwheel_admin.services.events.events import PEOPLE
 from tickwheel_admin.web.identity import actor_of, are_still_allowed, cookie_of
 from tickwheel_admin.web.keys import ELSEWHERE, EVENTS, UNAVAILABLE_WHEN
 

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from tickwheel_admin.console.reader import time_zones
+from tickwheel_admin.console.frame.reader import time_zones
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.json_text import BadJson, object_of_text
+from tickwheel_admin.domain.input.json_text import BadJson, object_of_text
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 

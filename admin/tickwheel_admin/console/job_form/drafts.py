@@ -8,18 +8,18 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.child_jobs import find_children, rows_of
-from tickwheel_admin.console.job_form import JobForm, draft_of_form, form_as_sent, form_of_job
-from tickwheel_admin.console.job_yaml_view import (
+from tickwheel_admin.console.job_form.children import find_children, rows_of
+from tickwheel_admin.console.job_form.form import JobForm, draft_of_form, form_as_sent, form_of_job
+from tickwheel_admin.console.job_form.yaml_view import (
     draft_of,
     form_kept,
     says_the_same,
     yaml_of_form,
 )
-from tickwheel_admin.console.run_filter import whole_number
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.job_input import MAX_NAME_CHARS
-from tickwheel_admin.services.executors import ExecutorDetail
+from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
+from tickwheel_admin.services.executors.service import ExecutorDetail
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS
 

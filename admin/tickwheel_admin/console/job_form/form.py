@@ -13,19 +13,20 @@ from typing import Any
 
 from multidict import MultiMapping
 
-from tickwheel_admin.console import routing_form
-from tickwheel_admin.console.job_yaml_view import YamlView, with_plain_ends, yaml_as_sent
-from tickwheel_admin.console.parameter_form import (
+from tickwheel_admin.console.frame.units import Typed, in_percent, in_units, pretty
+from tickwheel_admin.console.job_form import routing_fields as routing_form
+from tickwheel_admin.console.job_form.yaml_view import YamlView, with_plain_ends, yaml_as_sent
+from tickwheel_admin.console.parameters.form import (
     ParameterForm,
     is_about_parameters,
     parameter_form,
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.parameter_form import (
+from tickwheel_admin.console.parameters.form import (
     form_as_sent as parameters_as_sent,
 )
-from tickwheel_admin.console.trigger_form import (
+from tickwheel_admin.console.triggers.form import (
     TriggerCard,
     card_of_trigger,
     cards_as_sent,
@@ -34,13 +35,12 @@ from tickwheel_admin.console.trigger_form import (
     is_of_a_card,
     read_cards,
 )
-from tickwheel_admin.console.typed import Typed, in_percent, in_units, pretty
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.fields import as_seconds
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.input.fields import as_seconds
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
 
 # Where the form shows what the rules call by another name.
 _PLACES = {

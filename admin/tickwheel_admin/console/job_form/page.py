@@ -8,9 +8,13 @@ from urllib.parse import urlencode
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.child_jobs import rows_of
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.job_drafts import (
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.job_names import suggestions
+from tickwheel_admin.console.frame.reader import local_date, set_reader, time_zones
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.units import problems_at_fields
+from tickwheel_admin.console.job_form.children import rows_of
+from tickwheel_admin.console.job_form.drafts import (
     as_form,
     as_yaml,
     copy_of,
@@ -18,20 +22,16 @@ from tickwheel_admin.console.job_drafts import (
     executor_of,
     schema_in,
 )
-from tickwheel_admin.console.job_form import JobForm, empty_form, form_as_sent, form_of_job
-from tickwheel_admin.console.job_form_summaries import summaries_of
-from tickwheel_admin.console.job_names import suggestions
-from tickwheel_admin.console.reader import local_date, set_reader, time_zones
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.routing_form import node_names
-from tickwheel_admin.console.routing_now import RoutingNow, routing_now
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import problems_at_fields
+from tickwheel_admin.console.job_form.form import JobForm, empty_form, form_as_sent, form_of_job
+from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
+from tickwheel_admin.console.job_form.routing_fields import node_names
+from tickwheel_admin.console.job_form.summaries import summaries_of
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import ExecutorDetail, ExecutorItem
-from tickwheel_admin.services.job_import import JobImport
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import ExecutorDetail, ExecutorItem
+from tickwheel_admin.services.jobs.imports import JobImport
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CALENDARS, EXECUTORS, JOBS

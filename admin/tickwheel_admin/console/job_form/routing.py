@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.node import Node
+from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.routing.narrowing import admits, place_of
 from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
 from tickwheel_admin.domain.routing.selector import Operator, SelectorError, Term, parse_selector

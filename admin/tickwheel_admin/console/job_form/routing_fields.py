@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.console.frame.units import Typed
 from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
 
 DEFAULTS = {

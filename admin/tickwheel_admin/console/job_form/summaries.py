@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.console import policies, routing_words
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.job_form import JobForm
-from tickwheel_admin.console.reader import length_in_words
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import Typed
-from tickwheel_admin.domain.blocking import Blocking
+from tickwheel_admin.console.frame import policies
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.reader import length_in_words
+from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.job_form.form import JobForm
+from tickwheel_admin.console.jobs import routing_words
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.routing.policy import NAMING, Routing
+from tickwheel_admin.domain.runs.blocking import Blocking
 
 
 def summaries_of(form: JobForm) -> dict[str, str]:

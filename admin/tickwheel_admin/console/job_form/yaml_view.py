@@ -15,11 +15,11 @@ from urllib.parse import parse_qsl, urlencode
 from multidict import MultiDict, MultiMapping
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import parse_job
-from tickwheel_admin.services.job_import import MAX_IMPORTED
-from tickwheel_admin.services.job_yaml import from_yaml, placed, to_yaml
-from tickwheel_admin.services.yaml_text import read_yaml, read_yaml_documents
+from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.services.jobs.imports import MAX_IMPORTED
+from tickwheel_admin.services.jobs.yaml import from_yaml, placed, to_yaml
+from tickwheel_admin.services.jobs.yaml_reader import read_yaml, read_yaml_documents
 
 _NOT_KEPT = frozenset({"csrf_token", "do", "then", "view", "kept_yaml"})
 _MISSING = {"name": "-", "handler": "-"}  # what a job that is not finished is read with

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.rendering import done_or_back, go_to, render
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import done_or_back, go_to, render
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOBS

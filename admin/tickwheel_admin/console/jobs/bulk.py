@@ -13,17 +13,17 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.bulk_progress import told_so_far
-from tickwheel_admin.console.filter_words import Typed
-from tickwheel_admin.console.job_filter import read_job_filter
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import new_request_key, render
-from tickwheel_admin.console.run_filter import whole_number
+from tickwheel_admin.console.frame.bulk_progress import told_so_far
+from tickwheel_admin.console.frame.filter_box import Typed
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import new_request_key, render
+from tickwheel_admin.console.jobs.filter import read_job_filter
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import ExecutorName
-from tickwheel_admin.services.job_bulk import BulkOfJobs, Change, JobAction
-from tickwheel_admin.services.jobs import JobQuery, MatchingJobs
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import ExecutorName
+from tickwheel_admin.services.jobs.bulk import BulkOfJobs, Change, JobAction
+from tickwheel_admin.services.jobs.service import JobQuery, MatchingJobs
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOB_BULK

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tickwheel_admin.console.fire_lines import times_of_day
-from tickwheel_admin.console.reader import local_date, set_reader
-from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.frame.reader import local_date, set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.triggers.fire_lines import times_of_day
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.trigger import Trigger
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.schedules import Explanation
+from tickwheel_admin.domain.triggers.trigger import Trigger
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.triggers.service import Explanation
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOB_PARENTS, JOBS, SCHEDULES
 from tickwheel_admin.web.routes import Routes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console import declared_words
-from tickwheel_admin.console.rendering import done_or_back, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.console.frame.rendering import done_or_back, render
+from tickwheel_admin.console.jobs import declared_words
+from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import DECLARED_JOBS, EXECUTORS

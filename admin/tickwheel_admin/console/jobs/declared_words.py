@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel_admin.console import policies, routing_words, trigger_words
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import state_name
-from tickwheel_admin.console.policies import Choices
-from tickwheel_admin.console.reader import length_in_words, percent
-from tickwheel_admin.domain.children import ChildOn
-from tickwheel_admin.domain.declared_job import CodeJobs, DeclaredReason, DeclaredState
+from tickwheel_admin.console.frame import policies
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.labels import state_name
+from tickwheel_admin.console.frame.policies import Choices
+from tickwheel_admin.console.frame.reader import length_in_words, percent
+from tickwheel_admin.console.jobs import routing_words
+from tickwheel_admin.console.triggers import words as trigger_words
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.input.trigger import parse_trigger
+from tickwheel_admin.domain.jobs.children import ChildOn
+from tickwheel_admin.domain.jobs.declared_job import CodeJobs, DeclaredReason, DeclaredState
 from tickwheel_admin.domain.routing.policy import Routing
-from tickwheel_admin.domain.trigger_input import parse_trigger
-from tickwheel_admin.services.declared_jobs import DeclaredItem, Difference
+from tickwheel_admin.services.jobs.declared.service import DeclaredItem, Difference
 
 UNDECLARED = "undeclared"  # managed by code, and declared by no live node
 _ORDER = (

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
-from tickwheel_admin.services.jobs import RunMark
-from tickwheel_admin.services.runs import RunItem
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, RunState
+from tickwheel_admin.services.jobs.service import RunMark
+from tickwheel_admin.services.runs.service import RunItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tickwheel_admin.console.filter_words import FilterBox, FilterKey, Typed
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.domain.filter_text import MAX_CHARS
-from tickwheel_admin.services.executors import ExecutorName
-from tickwheel_admin.services.jobs import JobQuery, JobSort, JobView
+from tickwheel_admin.console.frame.filter_box import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.domain.input.filter_text import MAX_CHARS
+from tickwheel_admin.services.executors.service import ExecutorName
+from tickwheel_admin.services.jobs.service import JobQuery, JobSort, JobView
 
 _STATES = (JobView.FAILING, JobView.RUNNING, JobView.PAUSED, JobView.ACTIVE)
 _KEYS = ("executor", "owner", "tag", "handler", "state")

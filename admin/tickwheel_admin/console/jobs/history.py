@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.pages.job import JOB, head_of
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.run_filter import whole_number
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.jobs.page import JOB, head_of
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.job_history import Comparison
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.history import Comparison
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOB_HISTORY

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.filter_words import Typed
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.job_filter import job_filter_box, read_job_filter
-from tickwheel_admin.console.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.reader import number, set_reader
-from tickwheel_admin.console.rendering import BLOCK_HEADER, render
-from tickwheel_admin.domain.saved_view import ListPage
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.jobs import JobItem, JobQuery, JobSort, JobView
-from tickwheel_admin.services.paging import Page
+from tickwheel_admin.console.frame.filter_box import Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.list_tabs import ListHead, list_address, list_head
+from tickwheel_admin.console.frame.reader import number, set_reader
+from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
+from tickwheel_admin.console.jobs.filter import job_filter_box, read_job_filter
+from tickwheel_admin.domain.users.saved_view import ListPage
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.service import JobItem, JobQuery, JobSort, JobView
+from tickwheel_admin.services.lists.paging import Page
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOB_PARENTS, JOBS, LIST_COUNTS
 from tickwheel_admin.web.routes import Routes

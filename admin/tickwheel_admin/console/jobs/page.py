@@ -6,22 +6,22 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.charts import column_chart
-from tickwheel_admin.console.job_figures import failures_in_a_row, figures_of, length_ms
-from tickwheel_admin.console.job_words import groups_of
-from tickwheel_admin.console.labels import shown_state
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.console.run_filter import group_name
-from tickwheel_admin.console.trigger_words import misfire_text
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.trigger import TriggerKind
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.job_yaml import to_yaml
-from tickwheel_admin.services.jobs import JobDetail
-from tickwheel_admin.services.runs import RunGroup, RunQuery
+from tickwheel_admin.console.frame.charts import column_chart
+from tickwheel_admin.console.frame.labels import shown_state
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.jobs.figures import failures_in_a_row, figures_of, length_ms
+from tickwheel_admin.console.jobs.words import groups_of
+from tickwheel_admin.console.runs.filter import group_name
+from tickwheel_admin.console.triggers.words import misfire_text
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.triggers.trigger import TriggerKind
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.jobs.service import JobDetail
+from tickwheel_admin.services.jobs.yaml import to_yaml
+from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOB_PARENTS, JOB_STATES, JOBS, RUNS
 from tickwheel_admin.web.routes import Routes

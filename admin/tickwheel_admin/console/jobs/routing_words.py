@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
 from tickwheel_admin.domain.routing.choice import choice_of, sentences
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 

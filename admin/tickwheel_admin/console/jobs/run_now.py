@@ -8,31 +8,31 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.parameter_form import (
-    form_as_sent,
-    is_about_parameters,
-    parameter_form,
-    switched,
-    text_of_form,
-)
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import (
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import (
     done_in_place,
     go_to,
     is_scripted,
     new_request_key,
     render,
 )
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import Typed, pretty
+from tickwheel_admin.console.frame.units import Typed, pretty
+from tickwheel_admin.console.parameters.form import (
+    form_as_sent,
+    is_about_parameters,
+    parameter_form,
+    switched,
+    text_of_form,
+)
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.executors import NodeView
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.input.job import parse_parameters
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS

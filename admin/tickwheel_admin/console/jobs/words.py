@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.console.declared_words import MONO, field_names, value_lines
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.jobs.declared_words import MONO, field_names, value_lines
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.jobs.job import JobConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

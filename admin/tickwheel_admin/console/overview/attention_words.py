@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import waiting_text
-from tickwheel_admin.console.reader import duration, number, percent
-from tickwheel_admin.services.attention import Concern, ConcernKind, Severity
-from tickwheel_admin.services.failure_concerns import STREAK_MARKS
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.labels import waiting_text
+from tickwheel_admin.console.frame.reader import duration, number, percent
+from tickwheel_admin.services.overview.attention.failures import STREAK_MARKS
+from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
 
 SHOWN = 4  # the others are folded
 NAMED = 3  # nodes, of all that were lost

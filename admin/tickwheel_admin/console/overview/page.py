@@ -8,19 +8,25 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.attention_words import SHOWN, told
-from tickwheel_admin.console.charts import column_chart, trend
-from tickwheel_admin.console.lanes import lanes_of, ticks
-from tickwheel_admin.console.period_words import (
+from tickwheel_admin.console.frame.charts import column_chart, trend
+from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
+from tickwheel_admin.console.overview.attention_words import SHOWN, told
+from tickwheel_admin.console.overview.period_words import (
     chart_title,
     compared_with,
     delay_change,
     rate_change,
 )
-from tickwheel_admin.console.reader import READER, set_reader
-from tickwheel_admin.console.rendering import BLOCK_HEADER, render
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.overview import EVERYTHING, MAX_FREQUENT, Part, Period, RunFigures
+from tickwheel_admin.console.overview.timeline import lanes_of, ticks
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.overview.service import (
+    EVERYTHING,
+    MAX_FREQUENT,
+    Part,
+    Period,
+    RunFigures,
+)
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import ATTENTION, CONFIG, EXECUTORS, OVERVIEW
 from tickwheel_admin.web.routes import Routes

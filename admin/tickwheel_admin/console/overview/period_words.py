@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import duration
-from tickwheel_admin.services.overview import Period, RunFigures
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import duration
+from tickwheel_admin.services.overview.service import Period, RunFigures
 
 MINUS = "\N{MINUS SIGN}"
 

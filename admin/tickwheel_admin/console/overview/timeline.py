@@ -8,13 +8,13 @@ from itertools import islice, takewhile
 
 from aiohttp import web
 
-from tickwheel_admin.console.reader import READER
+from tickwheel_admin.console.frame.reader import READER
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.planning import runs_left
-from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_input import trigger_to_raw
-from tickwheel_admin.services.job_lists import fires_of
-from tickwheel_admin.services.overview import FREQUENT_MS, NextJob
+from tickwheel_admin.domain.input.trigger import trigger_to_raw
+from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.services.jobs.lists import fires_of
+from tickwheel_admin.services.overview.service import FREQUENT_MS, NextJob
 from tickwheel_admin.web.keys import SCHEDULES
 
 HOUR_MS = 3_600_000

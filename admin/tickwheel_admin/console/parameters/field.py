@@ -11,9 +11,9 @@ from datetime import date
 import msgspec
 from multidict import MultiMapping
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.parameter_schema import Kind, Parameter, json_of, rules_in_words
-from tickwheel_admin.console.typed import pretty
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.units import pretty
+from tickwheel_admin.console.parameters.schema import Kind, Parameter, json_of, rules_in_words
 from tickwheel_admin.domain.errors import Problem
 
 FIELD = "param."

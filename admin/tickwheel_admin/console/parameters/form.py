@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import msgspec
 from multidict import MultiMapping
 
-from tickwheel_admin.console.parameter_field import (
+from tickwheel_admin.console.frame.units import pretty
+from tickwheel_admin.console.parameters.field import (
     Field,
     field_as_sent,
     field_of,
     lines_of,
     value_of,
 )
-from tickwheel_admin.console.parameter_schema import Taken, json_of, taken_by
-from tickwheel_admin.console.typed import pretty
+from tickwheel_admin.console.parameters.schema import Taken, json_of, taken_by
 from tickwheel_admin.domain.errors import Problem
 
 MORE = "param_more"  # an object: parameters that the schema does not name

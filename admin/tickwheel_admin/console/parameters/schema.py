@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from tickwheel_admin.console.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import gettext as _
 
 MAX_FIELDS = 100  # a handler that takes more gets them as JSON
 MAX_OPTIONS = 200

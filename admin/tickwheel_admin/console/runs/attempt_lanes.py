@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import state_name
-from tickwheel_admin.domain.blocking import Blocking
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import FINAL, PARKED_AT, Run, RunState
-from tickwheel_admin.services.runs import RunDetail
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.labels import state_name
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.run import FINAL, PARKED_AT, Run, RunState
+from tickwheel_admin.services.runs.service import RunDetail
 
 MOST_LANES = 12  # the newest; the page lists the others beside
 LEAST_WIDTH = 0.6  # per cent: whatever took no time is still seen

@@ -13,13 +13,13 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.bulk_progress import told_so_far
-from tickwheel_admin.console.pages.runs import retry_revision
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import new_request_key, render
-from tickwheel_admin.console.run_filter import fields_of, in_words, read_filter, whole_number
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.runs import Bulk, Matching, RetryRevision, RunGroup, RunQuery
+from tickwheel_admin.console.frame.bulk_progress import told_so_far
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import new_request_key, render
+from tickwheel_admin.console.runs.filter import fields_of, in_words, read_filter, whole_number
+from tickwheel_admin.console.runs.page import retry_revision
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.runs.service import Bulk, Matching, RetryRevision, RunGroup, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import RUNS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.run import Run
+from tickwheel_admin.domain.runs.run import Run
 
 LEAST_PROGRESS = 0.02  # less says nothing of the rest
 LEAST_MS = 2_000

@@ -12,12 +12,12 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import origin_name, state_name
-from tickwheel_admin.console.reader import READER, instant, time_zones
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.labels import origin_name, state_name
+from tickwheel_admin.console.frame.reader import READER, instant, time_zones
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.run import Origin, RunState
-from tickwheel_admin.services.runs import RunGroup, RunQuery
+from tickwheel_admin.domain.runs.run import Origin, RunState
+from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS
 

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from aiohttp import web
 
-from tickwheel_admin.console.filter_words import FilterBox, FilterKey, Typed
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.job_names import ids_of, text_of_id
-from tickwheel_admin.console.labels import origin_name
-from tickwheel_admin.console.reader import READER
-from tickwheel_admin.console.run_filter import (
+from tickwheel_admin.console.frame.filter_box import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.job_names import ids_of, text_of_id
+from tickwheel_admin.console.frame.labels import origin_name
+from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.runs.filter import (
     MAX_AT,
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
@@ -24,11 +24,11 @@ from tickwheel_admin.console.run_filter import (
     reader_zone,
     whole_number,
 )
-from tickwheel_admin.console.run_periods import PERIODS, period_name, period_of
-from tickwheel_admin.domain.filter_text import MAX_CHARS, Term
-from tickwheel_admin.domain.run import Origin, RunState
-from tickwheel_admin.domain.run_error import alike
-from tickwheel_admin.services.runs import RunGroup, RunQuery
+from tickwheel_admin.console.runs.periods import PERIODS, period_name, period_of
+from tickwheel_admin.domain.input.filter_text import MAX_CHARS, Term
+from tickwheel_admin.domain.runs.error import alike
+from tickwheel_admin.domain.runs.run import Origin, RunState
+from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
 

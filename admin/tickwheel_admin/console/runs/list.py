@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.filter_words import Typed
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.pages.jobs import FILTER_FORM, with_address
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import BLOCK_HEADER, go_to, render
-from tickwheel_admin.console.run_filter import fields_of, group_name, local_text, whole_number
-from tickwheel_admin.console.run_filter_text import read_run_text, run_filter_box
-from tickwheel_admin.console.run_periods import PERIODS, period_name
+from tickwheel_admin.console.frame.filter_box import Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.list_tabs import ListHead, list_address, list_head
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, go_to, render
+from tickwheel_admin.console.jobs.list import FILTER_FORM, with_address
+from tickwheel_admin.console.runs.filter import fields_of, group_name, local_text, whole_number
+from tickwheel_admin.console.runs.filter_text import read_run_text, run_filter_box
+from tickwheel_admin.console.runs.periods import PERIODS, period_name
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.saved_view import ListPage
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.paging import Page
-from tickwheel_admin.services.runs import RunGroup, RunItem, RunQuery
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.users.saved_view import ListPage
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.lists.paging import Page
+from tickwheel_admin.services.runs.service import RunGroup, RunItem, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import LIST_COUNTS, RUNS
 from tickwheel_admin.web.routes import Routes

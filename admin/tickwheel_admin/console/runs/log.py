@@ -8,14 +8,14 @@ import re
 
 from aiohttp import web
 
-from tickwheel_admin.console.log_text import log_text
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.streams import Stream
-from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.events import log_topic
-from tickwheel_admin.services.log_lines import LinesWanted
-from tickwheel_admin.services.runs import LogEntry, LogPage
+from tickwheel_admin.console.frame.streams import Stream
+from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.runs.log_text import log_text
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.events.events import log_topic
+from tickwheel_admin.services.runs.log_lines import LinesWanted
+from tickwheel_admin.services.runs.service import LogEntry, LogPage
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EVENTS, RUNS
 from tickwheel_admin.web.routes import Routes

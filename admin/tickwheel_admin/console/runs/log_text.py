@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tickwheel_admin.domain.text_lines import continued, without_controls
-from tickwheel_admin.services.runs import LogEntry
+from tickwheel_admin.services.runs.service import LogEntry
 
 
 def log_text(entries: Iterable[LogEntry]) -> str:

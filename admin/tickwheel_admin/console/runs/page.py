@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console import labels
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.labels import shown_state
-from tickwheel_admin.console.parameter_form import (
+from tickwheel_admin.console.frame import labels
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.labels import shown_state
+from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.rendering import done_or_back, go_to, new_request_key, render
+from tickwheel_admin.console.frame.units import pretty
+from tickwheel_admin.console.parameters.form import (
     form_as_sent,
     is_about_parameters,
     parameter_form,
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.reader import READER, set_reader
-from tickwheel_admin.console.rendering import done_or_back, go_to, new_request_key, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.shards import shard_overview
-from tickwheel_admin.console.try_lanes import try_lanes
-from tickwheel_admin.console.typed import pretty
+from tickwheel_admin.console.runs.attempt_lanes import try_lanes
+from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.runs.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.run import FINAL, LIVE, Run, RunState
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.run_edits import check_not_ended, check_stopping, job_deleted
-from tickwheel_admin.services.runs import RetryRevision, RunDetail
+from tickwheel_admin.domain.input.job import parse_parameters
+from tickwheel_admin.domain.runs.run import FINAL, LIVE, Run, RunState
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.runs.edits import check_not_ended, check_stopping, job_deleted
+from tickwheel_admin.services.runs.service import RetryRevision, RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import JOBS, RUNS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import READER
-from tickwheel_admin.console.run_filter import LAST, reader_zone
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.runs.filter import LAST, reader_zone
 
 NIGHT_FROM, NIGHT_TO = 20, 8  # hours of the day between which a night lies
 YESTERDAY, NIGHT = "yesterday", "night"

@@ -9,14 +9,14 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.job_names import ids_of, suggestions, text_of_id, unclear
-from tickwheel_admin.console.reader import length_in_words, number, set_reader
-from tickwheel_admin.console.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.job_names import ids_of, suggestions, text_of_id, unclear
+from tickwheel_admin.console.frame.reader import length_in_words, number, set_reader
+from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
+from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import EXECUTORS, JOBS, PURGE

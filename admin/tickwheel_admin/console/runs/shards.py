@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.console.labels import shown_state
-from tickwheel_admin.domain.run import FAILURES, FINAL
-from tickwheel_admin.services.runs import RunItem
+from tickwheel_admin.console.frame.labels import shown_state
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL
+from tickwheel_admin.services.runs.service import RunItem
 
 ROOMY = 48  # up to so many shards have cells with words; more are small squares
 

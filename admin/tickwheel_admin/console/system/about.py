@@ -6,9 +6,9 @@ import platform
 
 from aiohttp import web
 
-from tickwheel_admin.console.licences import libraries, vendored
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.system.licences import libraries, vendored
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, SYSTEM
 from tickwheel_admin.web.routes import Routes

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tickwheel_admin.console import audit_words
-from tickwheel_admin.console.audit_details import facts_of
-from tickwheel_admin.console.reader import set_reader
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.console.run_filter import instant_of, local_text, whole_number
+from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.runs.filter import instant_of, local_text, whole_number
+from tickwheel_admin.console.system import audit_words
+from tickwheel_admin.console.system.audit_details import facts_of
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import AuditItem, AuditQuery
-from tickwheel_admin.services.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
-from tickwheel_admin.services.audit_objects import read_object
-from tickwheel_admin.services.paging import Page
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.lists.paging import Page
+from tickwheel_admin.services.system.audit import AuditItem, AuditQuery
+from tickwheel_admin.services.system.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
+from tickwheel_admin.services.system.audit_objects import read_object
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT, EXECUTORS
 from tickwheel_admin.web.routes import Routes

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tickwheel_admin.console.audit_words import MAX_TOLD
-from tickwheel_admin.console.declared_words import field_names
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.labels import state_name
-from tickwheel_admin.console.people_words import grants_text, role_name
-from tickwheel_admin.console.reader import instant, length_in_words, number
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.labels import state_name
+from tickwheel_admin.console.frame.reader import instant, length_in_words, number
+from tickwheel_admin.console.jobs.declared_words import field_names
+from tickwheel_admin.console.system.audit_words import MAX_TOLD
+from tickwheel_admin.console.users.words import grants_text, role_name
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 
 if TYPE_CHECKING:
-    from tickwheel_admin.services.audit_log import AuditItem
+    from tickwheel_admin.services.system.audit import AuditItem
 
 _SHOWN_ELSEWHERE = frozenset({"name", "before", "changes", "by_token", "request"})
 _COUNTS = frozenset({"sessions_ended", "api_tokens_revoked", "jobs"})  # none is not worth a line

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.pages.audit import audit_filter
-from tickwheel_admin.console.reader import iso, set_reader
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.audit_log import AuditItem, AuditQuery
-from tickwheel_admin.services.paging import Page
+from tickwheel_admin.console.frame.reader import iso, set_reader
+from tickwheel_admin.console.system.audit import audit_filter
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.lists.paging import Page
+from tickwheel_admin.services.system.audit import AuditItem, AuditQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import AUDIT
 from tickwheel_admin.web.routes import Routes

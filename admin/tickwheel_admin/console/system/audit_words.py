@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.reader import number
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.reader import number
 
 if TYPE_CHECKING:
-    from tickwheel_admin.services.audit_log import AuditItem
+    from tickwheel_admin.services.system.audit import AuditItem
 
 MAX_TOLD = 10_000  # changes of a bulk action that are counted
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from yarl import URL
 
 from tickwheel_admin.config import Config
-from tickwheel_admin.domain.oidc import RoleRule
+from tickwheel_admin.domain.users.oidc import RoleRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

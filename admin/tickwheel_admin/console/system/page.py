@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.admins import ADMINS
-from tickwheel_admin.console.rendering import BLOCK_HEADER, done_or_back, render
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.console.frame.admins import ADMINS
+from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, done_or_back, render
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SYSTEM
 from tickwheel_admin.web.routes import Routes

@@ -7,13 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.configuration import configured
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.zone_choices import zone_choices
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.zone_choices import zone_choices
+from tickwheel_admin.console.system.configuration import configured
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.settings import settings_to_raw
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, SETTINGS

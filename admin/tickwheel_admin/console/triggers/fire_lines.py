@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 from babel.dates import format_date, format_datetime
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.reader import READER, time_zones
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.reader import READER, time_zones
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.local_days import by_plain_clocks
-from tickwheel_admin.domain.trigger import TriggerSpec
-from tickwheel_admin.services.schedules import PreviewFire, RemovedDay
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.services.triggers.service import PreviewFire, RemovedDay
 
 _MOMENT = {"en": "EEE, MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 EEE HH:mm:ss"}
 _DAY = {"en": "EEE, MMM d, y", "zh_CN": "y年M月d日 EEE"}

@@ -14,18 +14,18 @@ from typing import Any
 
 from multidict import MultiMapping
 
-from tickwheel_admin.console.trigger_values import (
+from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.triggers.values import (
     DEFAULTS,
     LENGTH_OF_KIND,
     read_card,
     values_of_trigger,
 )
-from tickwheel_admin.console.typed import Typed
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.job_input import MAX_TRIGGERS
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.trigger_input import TRIGGER_FIELDS
-from tickwheel_admin.domain.wall_clock import WEEKDAYS
+from tickwheel_admin.domain.input.job import MAX_TRIGGERS
+from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
+from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 _PLACES = {
     "every": "count",

@@ -6,20 +6,20 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.fire_lines import fire_lines
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.reader import instant, set_reader
-from tickwheel_admin.console.rendering import render
-from tickwheel_admin.console.trigger_form import TriggerCard, cards_as_sent
-from tickwheel_admin.console.trigger_values import read_card
-from tickwheel_admin.console.trigger_words import details, dialect_choices, schedule_text
-from tickwheel_admin.console.typed import Typed
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.reader import instant, set_reader
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.triggers.fire_lines import fire_lines
+from tickwheel_admin.console.triggers.form import TriggerCard, cards_as_sent
+from tickwheel_admin.console.triggers.values import read_card
+from tickwheel_admin.console.triggers.words import details, dialect_choices, schedule_text
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.cron import parse_cron
-from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.schedules import Disagreement
+from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.triggers.service import Disagreement
 from tickwheel_admin.web.keys import SCHEDULES
 from tickwheel_admin.web.routes import Routes
 

@@ -7,13 +7,14 @@ from datetime import date
 
 from babel.dates import format_date
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.policies import Choices, name_of
-from tickwheel_admin.console.reader import READER, instant, length_in_words, number
-from tickwheel_admin.console.trigger_form import shown_for as shown_for
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.policies import Choices, name_of
+from tickwheel_admin.console.frame.reader import READER, instant, length_in_words, number
+from tickwheel_admin.console.triggers.form import shown_for as shown_for
 from tickwheel_admin.domain.schedule.describe import describe
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
+from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
     Dialect,
@@ -23,7 +24,6 @@ from tickwheel_admin.domain.trigger import (
     TriggerKind,
     TriggerSpec,
 )
-from tickwheel_admin.domain.wall_clock import WEEKDAYS
 
 Names = list[tuple[str, str]]  # value, name
 

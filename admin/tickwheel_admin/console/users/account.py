@@ -7,14 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.pages.users import executor_names
-from tickwheel_admin.console.preferences import mirror_preferences
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.zone_choices import zone_choices
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.zone_choices import zone_choices
+from tickwheel_admin.console.users.list import executor_names
+from tickwheel_admin.console.users.preferences import mirror_preferences
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.preferences import parse_preferences, preferences_to_raw
-from tickwheel_admin.domain.user import Grant, Permission
+from tickwheel_admin.domain.users.preferences import parse_preferences, preferences_to_raw
+from tickwheel_admin.domain.users.user import Grant, Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import LOGIN_PATH, actor_of, cookie_of
 from tickwheel_admin.web.keys import PEOPLE

@@ -8,13 +8,13 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.pages.users import executor_names
-from tickwheel_admin.console.rendering import go_to, render
-from tickwheel_admin.console.run_filter import whole_number
-from tickwheel_admin.console.typed import problems_at_fields
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.units import problems_at_fields
+from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.users.list import executor_names
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.user import Permission, Role
+from tickwheel_admin.domain.users.user import Permission, Role
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, PEOPLE

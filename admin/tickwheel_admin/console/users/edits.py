@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.grants_form import grants_of_form
-from tickwheel_admin.console.pages.users import (
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.users.grants_form import grants_of_form
+from tickwheel_admin.console.users.list import (
     USER,
     executor_names,
     password_page,
     user_id_of,
     user_page,
 )
-from tickwheel_admin.console.rendering import go_to, render
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.user import Permission
+from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of, cookie_of
 from tickwheel_admin.web.keys import PEOPLE

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multidict import MultiMapping
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role, may_have_scripts
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role, may_have_scripts
 
 MOST_ROWS = 60  # of executors; an installation with more shows those with a role, and empty rows
 EMPTY_ROWS = 3

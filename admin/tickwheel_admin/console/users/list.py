@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.grants_form import EMPTY_ROWS, grant_rows, grants_of_form, has_more
-from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.users.grants_form import (
+    EMPTY_ROWS,
+    grant_rows,
+    grants_of_form,
+    has_more,
+)
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
-from tickwheel_admin.domain.grants_input import grants_mark
-from tickwheel_admin.domain.user import Grant, Permission
+from tickwheel_admin.domain.input.grants import grants_mark
+from tickwheel_admin.domain.users.user import Grant, Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of, cookie_of
 from tickwheel_admin.web.keys import CONFIG, EXECUTORS, PEOPLE

@@ -5,10 +5,10 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.config_oidc import CALLBACK_PATH
-from tickwheel_admin.console.pages.session import logged_in, login_page
+from tickwheel_admin.console.users.session import logged_in, login_page
 from tickwheel_admin.domain.errors import Unavailable, UserError
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.oidc_attempt import VALID_MS
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.users.oidc.attempt import VALID_MS
 from tickwheel_admin.web.client import address_of, is_secure, user_agent_of
 from tickwheel_admin.web.identity import cookie_of
 from tickwheel_admin.web.keys import CONFIG, OIDC

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from tickwheel_admin.console.flash import set_flash
-from tickwheel_admin.console.preferences import mirror_at_login
-from tickwheel_admin.console.rendering import render
+from tickwheel_admin.console.frame.flash import set_flash
+from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.users.preferences import mirror_at_login
 from tickwheel_admin.domain.errors import (
     InvalidInput,
     NotAllowed,
@@ -16,8 +16,8 @@ from tickwheel_admin.domain.errors import (
     TooMany,
     UserError,
 )
-from tickwheel_admin.domain.user import Permission
-from tickwheel_admin.services.people import NewSession
+from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.users.service import NewSession
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.client import address_of, user_agent_of
 from tickwheel_admin.web.identity import (

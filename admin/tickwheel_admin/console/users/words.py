@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tickwheel_admin.console.i18n import gettext as _
-from tickwheel_admin.console.i18n import ngettext
-from tickwheel_admin.console.reader import READER, instant
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.console.frame.reader import READER, instant
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 
 DAY_MS = 86_400_000
 ENDS_SOON_MS = 14 * DAY_MS  # of a token: time enough to make another one and roll it out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tickwheel_admin.domain.calendar import CalendarSpec
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.defaults import without_defaults
 
 _decoder = msgspec.json.Decoder(CalendarSpec)

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tickwheel_admin.domain.calendar import (
+from tickwheel_admin.domain.calendars.calendar import (
     CalendarSense,
     CalendarSpec,
     CronExclusion,
     TimeWindow,
 )
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import DAY_SECONDS
-from tickwheel_admin.domain.wall_clock_input import (
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.input.wall_clock import (
     read_dates,
     read_list,
     read_time,
@@ -27,6 +24,9 @@ from tickwheel_admin.domain.wall_clock_input import (
     read_yearly,
     weekdays_to_raw,
 )
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
 
 CALENDAR_FIELDS = (
     "name",

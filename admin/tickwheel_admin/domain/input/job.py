@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.fields import (
+from tickwheel_admin.domain.input.fields import (
     INVISIBLE_CHARACTER,
     Fields,
     as_seconds,
@@ -22,12 +22,9 @@ from tickwheel_admin.domain.fields import (
     is_clean,
     raise_if_any,
 )
-from tickwheel_admin.domain.fires import merged_parameters
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.json_text import BadJson, normalized, text_of_object
-from tickwheel_admin.domain.names import normal_name, unseen_character
-from tickwheel_admin.domain.routing_input import ROUTING_FIELDS, read_routing, routing_to_raw
-from tickwheel_admin.domain.run_rules_input import (
+from tickwheel_admin.domain.input.json_text import BadJson, normalized, text_of_object
+from tickwheel_admin.domain.input.routing import ROUTING_FIELDS, read_routing, routing_to_raw
+from tickwheel_admin.domain.input.run_rules import (
     BLOCKING_FIELDS,
     RETRY_FIELDS,
     blocking_to_raw,
@@ -37,10 +34,13 @@ from tickwheel_admin.domain.run_rules_input import (
     read_retry,
     retry_to_raw,
 )
-from tickwheel_admin.domain.trigger import TriggerSpec
-from tickwheel_admin.domain.trigger_input import parse_trigger as parse_trigger
-from tickwheel_admin.domain.trigger_input import read_trigger
-from tickwheel_admin.domain.trigger_input import trigger_to_raw as trigger_to_raw
+from tickwheel_admin.domain.input.trigger import parse_trigger as parse_trigger
+from tickwheel_admin.domain.input.trigger import read_trigger
+from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_raw
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.names import normal_name, unseen_character
+from tickwheel_admin.domain.triggers.fires import merged_parameters
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 JOB_FIELDS = (

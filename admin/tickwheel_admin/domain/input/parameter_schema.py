@@ -20,7 +20,7 @@ from uuid import UUID
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, Word
-from tickwheel_admin.domain.parameter_problems import (
+from tickwheel_admin.domain.input.parameter_problems import (
     MAX_TOLD,
     choices_in_words,
     inner,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy, WhenCutOff
-from tickwheel_admin.domain.children import MAX_CHILDREN, ChildLink, ChildOn
-from tickwheel_admin.domain.fields import Fields, as_seconds
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.input.fields import Fields, as_seconds
+from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, ChildLink, ChildOn
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import RunState
 
 RETRY_FIELDS = (
     "retries",

@@ -10,16 +10,18 @@ from typing import Any
 
 from tickwheel_admin.domain import schedule
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import (
+from tickwheel_admin.domain.input.fields import (
     Fields,
     as_seconds,
     closest,
     instant_to_iso,
     raise_if_any,
 )
-from tickwheel_admin.domain.json_text import BadJson, text_of_object
+from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
+from tickwheel_admin.domain.input.trigger_kinds import ALL_WEEKDAYS, read_own_fields
+from tickwheel_admin.domain.input.wall_clock import weekdays_to_raw
 from tickwheel_admin.domain.schedule import ScheduleError
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MAX_JITTER_MS,
     MAX_REPEAT_COUNT,
@@ -31,8 +33,6 @@ from tickwheel_admin.domain.trigger import (
     TriggerKind,
     TriggerSpec,
 )
-from tickwheel_admin.domain.trigger_kinds_input import ALL_WEEKDAYS, read_own_fields
-from tickwheel_admin.domain.wall_clock_input import weekdays_to_raw
 
 _CLOCKS = ("gap", "overlap")
 _MISSED = ("misfire", "misfire_threshold_seconds", "catch_up_limit")

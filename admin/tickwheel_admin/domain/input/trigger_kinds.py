@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.domain.fields import Fields
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.input.wall_clock import read_date, read_time, read_weekdays
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.triggers.trigger import (
     MAX_EVERY_MS,
     MIN_EVERY_MS,
     Dialect,
     IntervalUnit,
     TriggerKind,
 )
-from tickwheel_admin.domain.wall_clock import DAY_SECONDS
-from tickwheel_admin.domain.wall_clock_input import read_date, read_time, read_weekdays
 
 MAX_EXPRESSION_CHARS = 500
 MAX_EVERY_UNITS = 1_000

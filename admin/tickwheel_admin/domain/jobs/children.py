@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tickwheel_admin.domain.run import FAILURES, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, RunState
 
 MAX_CHILDREN = 20  # links of one job
 MAX_DEPTH = 20  # jobs in a row, from the first parent to the last child

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.blocking import Blocking, BlockingPolicy
-from tickwheel_admin.domain.children import ChildLink
-from tickwheel_admin.domain.retry import RetryPolicy
+from tickwheel_admin.domain.jobs.children import ChildLink
 from tickwheel_admin.domain.routing.policy import SHARDED, RoutingPolicy
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

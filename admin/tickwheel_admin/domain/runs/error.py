@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from tickwheel_admin.domain.run import FAILURES, Run
+from tickwheel_admin.domain.runs.run import FAILURES, Run
 
 MAX_CHARS = 300
 _MAX_READ = 2_000  # characters of a message

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from tickwheel_admin.domain.retry import RetryPolicy
-from tickwheel_admin.domain.run import (
+from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import (
     AFTER_LOST,
     BLOCKED,
     CHECK_MS,

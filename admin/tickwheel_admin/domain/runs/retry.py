@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from tickwheel_admin.domain.run import RunState
+from tickwheel_admin.domain.runs.run import RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

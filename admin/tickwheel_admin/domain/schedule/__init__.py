@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule as Schedule
 from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
 from tickwheel_admin.domain.schedule.bounds import Bounded, check_bounds, check_fires
@@ -19,7 +19,7 @@ from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.schedule.fixed import FixedRate, Never, Once, first_delay_ms
 from tickwheel_admin.domain.schedule.local_days import WALL_TIME_KINDS
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
 
 
 @lru_cache(maxsize=20_000)

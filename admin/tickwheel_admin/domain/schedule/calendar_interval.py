@@ -7,9 +7,7 @@ from calendar import monthrange
 from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallGrid, WallSchedule
-from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import IntervalUnit, Overlap, TriggerSpec
-from tickwheel_admin.domain.wall_clock import (
+from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
     MAX_YEAR,
     date_of_day,
@@ -17,6 +15,8 @@ from tickwheel_admin.domain.wall_clock import (
     day_of_date,
     seconds_of_time,
 )
+from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, Overlap, TriggerSpec
 
 _DAYS = {IntervalUnit.DAY: 1, IntervalUnit.WEEK: 7}
 _MONTHS = {IntervalUnit.MONTH: 1, IntervalUnit.YEAR: 12}

@@ -10,9 +10,9 @@ from __future__ import annotations
 from calendar import monthrange
 from functools import lru_cache
 
-from tickwheel_admin.domain.calendar import Calendar, CalendarSense, CalendarSpec
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSense, CalendarSpec
 from tickwheel_admin.domain.schedule.exclusions import Exclusion
-from tickwheel_admin.domain.wall_clock import (
+from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
     MAX_YEAR,
     MIN_YEAR,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.calendar import CronExclusion
+from tickwheel_admin.domain.calendars.calendar import CronExclusion
 from tickwheel_admin.domain.schedule.cron import FieldKind, parse_cron
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH
-from tickwheel_admin.domain.wall_clock import MAX_YEAR, MIN_YEAR
+from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR, MIN_YEAR
 
 
 class Exclusion:

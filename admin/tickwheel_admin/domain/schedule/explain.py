@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tickwheel_admin.domain.calendar import Calendar
-from tickwheel_admin.domain.fields import as_seconds, instant_to_iso
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.input.fields import as_seconds, instant_to_iso
 from tickwheel_admin.domain.schedule import ScheduleError, dialect_of, parse
 from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import compiled
@@ -21,9 +21,14 @@ from tickwheel_admin.domain.schedule.local_days import (
     day_limits,
     local_day,
 )
+from tickwheel_admin.domain.schedule.wall_clock import (
+    DAY_SECONDS,
+    MIN_YEAR,
+    date_of_day,
+    day_of_date,
+)
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.trigger import Gap, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import DAY_SECONDS, MIN_YEAR, date_of_day, day_of_date
+from tickwheel_admin.domain.triggers.trigger import Gap, TriggerKind, TriggerSpec
 
 MAX_FIRES = 100
 

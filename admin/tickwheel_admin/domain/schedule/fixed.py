@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.trigger import MAX_EVERY_MS, MIN_EVERY_MS, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import MAX_EVERY_MS, MIN_EVERY_MS, TriggerSpec
 
 
 class FixedRate:

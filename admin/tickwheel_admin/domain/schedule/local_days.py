@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 # What they fire at are wall times; the others fire at instants or after lengths.
 WALL_TIME_KINDS = (TriggerKind.CRON, TriggerKind.CALENDAR_INTERVAL, TriggerKind.DAILY_WINDOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.schedule.calendars import compiled
@@ -15,9 +15,9 @@ from tickwheel_admin.domain.schedule.local_days import (
     day_limits,
     local_day,
 )
+from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.trigger import Gap, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import date_of_day
+from tickwheel_admin.domain.triggers.trigger import Gap, TriggerKind, TriggerSpec
 
 MAX_PREVIEW = 1_000
 MAX_REMOVED = 20

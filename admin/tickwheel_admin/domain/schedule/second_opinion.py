@@ -25,7 +25,7 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Range,
 )
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
 
 COMPARED = 50
 _LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # the year field of croniter 7.0.0 ends there

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tickwheel_admin.domain.planning import MAX_COUNTED, Missed
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.domain.trigger import MisfirePolicy
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.domain.triggers.planning import MAX_COUNTED, Missed
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
 
 MISFIRE = "misfire"  # the reason of such a run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
     MisfirePolicy,

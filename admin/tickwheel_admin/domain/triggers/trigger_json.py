@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from tickwheel_admin.domain.defaults import without_defaults
-from tickwheel_admin.domain.trigger import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 
 _decoder = msgspec.json.Decoder(TriggerSpec)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tickwheel_admin.domain.user import ROLE_PERMISSIONS, Grant, Role, may_have_scripts
+from tickwheel_admin.domain.users.user import ROLE_PERMISSIONS, Grant, Role, may_have_scripts
 
 MAX_GROUPS = 10_000  # of one person; more than any provider puts into a token
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._@-]+")

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from tickwheel_admin.store.database import Refused
+from tickwheel_admin.store.database.database import Refused
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from tickwheel_admin.store.database import Refused
+from tickwheel_admin.store.database.database import Refused
 
 Q = TypeVar("Q")
 A = TypeVar("A")

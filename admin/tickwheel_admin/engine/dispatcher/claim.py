@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.blocking import Blocking, Verdict
-from tickwheel_admin.domain.fires import shards_of
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.run import (
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.blocking import Blocking, Verdict
+from tickwheel_admin.domain.runs.run import (
     NO_HANDLER,
     NO_MATCHING_NODE,
     NO_SLOT,
@@ -29,19 +28,19 @@ from tickwheel_admin.domain.run import (
     Origin,
     Run,
 )
-from tickwheel_admin.engine.handing_over import hand_over
-from tickwheel_admin.engine.route_memory import RouteMemory
-from tickwheel_admin.engine.router import Placed, Router
-from tickwheel_admin.engine.run_requests import request_of
-from tickwheel_admin.engine.turns import Turns, blocks
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.lanes import lock_parked_runs
-from tickwheel_admin.store.node_slots import take_slots
-from tickwheel_admin.store.nodes import ended_nodes, live_nodes
-from tickwheel_admin.store.pauses import now_and_pause
-from tickwheel_admin.store.runs import (
+from tickwheel_admin.domain.triggers.fires import shards_of
+from tickwheel_admin.engine.dispatcher.concurrency import Turns, blocks
+from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
+from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.engine.dispatcher.run_request import request_of
+from tickwheel_admin.engine.handoff import hand_over
+from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.executors.node_slots import take_slots
+from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.lanes import lock_parked_runs
+from tickwheel_admin.store.runs.runs import (
     DueRun,
     claimable_runs,
     insert_fires,
@@ -49,6 +48,7 @@ from tickwheel_admin.store.runs import (
     move_runs,
     unused_run_ids,
 )
+from tickwheel_admin.store.triggers.pauses import now_and_pause
 from tickwheel_shared.protocol import RunRequest
 
 # A run for which there is no node steps aside for this long, so that it hides no others.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.blocking import (
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.blocking import (
     Blocking,
     BlockingPolicy,
     Lanes,
@@ -22,8 +22,8 @@ from tickwheel_admin.domain.blocking import (
     decide,
     to_cover,
 )
-from tickwheel_admin.domain.run import PARKED_AT, Move, Run
-from tickwheel_admin.store.lanes import Lane, count_live, lane_of, lock_live, waiting_runs
+from tickwheel_admin.domain.runs.run import PARKED_AT, Move, Run
+from tickwheel_admin.store.runs.lanes import Lane, count_live, lane_of, lock_live, waiting_runs
 
 WINDOW = 200  # waiting runs of a job that one decision looks at, beside those its policy counts
 

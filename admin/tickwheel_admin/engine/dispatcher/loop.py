@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 import structlog
 
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.run import PUT_OFF_MS
-from tickwheel_admin.engine.claim import (
+from tickwheel_admin.domain.runs.run import PUT_OFF_MS
+from tickwheel_admin.engine.dispatcher.claim import (
     NO_SLOT_DELAY_MS,
     ClaimContext,
     Claims,
     claim_queued_runs,
 )
-from tickwheel_admin.engine.kill_points import before_commit, reached
+from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.services.events import CANCEL, RUNS, Events
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.runs import due_executors
+from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.runs import due_executors
 from tickwheel_shared.protocol import Refusal
 
 log = structlog.get_logger(__name__)

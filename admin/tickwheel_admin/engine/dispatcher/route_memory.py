@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import BY_TURN, COUNTING, Routing
-from tickwheel_admin.engine.router import Placed, Router
-from tickwheel_admin.store.job_nodes import busy_nodes, read_uses, save_uses
-from tickwheel_admin.store.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
-from tickwheel_admin.store.runs import DueRun
+from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.store.jobs.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
+from tickwheel_admin.store.jobs.routing_memory import busy_nodes, read_uses, save_uses
+from tickwheel_admin.store.runs.runs import DueRun
 
 MAX_USES = 50_000  # of nodes by jobs, that one batch reads; further jobs are left to the next one
 

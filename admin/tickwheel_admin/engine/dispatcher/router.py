@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node, NodeWish
+from tickwheel_admin.domain.executors.node import Node, NodeWish
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
 from tickwheel_admin.domain.routing.hash_ring import value_to_hash
 from tickwheel_admin.domain.routing.narrowing import admits, in_order, what_narrows
@@ -15,8 +14,9 @@ from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.pool import Candidate, Pool
 from tickwheel_admin.domain.routing.strategies import STRATEGIES, UNUSED, Ask, Pick, RandomSource
 from tickwheel_admin.domain.routing.uses import Use, Uses
-from tickwheel_admin.domain.run import Run
-from tickwheel_admin.store.runs import DueRun
+from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
+from tickwheel_admin.domain.runs.run import Run
+from tickwheel_admin.store.runs.runs import DueRun
 
 # With these a single node that is left was not chosen by the strategy.
 _COMPARING = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import Run
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.run import Run
 from tickwheel_shared.protocol import RunRequest
 
 

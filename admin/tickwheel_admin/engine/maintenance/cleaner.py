@@ -7,18 +7,18 @@ from __future__ import annotations
 import structlog
 
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.store.api_tokens import remove_expired_tokens
-from tickwheel_admin.store.audit import remove_old_audit
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.grants import remove_orphan_grants
-from tickwheel_admin.store.job_nodes import forget_ended_nodes
-from tickwheel_admin.store.retention import (
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
+from tickwheel_admin.store.runs.errors import remove_unused_errors
+from tickwheel_admin.store.runs.retention import (
     remove_ended_nodes,
     remove_old_runs,
     remove_stale_sessions,
 )
-from tickwheel_admin.store.run_errors import remove_unused_errors
-from tickwheel_admin.store.settings import read_settings
+from tickwheel_admin.store.system.audit import remove_old_audit
+from tickwheel_admin.store.system.settings import read_settings
+from tickwheel_admin.store.users.api_tokens import remove_expired_tokens
+from tickwheel_admin.store.users.grants import remove_orphan_grants
 
 log = structlog.get_logger(__name__)
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.calendar import Calendar
-from tickwheel_admin.domain.planning import next_since
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.zones import TZDATA_VERSION
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.planning import next_since
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.events import TRIGGERS, Events
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.stale_triggers import (
+from tickwheel_admin.services.events.events import TRIGGERS, Events
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.triggers.stale import (
     Refreshed,
     StaleTrigger,
     last_fires,

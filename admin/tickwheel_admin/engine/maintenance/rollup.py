@@ -23,21 +23,20 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.run import FAILURES, PASSED_OVER
+from tickwheel_admin.domain.runs.run import FAILURES, PASSED_OVER
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.job_failures import (
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.overview.job_failures import (
     JobFailure,
     count_failed_jobs,
     failed_jobs_after,
     forget_failed_jobs,
     note_failed_jobs,
 )
-from tickwheel_admin.store.job_figures import keep_figures, look_at_jobs
-from tickwheel_admin.store.run_marks import RunMark, recent_marks
-from tickwheel_admin.store.run_retries import hours_made_good
-from tickwheel_admin.store.run_stats import (
+from tickwheel_admin.store.overview.job_figures import keep_figures, look_at_jobs
+from tickwheel_admin.store.runs.retries import hours_made_good
+from tickwheel_admin.store.runs.stats import (
     HOUR_MS,
     count_hour,
     counted_hours,
@@ -47,6 +46,7 @@ from tickwheel_admin.store.run_stats import (
     slices_of,
     write_stats,
 )
+from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from tickwheel_admin.store.database import DatabaseUnavailable
+from tickwheel_admin.store.database.database import DatabaseUnavailable
 
 SLOW_SECONDS = 1.0  # to let a node in; more means that the database holds it up
 QUIET_SECONDS = 15.0  # after which who has not come did not knock

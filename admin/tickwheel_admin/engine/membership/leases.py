@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.node import NodeWish
-from tickwheel_admin.engine.door import Door
+from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.engine.membership.admission import Door
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.store.admins import live_admin_urls, renew_admin
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.executor_tokens import executors_of_tokens
-from tickwheel_admin.store.node_leases import renew_leases
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.executors.admins import live_admin_urls, renew_admin
+from tickwheel_admin.store.executors.node_leases import renew_leases
+from tickwheel_admin.store.executors.tokens import executors_of_tokens
 
 log = structlog.get_logger(__name__)
 

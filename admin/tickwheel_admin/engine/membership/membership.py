@@ -10,18 +10,17 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.domain.said_code import Process, SaidCode
-from tickwheel_admin.engine.door import Door
-from tickwheel_admin.engine.gathering import Gathering
-from tickwheel_admin.engine.notices import notices_at_hello, notices_of
-from tickwheel_admin.services.code_proposals import CodeProposals
-from tickwheel_admin.services.events import NODES, QUEUED, Events
-from tickwheel_admin.store.admins import enter_admin, leave_admin, live_admin_urls
-from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.executor_tokens import executors_of_tokens
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.node_leases import end_sessions
-from tickwheel_admin.store.nodes import (
+from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.engine.batching.coalesce import Gathering
+from tickwheel_admin.engine.membership.admission import Door
+from tickwheel_admin.engine.membership.notices import notices_at_hello, notices_of
+from tickwheel_admin.services.events.events import NODES, QUEUED, Events
+from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals
+from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.admins import enter_admin, leave_admin, live_admin_urls
+from tickwheel_admin.store.executors.node_leases import end_sessions
+from tickwheel_admin.store.executors.nodes import (
     NAMESAKES,
     Arrival,
     StoredArrival,
@@ -30,7 +29,8 @@ from tickwheel_admin.store.nodes import (
     say_goodbye,
     set_draining,
 )
-from tickwheel_admin.store.triggers import ensure_buckets
+from tickwheel_admin.store.executors.tokens import executors_of_tokens
+from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Notice
 
 log = structlog.get_logger(__name__)

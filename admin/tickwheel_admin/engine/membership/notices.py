@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tickwheel_admin.domain.declared_job import DeclaredReason, DeclaredState
+from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
 from tickwheel_admin.engine.ports import Arrival
-from tickwheel_admin.services.code_proposals import Proposed
-from tickwheel_admin.services.code_rulings import Outcome
+from tickwheel_admin.services.jobs.declared.decisions import Outcome
+from tickwheel_admin.services.jobs.declared.reconciler import Proposed
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, Level, Notice
 
 CLOCK_LIMIT_MS = 30_000

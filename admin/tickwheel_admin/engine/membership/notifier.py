@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.store.admins import statuses_of_others, tell_status
-from tickwheel_admin.store.database import Store
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.executors.admins import statuses_of_others, tell_status
 
 
 class Herald(Loop):

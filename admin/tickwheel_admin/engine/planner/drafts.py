@@ -12,10 +12,11 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.calendar import Calendar
-from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.planning import (
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.triggers.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.triggers.planning import (
     Plan,
     missing_calendar,
     next_since,
@@ -23,17 +24,16 @@ from tickwheel_admin.domain.planning import (
     plan_fixed_delay,
     runs_left,
 )
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import (
+from tickwheel_admin.domain.triggers.trigger import (
     MISFIRE_THRESHOLD_MS,
     Trigger,
     TriggerKind,
     TriggerState,
 )
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.triggers import PlannedTrigger, due_triggers
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.triggers.pauses import read_pauses
+from tickwheel_admin.store.triggers.planning import PlannedTrigger, due_triggers
 
 log = structlog.get_logger(__name__)
 

@@ -12,18 +12,18 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.routing.strategies import RandomSource
-from tickwheel_admin.domain.trigger import MISFIRE_THRESHOLD_MS
-from tickwheel_admin.engine.drafting import Draft, draft_due_triggers, in_error, planned_of
-from tickwheel_admin.engine.halving import halved
-from tickwheel_admin.engine.kill_points import before_commit, reached
+from tickwheel_admin.domain.triggers.trigger import MISFIRE_THRESHOLD_MS
+from tickwheel_admin.engine.batching.bisect import halved
+from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.events import QUEUED, Events
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.triggers import (
+from tickwheel_admin.engine.planner.drafts import Draft, draft_due_triggers, in_error, planned_of
+from tickwheel_admin.services.events.events import QUEUED, Events
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.triggers.planning import (
     PlannedTrigger,
     due_buckets,
     first_fire_at,

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 import structlog
 
-from tickwheel_admin.engine.dispatcher import Dispatcher
-from tickwheel_admin.engine.halving import halved
-from tickwheel_admin.engine.inbox import Inbox
-from tickwheel_admin.engine.kill_points import before_commit, reached
+from tickwheel_admin.engine.batching.bisect import halved
+from tickwheel_admin.engine.dispatcher.loop import Dispatcher
+from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import HeldPart, Received, Session
-from tickwheel_admin.engine.recording import Recorded, record
-from tickwheel_admin.services.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
-from tickwheel_admin.store.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.engine.recorder.inbox import Inbox
+from tickwheel_admin.engine.recorder.transaction import Recorded, record
+from tickwheel_admin.services.events.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
+from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_shared.protocol import (
     FromNode,
     LogChunk,

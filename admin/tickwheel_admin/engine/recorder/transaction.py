@@ -8,18 +8,23 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from tickwheel_admin.domain import reports
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.reports import Answer
-from tickwheel_admin.domain.run import LIVE, Move, RunState
-from tickwheel_admin.engine.handing_over import Left
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs import reports
+from tickwheel_admin.domain.runs.reports import Answer
+from tickwheel_admin.domain.runs.run import LIVE, Move, RunState
+from tickwheel_admin.engine.handoff import Left
 from tickwheel_admin.engine.ports import HeldPart, Received, Session
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.run_deadlines import ask_about_held_runs, set_deadlines
-from tickwheel_admin.store.run_logs import append_log_chunks
-from tickwheel_admin.store.runs import attempt_tokens, keep_late_results, lock_runs, set_progress
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.deadlines import ask_about_held_runs, set_deadlines
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.logs import append_log_chunks
+from tickwheel_admin.store.runs.runs import (
+    attempt_tokens,
+    keep_late_results,
+    lock_runs,
+    set_progress,
+)
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,

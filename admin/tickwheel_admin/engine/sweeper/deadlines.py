@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.blocking import Blocking
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import (
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.run import (
     CANCEL_CONFIRM_MS,
     CANCEL_REPEAT_MS,
     CHECK_MS,
@@ -26,12 +26,12 @@ from tickwheel_admin.domain.run import (
     Run,
     RunState,
 )
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.run_deadlines import queued_past_deadline, set_deadlines
-from tickwheel_admin.store.runs import lock_runs
-from tickwheel_admin.store.shards import count_shards, lock_open_shards
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.deadlines import queued_past_deadline, set_deadlines
+from tickwheel_admin.store.runs.follow_ups import Followed, move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs
+from tickwheel_admin.store.runs.shards import count_shards, lock_open_shards
 from tickwheel_shared.protocol import Cancel, CancelReason, Message, Query
 
 RUNS_PER_BATCH = 500

@@ -9,35 +9,35 @@ from typing import TypeVar
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.node import Node
-from tickwheel_admin.engine.leases import MAX_STEP_SECONDS, Leases, clock_is_steady
+from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.losing import Lost, lose_runs
+from tickwheel_admin.engine.membership.leases import MAX_STEP_SECONDS, Leases, clock_is_steady
 from tickwheel_admin.engine.ports import Links
-from tickwheel_admin.engine.stalls import cancel_orphans, mend_stalls
-from tickwheel_admin.engine.sweeping import (
+from tickwheel_admin.engine.sweeper.deadlines import (
     RUNS_PER_BATCH,
     Swept,
     expire_queued,
     sweep_fires,
     sweep_live,
 )
-from tickwheel_admin.services.events import NODES, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.store.admins import remove_dead_admins
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.follow_ups import Followed
-from tickwheel_admin.store.glance import Glance, glance
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.node_leases import expire_nodes
-from tickwheel_admin.store.node_slots import miscounted_nodes, recount_slots
-from tickwheel_admin.store.nodes import ended_nodes_with_runs
-from tickwheel_admin.store.run_deadlines import (
+from tickwheel_admin.engine.sweeper.lost_runs import Lost, lose_runs
+from tickwheel_admin.engine.sweeper.stalled import cancel_orphans, mend_stalls
+from tickwheel_admin.services.events.events import NODES, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.admins import remove_dead_admins
+from tickwheel_admin.store.executors.node_leases import expire_nodes
+from tickwheel_admin.store.executors.node_slots import miscounted_nodes, recount_slots
+from tickwheel_admin.store.executors.nodes import ended_nodes_with_runs
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.deadlines import (
     PastDeadline,
     queued_past_deadline,
     runs_past_deadline,
 )
+from tickwheel_admin.store.runs.due_check import Glance, glance
+from tickwheel_admin.store.runs.follow_ups import Followed
 
 log = structlog.get_logger(__name__)
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.blocking import Blocking, WhenCutOff
-from tickwheel_admin.domain.fires import start_by_again
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.domain.run import CUT_OFF, LIVE, Move, Run, RunState
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import Followed, move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.nodes import ended_nodes
-from tickwheel_admin.store.run_deadlines import live_runs_of_nodes
-from tickwheel_admin.store.runs import lock_runs
+from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
+from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, Move, Run, RunState
+from tickwheel_admin.domain.triggers.fires import start_by_again
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors.nodes import ended_nodes
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.deadlines import live_runs_of_nodes
+from tickwheel_admin.store.runs.follow_ups import Followed, move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs
 
 RUNS_PER_BATCH = 500
 NEVER_STARTED = "refused_draining"  # as if its node had read it and had told so

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.moves import cancelled_while_queued
-from tickwheel_admin.domain.run import FINAL, RunState
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import (
+from tickwheel_admin.domain.runs.moves import cancelled_while_queued
+from tickwheel_admin.domain.runs.run import FINAL, RunState
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.deletion import runs_of_deleted_executors
+from tickwheel_admin.store.runs.follow_ups import (
     Followed,
     arm_fixed_delays,
     move_with_follow_ups,
     unpark,
 )
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.job_deletion import runs_of_deleted_executors
-from tickwheel_admin.store.lanes import Lane, idle_lines
-from tickwheel_admin.store.runs import lock_runs
-from tickwheel_admin.store.triggers import states_of_fires, unarmed_fixed_delays
+from tickwheel_admin.store.runs.lanes import Lane, idle_lines
+from tickwheel_admin.store.runs.runs import lock_runs
+from tickwheel_admin.store.triggers.planning import states_of_fires, unarmed_fixed_delays
 
 TRIGGERS_PER_LOOK = 1_000
 RUNS_PER_LOOK = 500

@@ -13,10 +13,10 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
 
-from tickwheel_admin.domain.calendar_input import MAX_DATES
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.wall_clock import MAX_YEAR, MIN_YEAR
-from tickwheel_admin.services.calendar_ical import (
+from tickwheel_admin.domain.input.calendar import MAX_DATES
+from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR, MIN_YEAR
+from tickwheel_admin.services.calendars.ical import (
     UnreadableEvent,
     days_of_events,
     refuse_frequent_zone_rules,

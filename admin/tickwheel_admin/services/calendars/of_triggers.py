@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import TriggerSpec
-from tickwheel_admin.store.calendar_edits import hold_calendars
-from tickwheel_admin.store.calendars import read_calendars
-from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.calendars.edits import hold_calendars
+from tickwheel_admin.store.database.clock import now_ms
 
 
 def held_calendars(conn: sa.Connection, config: JobConfig) -> dict[str, Calendar]:

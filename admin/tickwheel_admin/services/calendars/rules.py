@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import CalendarSpec
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.store import calendars as store_calendars
-from tickwheel_admin.store.calendars import MAX_CHAIN
+from tickwheel_admin.store.calendars import calendars as store_calendars
+from tickwheel_admin.store.calendars.calendars import MAX_CHAIN
 
 NAMED_USERS = 3  # so many are named when a calendar cannot be deleted
 

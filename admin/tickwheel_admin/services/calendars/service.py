@@ -8,33 +8,33 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import CalendarSense, CalendarSpec
-from tickwheel_admin.domain.calendar_input import calendar_to_raw, parse_calendar
+from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
-from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.calendar_import import CalendarFormat as CalendarFormat
-from tickwheel_admin.services.calendar_import import ImportedDays as ImportedDays
-from tickwheel_admin.services.calendar_import import ImportProblem as ImportProblem
-from tickwheel_admin.services.calendar_import import text_of
-from tickwheel_admin.services.calendar_rules import check_base, refuse_if_used
-from tickwheel_admin.services.events import CALENDARS, TRIGGERS, Events
-from tickwheel_admin.services.paging import (
+from tickwheel_admin.domain.input.calendar import calendar_to_raw, parse_calendar
+from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.calendars.imports import CalendarFormat as CalendarFormat
+from tickwheel_admin.services.calendars.imports import ImportedDays as ImportedDays
+from tickwheel_admin.services.calendars.imports import ImportProblem as ImportProblem
+from tickwheel_admin.services.calendars.imports import text_of
+from tickwheel_admin.services.calendars.rules import check_base, refuse_if_used
+from tickwheel_admin.services.events.events import CALENDARS, TRIGGERS, Events
+from tickwheel_admin.services.lists.paging import (
     Page,
     bad_cursor,
     check_limit,
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.services.worker_process import TookTooLong, WorkerProcess
-from tickwheel_admin.store import calendar_edits
-from tickwheel_admin.store import calendars as store_calendars
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.calendars import CalendarUser, StoredCalendar
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.workers.process import TookTooLong, WorkerProcess
+from tickwheel_admin.store.calendars import calendars as store_calendars
+from tickwheel_admin.store.calendars import edits as calendar_edits
+from tickwheel_admin.store.calendars.calendars import CalendarUser, StoredCalendar
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 MAX_NAMES = 1_000
 MAX_USERS_SHOWN = 200

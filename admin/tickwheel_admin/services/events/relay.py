@@ -15,9 +15,9 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.admin_status import status_from_json
-from tickwheel_admin.services.events import SHARED, Events
-from tickwheel_admin.store.admins import statuses_of_others
-from tickwheel_admin.store.database import DatabaseUnavailable, Store
+from tickwheel_admin.services.events.events import SHARED, Events
+from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
+from tickwheel_admin.store.executors.admins import statuses_of_others
 
 log = structlog.get_logger(__name__)
 

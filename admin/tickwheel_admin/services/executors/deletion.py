@@ -12,22 +12,22 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.moves import cancelled_while_queued, stop_wanted
-from tickwheel_admin.domain.run import LIVE, TIMEOUT, Run, RunState
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import executors as store_executors
-from tickwheel_admin.store import job_deletion as store_jobs
-from tickwheel_admin.store.audit import NewAudit, find_audit, find_audits, write_audits
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.declared_jobs import forget_declared, give_up_declared
-from tickwheel_admin.store.executors import StoredExecutor
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.handler_schemas import forget_schemas
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.job_nodes import forget_uses
-from tickwheel_admin.store.job_states import forget_states
-from tickwheel_admin.store.runs import lock_runs, move_runs
+from tickwheel_admin.domain.runs.moves import cancelled_while_queued, stop_wanted
+from tickwheel_admin.domain.runs.run import LIVE, TIMEOUT, Run, RunState
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors import executors as store_executors
+from tickwheel_admin.store.executors.executors import StoredExecutor
+from tickwheel_admin.store.executors.handler_schemas import forget_schemas
+from tickwheel_admin.store.jobs import deletion as store_jobs
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.declared import forget_declared, give_up_declared
+from tickwheel_admin.store.jobs.kept_state import forget_states
+from tickwheel_admin.store.jobs.routing_memory import forget_uses
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
+from tickwheel_admin.store.system.audit import NewAudit, find_audit, find_audits, write_audits
 
 JOBS_PER_STEP = 50
 RUNS_PER_STEP = 500

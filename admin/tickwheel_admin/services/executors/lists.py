@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import CodeJobs
-from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.declared_lists import read_waiting
-from tickwheel_admin.services.handler_schemas import schemas_of
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import executors as store_executors
-from tickwheel_admin.store.attention import last_node_ended
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.executors import Capacity, Hearing, StoredExecutor, StoredNode
-from tickwheel_admin.store.run_lists import RunItem, live_items_of_node
-from tickwheel_admin.store.run_marks import RunMark, live_marks_of_nodes
-from tickwheel_admin.store.waiting import Queue, queues
+from tickwheel_admin.domain.executors.node import LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.jobs.declared_job import CodeJobs
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.handlers.schemas import schemas_of
+from tickwheel_admin.services.jobs.declared.lists import read_waiting
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors import executors as store_executors
+from tickwheel_admin.store.executors.executors import Capacity, Hearing, StoredExecutor, StoredNode
+from tickwheel_admin.store.overview.attention import last_node_ended
+from tickwheel_admin.store.runs.lists import RunItem, live_items_of_node
+from tickwheel_admin.store.runs.queue_depth import Queue, queues
+from tickwheel_admin.store.runs.summaries import RunMark, live_marks_of_nodes
 
 MAX_LISTED = 1_000
 MAX_NODES_SHOWN = 1_000

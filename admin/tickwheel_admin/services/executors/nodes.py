@@ -7,17 +7,17 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import NODES, QUEUED, Events
-from tickwheel_admin.services.executor_lists import NodeDetail as NodeDetail
-from tickwheel_admin.services.executor_lists import read_node
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import node_wishes
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import StoredNode, get_node
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import NODES, QUEUED, Events
+from tickwheel_admin.services.executors.lists import NodeDetail as NodeDetail
+from tickwheel_admin.services.executors.lists import read_node
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors import node_targets as node_wishes
+from tickwheel_admin.store.executors.executors import StoredNode, get_node
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 MAX_SLOTS = 10_000
 MAX_WEIGHT = 1_000

@@ -12,9 +12,9 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
-from tickwheel_admin.domain.executor import check_executor
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import (
+from tickwheel_admin.domain.executors.executor import check_executor
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import (
     CANCEL,
     JOBS,
     NODES,
@@ -23,7 +23,7 @@ from tickwheel_admin.services.events import (
     TRIGGERS,
     Events,
 )
-from tickwheel_admin.services.executor_deletion import (
+from tickwheel_admin.services.executors.deletion import (
     JOBS_PER_STEP,
     Deletion,
     check_has_no_jobs,
@@ -31,20 +31,20 @@ from tickwheel_admin.services.executor_deletion import (
     delete_some_jobs,
     end_some_runs,
 )
-from tickwheel_admin.services.executor_lists import ExecutorDetail as ExecutorDetail
-from tickwheel_admin.services.executor_lists import ExecutorItem as ExecutorItem
-from tickwheel_admin.services.executor_lists import ExecutorName as ExecutorName
-from tickwheel_admin.services.executor_lists import NodeView as NodeView
-from tickwheel_admin.services.executor_lists import read_detail, read_list, read_names
-from tickwheel_admin.store import executors as store_executors
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executor_tokens import replace_token, revoke_old_token
-from tickwheel_admin.store.executors import StoredExecutor
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.pauses import pause_executor
+from tickwheel_admin.services.executors.lists import ExecutorDetail as ExecutorDetail
+from tickwheel_admin.services.executors.lists import ExecutorItem as ExecutorItem
+from tickwheel_admin.services.executors.lists import ExecutorName as ExecutorName
+from tickwheel_admin.services.executors.lists import NodeView as NodeView
+from tickwheel_admin.services.executors.lists import read_detail, read_list, read_names
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors import executors as store_executors
+from tickwheel_admin.store.executors.executors import StoredExecutor
+from tickwheel_admin.store.executors.tokens import replace_token, revoke_old_token
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.triggers.pauses import pause_executor
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.said_code import Process, SaidCode
-from tickwheel_admin.store import handler_schemas as store
-from tickwheel_admin.store.declared_jobs import said_by_newer_nodes
-from tickwheel_admin.store.executors import get_executor, offered_handlers
+from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.store.executors import handler_schemas as store
+from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
+from tickwheel_admin.store.jobs.declared import said_by_newer_nodes
 
 MAX_KNOWN = 2_000  # schemas of one executor; more only while live nodes offer as many
 

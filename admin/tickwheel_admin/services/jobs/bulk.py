@@ -15,28 +15,28 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, UserError
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.job_input import job_to_raw, parse_tag
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.bulk_entries import (
+from tickwheel_admin.domain.input.job import job_to_raw, parse_tag
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.jobs.queries import MatchingJobs
+from tickwheel_admin.services.jobs.service import JobQuery, Jobs, JobSort
+from tickwheel_admin.services.jobs.yaml import to_yaml
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.batches import code_of
+from tickwheel_admin.services.runs.bulk import key_for
+from tickwheel_admin.services.runs.requests import check_request_key
+from tickwheel_admin.services.system.bulk_entries import (
     BulkAction,
     BulkEntries,
     asked_of,
     join_cursor,
     split_cursor,
 )
-from tickwheel_admin.services.job_queries import MatchingJobs
-from tickwheel_admin.services.job_yaml import to_yaml
-from tickwheel_admin.services.jobs import JobQuery, Jobs, JobSort
-from tickwheel_admin.services.requests import check_request_key
-from tickwheel_admin.services.run_batches import code_of
-from tickwheel_admin.services.run_bulk import key_for
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.declared_jobs import managed_jobs
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.declared import managed_jobs
 
 MAX_IDS = 1_000
 STEP = 50  # jobs of one step through all that match a filter

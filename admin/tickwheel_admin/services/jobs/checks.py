@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.children import check_children
-from tickwheel_admin.services.handlers import check_handler
-from tickwheel_admin.services.run_parameters import check_job_parameters
-from tickwheel_admin.services.trigger_calendars import look_at_calendars
-from tickwheel_admin.store import jobs
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.calendars.of_triggers import look_at_calendars
+from tickwheel_admin.services.handlers.known import check_handler
+from tickwheel_admin.services.jobs.children import check_children
+from tickwheel_admin.services.runs.parameters import check_job_parameters
+from tickwheel_admin.store.jobs import jobs
 
 NAME_TAKEN = "job.name_taken"
 T = TypeVar("T")

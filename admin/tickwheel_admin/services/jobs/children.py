@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.child_graph import circle_through, longest_chain_through
-from tickwheel_admin.domain.children import MAX_DEPTH, ChildLink
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.store.child_links import NamedJob, child_graph, named_jobs
+from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
+from tickwheel_admin.domain.jobs.children import MAX_DEPTH, ChildLink
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.store.jobs.child_links import NamedJob, child_graph, named_jobs
 
 
 def check_children(

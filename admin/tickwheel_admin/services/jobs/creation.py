@@ -14,33 +14,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.job import Job, JobConfig
-from tickwheel_admin.domain.job_input import parse_job
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.bulk_entries import BulkAction, BulkEntries
-from tickwheel_admin.services.events import JOBS, TRIGGERS, Events
-from tickwheel_admin.services.handler_schemas import schema_of
-from tickwheel_admin.services.handlers import check_offered
-from tickwheel_admin.services.job_checks import name_taken
-from tickwheel_admin.services.job_edits import Edit, created_detail, made_before
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.requests import check_request_key
-from tickwheel_admin.services.run_batches import code_of
-from tickwheel_admin.services.run_parameters import check_against_schema
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.services.settling import new_triggers
-from tickwheel_admin.services.trigger_calendars import check_calendars
-from tickwheel_admin.store import job_triggers
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.audit import NewAudit, find_audits, write_audits
-from tickwheel_admin.store.calendar_edits import hold_calendars
-from tickwheel_admin.store.calendars import read_calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Refused, Store
-from tickwheel_admin.store.executors import get_executor, offered_handlers
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.jobs.job import Job, JobConfig
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.calendars.of_triggers import check_calendars
+from tickwheel_admin.services.events.events import JOBS, TRIGGERS, Events
+from tickwheel_admin.services.handlers.known import check_offered
+from tickwheel_admin.services.handlers.schemas import schema_of
+from tickwheel_admin.services.jobs.checks import name_taken
+from tickwheel_admin.services.jobs.edits import Edit, created_detail, made_before
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.batches import code_of
+from tickwheel_admin.services.runs.parameters import check_against_schema
+from tickwheel_admin.services.runs.requests import check_request_key
+from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries
+from tickwheel_admin.services.triggers.cutover import new_triggers
+from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.calendars.edits import hold_calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Refused, Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.system.audit import NewAudit, find_audits, write_audits
+from tickwheel_admin.store.triggers import triggers as job_triggers
 
 MAX_JOBS = 5_000
 BATCH = 100  # jobs of one transaction

@@ -12,31 +12,32 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import DeclaredState
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.job import Job, JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw
-from tickwheel_admin.domain.moves import cancelled_while_queued
-from tickwheel_admin.domain.run import Move, RunState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.children import check_children
-from tickwheel_admin.services.code_hands import check_not_managed, give_up_declarations
-from tickwheel_admin.services.handlers import check_handler
-from tickwheel_admin.services.job_checks import Found, check_name
-from tickwheel_admin.services.run_parameters import check_job_parameters
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.services.settling import add_triggers, go_on, settle
-from tickwheel_admin.services.trigger_calendars import held_calendars
-from tickwheel_admin.store import job_triggers, jobs
-from tickwheel_admin.store.audit import additions_by_request, find_audit, write_audit
-from tickwheel_admin.store.child_links import lock_child_links
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.executors import get_executor
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.job_nodes import forget_uses
-from tickwheel_admin.store.job_states import forget_states
-from tickwheel_admin.store.runs import lock_runs
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.jobs.declared_job import DeclaredState
+from tickwheel_admin.domain.jobs.job import Job, JobConfig
+from tickwheel_admin.domain.runs.moves import cancelled_while_queued
+from tickwheel_admin.domain.runs.run import Move, RunState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.calendars.of_triggers import held_calendars
+from tickwheel_admin.services.handlers.known import check_handler
+from tickwheel_admin.services.jobs.checks import Found, check_name
+from tickwheel_admin.services.jobs.children import check_children
+from tickwheel_admin.services.jobs.declared.guard import check_not_managed, give_up_declarations
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.parameters import check_job_parameters
+from tickwheel_admin.services.triggers.cutover import add_triggers, go_on, settle
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors.executors import get_executor
+from tickwheel_admin.store.jobs import jobs
+from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.kept_state import forget_states
+from tickwheel_admin.store.jobs.routing_memory import forget_uses
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs
+from tickwheel_admin.store.system.audit import additions_by_request, find_audit, write_audit
+from tickwheel_admin.store.triggers import triggers as job_triggers
 
 CANCELLED_PER_STEP = 500
 

@@ -13,26 +13,26 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, NotFound
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw, parse_job
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services import job_edits
-from tickwheel_admin.services.declared_lists import Difference
-from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.services.job_edits import Edit
-from tickwheel_admin.services.paging import (
+from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.jobs import edits as job_edits
+from tickwheel_admin.services.jobs.declared.lists import Difference
+from tickwheel_admin.services.jobs.edits import Edit
+from tickwheel_admin.services.lists.paging import (
     Number,
     Page,
     check_limit,
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import read_configs
-from tickwheel_admin.store.job_revisions import page_revisions
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.configs import read_configs
+from tickwheel_admin.store.jobs.revisions import page_revisions
 
 SHOWN = 20
 

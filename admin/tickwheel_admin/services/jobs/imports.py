@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
-from tickwheel_admin.domain.job_input import read_job
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.job_checks import NAME_TAKEN
-from tickwheel_admin.services.job_yaml import placed
-from tickwheel_admin.services.jobs import Jobs
-from tickwheel_admin.services.yaml_text import YamlObject, read_yaml_documents
+from tickwheel_admin.domain.input.job import read_job
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.jobs.checks import NAME_TAKEN
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.jobs.yaml import placed
+from tickwheel_admin.services.jobs.yaml_reader import YamlObject, read_yaml_documents
 
 MAX_IMPORTED = 1_000  # jobs at once
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import JOBS, Events
-from tickwheel_admin.services.job_edits import lock_job_for
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import job_states
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_states import StoredState
-from tickwheel_admin.store.jobs import get_job
+from tickwheel_admin.domain.input.job import parse_parameters
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import JOBS, Events
+from tickwheel_admin.services.jobs.edits import lock_job_for
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs import kept_state as job_states
+from tickwheel_admin.store.jobs.jobs import get_job
+from tickwheel_admin.store.jobs.kept_state import StoredState
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
-from tickwheel_admin.domain.fields import MAX_INSTANT
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.planning import runs_left
-from tickwheel_admin.domain.run import ENDED_BY_RESULT, FAILURES, RunState
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.handler_schemas import schema_of
-from tickwheel_admin.services.paging import Number
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.child_links import named_jobs
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.declared_jobs import managed_jobs
-from tickwheel_admin.store.executors import get_executor, offered_handlers
-from tickwheel_admin.store.job_pages import (
+from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.handlers.schemas import schema_of
+from tickwheel_admin.services.lists.paging import Number
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
+from tickwheel_admin.store.jobs.child_links import named_jobs
+from tickwheel_admin.store.jobs.declared import managed_jobs
+from tickwheel_admin.store.jobs.pages import (
     JobFilter,
     JobSort,
     ListedJob,
@@ -35,9 +35,9 @@ from tickwheel_admin.store.job_pages import (
     page_jobs,
     page_outcomes,
 )
-from tickwheel_admin.store.job_triggers import StoredTrigger, triggers_of_jobs
-from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.run_marks import RunMark, recent_marks
+from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.triggers.pauses import read_pauses
+from tickwheel_admin.store.triggers.triggers import StoredTrigger, triggers_of_jobs
 
 MARKS = 24  # of each job's runs, in its strip
 # A page of failing jobs looks at this many jobs and then says where to go on.

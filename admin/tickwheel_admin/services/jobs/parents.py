@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.children import ChildOn
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.store.child_links import child_graph, links_version, named_jobs
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.jobs import current_configs
+from tickwheel_admin.domain.jobs.children import ChildOn
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.child_links import child_graph, links_version, named_jobs
+from tickwheel_admin.store.jobs.jobs import current_configs
 
 MAX_SHOWN = 50
 

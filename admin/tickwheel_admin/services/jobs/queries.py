@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.job_lists import (
+from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.jobs.lists import (
     BEGINNING,
     JobItem,
     JobPlace,
@@ -16,9 +16,9 @@ from tickwheel_admin.services.job_lists import (
     JobsRead,
     JobView,
 )
-from tickwheel_admin.services.paging import Page, bad_cursor, decode_cursor, encode_cursor
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store.job_pages import JobFilter, JobSort
+from tickwheel_admin.services.lists.paging import Page, bad_cursor, decode_cursor, encode_cursor
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -9,39 +9,39 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.job_input import parse_parameters, read_job
-from tickwheel_admin.domain.run import Origin
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services import job_edits
-from tickwheel_admin.services.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.services.job_checks import further_problems, merged
-from tickwheel_admin.services.job_edits import Edit
-from tickwheel_admin.services.job_lists import JobDetail as JobDetail
-from tickwheel_admin.services.job_lists import JobItem as JobItem
-from tickwheel_admin.services.job_lists import JobQuery as JobQuery
-from tickwheel_admin.services.job_lists import JobView as JobView
-from tickwheel_admin.services.job_lists import read_detail, read_failing, read_page
-from tickwheel_admin.services.job_queries import MatchingJobs as MatchingJobs
-from tickwheel_admin.services.job_queries import filter_of, page_at, place_in
-from tickwheel_admin.services.paging import Page, check_limit
-from tickwheel_admin.services.requests import (
+from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.input.job import parse_parameters, read_job
+from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.jobs import edits as job_edits
+from tickwheel_admin.services.jobs.checks import further_problems, merged
+from tickwheel_admin.services.jobs.edits import Edit
+from tickwheel_admin.services.jobs.lists import JobDetail as JobDetail
+from tickwheel_admin.services.jobs.lists import JobItem as JobItem
+from tickwheel_admin.services.jobs.lists import JobQuery as JobQuery
+from tickwheel_admin.services.jobs.lists import JobView as JobView
+from tickwheel_admin.services.jobs.lists import read_detail, read_failing, read_page
+from tickwheel_admin.services.jobs.queries import MatchingJobs as MatchingJobs
+from tickwheel_admin.services.jobs.queries import filter_of, page_at, place_in
+from tickwheel_admin.services.lists.paging import Page, check_limit
+from tickwheel_admin.services.lists.scope import not_found, visible_executors
+from tickwheel_admin.services.runs.queries import MAX_COUNTED
+from tickwheel_admin.services.runs.requests import (
     Request,
     check_delay,
     check_request_key,
     request_run,
 )
-from tickwheel_admin.services.run_queries import MAX_COUNTED
-from tickwheel_admin.services.scope import not_found, visible_executors
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.audit import find_audit
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.job_pages import JobSort as JobSort
-from tickwheel_admin.store.job_pages import count_jobs, jobs_called
-from tickwheel_admin.store.run_marks import RunMark as RunMark
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.pages import JobSort as JobSort
+from tickwheel_admin.store.jobs.pages import count_jobs, jobs_called
+from tickwheel_admin.store.runs.summaries import RunMark as RunMark
+from tickwheel_admin.store.system.audit import find_audit
 
 T = TypeVar("T")
 

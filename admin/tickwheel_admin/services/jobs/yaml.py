@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import Fields, raise_if_any
-from tickwheel_admin.domain.job_input import JOB_FIELDS
-from tickwheel_admin.services.yaml_text import YamlObject, read_yaml
-from tickwheel_admin.services.yaml_writing import write_yaml
+from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.input.job import JOB_FIELDS
+from tickwheel_admin.services.jobs.yaml_reader import YamlObject, read_yaml
+from tickwheel_admin.services.jobs.yaml_writer import write_yaml
 
 _ALWAYS = ("name", "handler")  # so that a job that is not finished shows where it begins
 

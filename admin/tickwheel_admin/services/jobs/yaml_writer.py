@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tickwheel_admin.services.yaml_text import NUMBER, WORDS
+from tickwheel_admin.services.jobs.yaml_reader import NUMBER, WORDS
 
 # libyaml is far faster; a build of PyYAML without it writes the same language.
 _FastDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, NotAllowed
-from tickwheel_admin.domain.saved_view import (
+from tickwheel_admin.domain.users.saved_view import (
     MAX_VIEWS,
     ListPage,
     SavedView,
@@ -15,13 +15,13 @@ from tickwheel_admin.domain.saved_view import (
     parse_page,
     parse_query,
 )
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import saved_views as store
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.lists import saved_views as store
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 class SavedViews:

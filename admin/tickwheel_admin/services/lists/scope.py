@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.user import Actor, Permission
+from tickwheel_admin.domain.users.user import Actor, Permission
 
 
 def visible_executors(actor: Actor, executor_id: int | None = None) -> frozenset[int] | None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store import suggestions as store
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import offered_handlers
-from tickwheel_admin.store.job_pages import JobFilter, ListedJob, page_jobs
-from tickwheel_admin.store.suggestions import NodeName
+from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.executors.executors import offered_handlers
+from tickwheel_admin.store.jobs.pages import JobFilter, ListedJob, page_jobs
+from tickwheel_admin.store.lists import suggestions as store
+from tickwheel_admin.store.lists.suggestions import NodeName
 
 SUGGESTED_AT_MOST = 12
 JOBS_AT_MOST = 20

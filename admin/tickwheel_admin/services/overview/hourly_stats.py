@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.run_stats import (
+from tickwheel_admin.store.runs.stats import (
     EVERYBODY,
     HOUR_MS,
     RunStat,

@@ -9,18 +9,18 @@ from typing import TypeVar, cast
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, FINAL, RunState
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.job_lists import SAYING, JobQuery, JobView
-from tickwheel_admin.services.job_queries import MatchingJobs, filter_of
-from tickwheel_admin.services.run_queries import MAX_COUNTED, RunGroup
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store import list_counts as store
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.job_pages import JobFilter, count_jobs
-from tickwheel_admin.store.list_counts import MAX_LOOKED_AT
-from tickwheel_admin.store.list_counts import Number as Number
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, RunState
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.jobs.lists import SAYING, JobQuery, JobView
+from tickwheel_admin.services.jobs.queries import MatchingJobs, filter_of
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.services.runs.queries import MAX_COUNTED, RunGroup
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.pages import JobFilter, count_jobs
+from tickwheel_admin.store.overview import list_counts as store
+from tickwheel_admin.store.overview.list_counts import MAX_LOOKED_AT
+from tickwheel_admin.store.overview.list_counts import Number as Number
 
 KEPT_SECONDS = 2.0
 MAX_KEPT = 200  # different people's numbers

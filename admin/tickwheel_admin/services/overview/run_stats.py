@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.start_delays import StartDelays
-from tickwheel_admin.services.hour_figures import HourFigures
-from tickwheel_admin.services.outcome_counts import OutcomeCounts
-from tickwheel_admin.services.periods import HOUR_MS, OutcomeBucket, Period
-from tickwheel_admin.store.overview import OutcomeCount
-from tickwheel_admin.store.run_stats import RunStat, StartDelay, sample_delays
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.services.overview.hourly_stats import HourFigures
+from tickwheel_admin.services.overview.outcome_counts import OutcomeCounts
+from tickwheel_admin.services.overview.periods import HOUR_MS, OutcomeBucket, Period
+from tickwheel_admin.store.overview.overview import OutcomeCount
+from tickwheel_admin.store.runs.stats import RunStat, StartDelay, sample_delays
 
 LATE_SHARE = 0.95  # of the runs started sooner than the delay that is told
 SAMPLED = 1_000  # runs of a short period whose start is looked at, and as many of the one before

@@ -8,22 +8,22 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, LIVE
-from tickwheel_admin.domain.trigger import Trigger
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.periods import OutcomeBucket as OutcomeBucket
-from tickwheel_admin.services.periods import Period as Period
-from tickwheel_admin.services.run_figures import RunFigures as RunFigures
-from tickwheel_admin.services.run_figures import RunFiguresReader
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store import overview as store_overview
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import Capacity, capacities
-from tickwheel_admin.store.job_triggers import triggers_of_jobs
-from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.run_lists import RunItem
-from tickwheel_admin.store.run_pages import RunFilter, page_runs
+from tickwheel_admin.domain.runs.run import FAILURES, LIVE
+from tickwheel_admin.domain.triggers.trigger import Trigger
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.services.overview.periods import OutcomeBucket as OutcomeBucket
+from tickwheel_admin.services.overview.periods import Period as Period
+from tickwheel_admin.services.overview.run_stats import RunFigures as RunFigures
+from tickwheel_admin.services.overview.run_stats import RunFiguresReader
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.executors.executors import Capacity, capacities
+from tickwheel_admin.store.overview import overview as store_overview
+from tickwheel_admin.store.runs.lists import RunItem
+from tickwheel_admin.store.runs.pages import RunFilter, page_runs
+from tickwheel_admin.store.triggers.pauses import read_pauses
+from tickwheel_admin.store.triggers.triggers import triggers_of_jobs
 
 NEXT_FIRES_WITHIN_MS = 3_600_000
 MAX_NEXT_FIRES = 8

@@ -11,21 +11,27 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import FINAL, TIMEOUT, Move, Run, RunState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.run_edits import Retry, RunEdit, check_ended, job_deleted, retry_ended
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.audit import NewAudit, find_audits, write_audits
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.runs import lock_runs
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.run import FINAL, TIMEOUT, Move, Run, RunState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.edits import (
+    Retry,
+    RunEdit,
+    check_ended,
+    job_deleted,
+    retry_ended,
+)
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs import lists as run_lists
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.runs import lock_runs
+from tickwheel_admin.store.system.audit import NewAudit, find_audits, write_audits
 
 # By the run that was named: the run that was changed or made, or the code of the refusal.
 Outcomes = dict[int, int | str]

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.bulk_entries import BulkAction, BulkEntries, join_cursor
-from tickwheel_admin.services.requests import MAX_KEY_CHARS
-from tickwheel_admin.services.run_batches import BatchEdit, Outcomes, code_of
-from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.database import Refused, Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.runs.batches import BatchEdit, Outcomes, code_of
+from tickwheel_admin.services.runs.requests import MAX_KEY_CHARS
+from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries, join_cursor
+from tickwheel_admin.store.database.database import Refused, Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs import lists as run_lists
 
 MAX_IDS = 1_000
 STEP = 100  # runs of one step through all that match a filter

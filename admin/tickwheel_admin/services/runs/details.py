@@ -7,17 +7,17 @@ from statistics import median
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.children import request_key_of
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.run import FINAL, Run, RunState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.run_waiting import Waiting, why_it_waits
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.checkpoints import Checkpoint, get_checkpoint
-from tickwheel_admin.store.run_lists import AttemptView, RunItem
-from tickwheel_admin.store.run_marks import recent_marks
+from tickwheel_admin.domain.jobs.children import request_key_of
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.run import FINAL, Run, RunState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.waiting import Waiting, why_it_waits
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.runs import lists as run_lists
+from tickwheel_admin.store.runs.checkpoints import Checkpoint, get_checkpoint
+from tickwheel_admin.store.runs.lists import AttemptView, RunItem
+from tickwheel_admin.store.runs.summaries import recent_marks
 
 MAX_ATTEMPTS_SHOWN = 200
 ENOUGH = 3  # fewer say nothing of what is usual

@@ -11,22 +11,22 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain import moves
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.requests import Request, request_run, request_shards
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store import run_lists
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.run_lists import RunItem
-from tickwheel_admin.store.run_retries import note_retry, retries_of
-from tickwheel_admin.store.runs import find_request, lock_runs, move_runs
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.requests import Request, request_run, request_shards
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs import lists as run_lists
+from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.lists import RunItem
+from tickwheel_admin.store.runs.retries import note_retry, retries_of
+from tickwheel_admin.store.runs.runs import find_request, lock_runs, move_runs
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

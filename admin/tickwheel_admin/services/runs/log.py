@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.run import FINAL, LIVE, Attempt, Run, RunState
-from tickwheel_admin.services.heavy_reads import Breath
-from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted, LogEntry
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.run_lists import get_attempt, last_attempt
-from tickwheel_admin.store.run_logs import (
+from tickwheel_admin.domain.runs.run import FINAL, LIVE, Attempt, Run, RunState
+from tickwheel_admin.services.lists.heavy_reads import Breath
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.log_lines import EVERY_LINE, LinesWanted, LogEntry
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.runs.lists import get_attempt, last_attempt
+from tickwheel_admin.store.runs.logs import (
     last_log_line,
     log_chunks_after,
     log_chunks_before,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tickwheel_admin.store.run_logs import StoredChunk
+from tickwheel_admin.store.runs.logs import StoredChunk
 from tickwheel_shared.protocol import Level, LogLine
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours; nobody searches for them

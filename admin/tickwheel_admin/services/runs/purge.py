@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import RUNS, Events
-from tickwheel_admin.services.paging import decode_cursor, encode_cursor
-from tickwheel_admin.services.run_queries import MAX_COUNTED, Matching
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.audit import write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.purging import KEPT_MS, Place, Wanted, find_purgeable, purge_runs
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import RUNS, Events
+from tickwheel_admin.services.lists.paging import decode_cursor, encode_cursor
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.queries import MAX_COUNTED, Matching
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.runs.purge import KEPT_MS, Place, Wanted, find_purgeable, purge_runs
+from tickwheel_admin.store.system.audit import write_audit
 
 MAX_OLDER_THAN_SECONDS = 3_155_760_000  # a hundred years
 MAX_KEEP_NEWEST = 10_000

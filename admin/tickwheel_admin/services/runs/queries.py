@@ -11,17 +11,17 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.run import FAILURES, FINAL, Origin, RunState
-from tickwheel_admin.domain.run_error import alike
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.paging import Number, Page, encode_cursor
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store import jobs as store_jobs
-from tickwheel_admin.store.executors import get_node
-from tickwheel_admin.store.job_pages import JobFilter, job_ids
-from tickwheel_admin.store.run_errors import find_errors
-from tickwheel_admin.store.run_lists import RunItem
-from tickwheel_admin.store.run_pages import Position, RunFilter
+from tickwheel_admin.domain.runs.error import alike
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Origin, RunState
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.paging import Number, Page, encode_cursor
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.store.executors.executors import get_node
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.pages import JobFilter, job_ids
+from tickwheel_admin.store.runs.errors import find_errors
+from tickwheel_admin.store.runs.lists import RunItem
+from tickwheel_admin.store.runs.pages import Position, RunFilter
 
 MAX_COUNTED = 10_000
 HOUR_MS = 3_600_000

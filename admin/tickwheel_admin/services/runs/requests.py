@@ -8,29 +8,29 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from msgspec import structs
 
-from tickwheel_admin.domain.blocking import Blocking
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.fires import merged_parameters, new_run, shards_of
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.json_text import HUGE_NUMBER_REFUSED
-from tickwheel_admin.domain.moves import expanded, node_gone
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import Origin, Run
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.run_parameters import check_run_parameters
-from tickwheel_admin.store.audit import write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.executors import get_node
-from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.lanes import count_live
-from tickwheel_admin.store.nodes import ended_nodes, live_nodes
-from tickwheel_admin.store.runs import (
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.input.json_text import HUGE_NUMBER_REFUSED
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.moves import expanded, node_gone
+from tickwheel_admin.domain.runs.run import Origin, Run
+from tickwheel_admin.domain.triggers.fires import merged_parameters, new_run, shards_of
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.runs.parameters import check_run_parameters
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.executors.executors import get_node
+from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
+from tickwheel_admin.store.runs.lanes import count_live
+from tickwheel_admin.store.runs.runs import (
     blocking_key_of,
     find_request,
     insert_fires,
     insert_requested_run,
 )
+from tickwheel_admin.store.system.audit import write_audit
 from tickwheel_shared.held_json import HUGE_NUMBER, why_not_held
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 

@@ -9,39 +9,40 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job_input import parse_parameters
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services import run_batches, run_edits
-from tickwheel_admin.services.bulk_entries import BulkAction, asked_of, split_cursor
-from tickwheel_admin.services.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
-from tickwheel_admin.services.log_lines import EVERY_LINE, LinesWanted
-from tickwheel_admin.services.log_lines import LogEntry as LogEntry
-from tickwheel_admin.services.paging import Page, check_limit, decode_cursor
-from tickwheel_admin.services.requests import check_request_key
-from tickwheel_admin.services.run_batches import BatchEdit, Outcomes
-from tickwheel_admin.services.run_bulk import STEP, BulkEdits, check_ids, key_for
-from tickwheel_admin.services.run_bulk import Bulk as Bulk
-from tickwheel_admin.services.run_details import RunDetail as RunDetail
-from tickwheel_admin.services.run_details import read_detail, visible_item
-from tickwheel_admin.services.run_edits import Retry, RunEdit
-from tickwheel_admin.services.run_edits import RetryRevision as RetryRevision
-from tickwheel_admin.services.run_log import EarlierPage, check_log_query, read_earlier, read_log
-from tickwheel_admin.services.run_log import LogPage as LogPage
-from tickwheel_admin.services.run_queries import MAX_COUNTED, RunPlace, filter_of, narrow, page_at
-from tickwheel_admin.services.run_queries import Matching as Matching
-from tickwheel_admin.services.run_queries import RunGroup as RunGroup
-from tickwheel_admin.services.run_queries import RunQuery as RunQuery
-from tickwheel_admin.services.run_waiting import Waiting as Waiting
-from tickwheel_admin.services.run_waiting import why_they_wait
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.run_lists import AttemptView as AttemptView
-from tickwheel_admin.store.run_lists import RunItem as RunItem
-from tickwheel_admin.store.run_marks import RunMark as RunMark
-from tickwheel_admin.store.run_pages import Position, count_runs, page_runs
+from tickwheel_admin.domain.input.job import parse_parameters
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.events.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads
+from tickwheel_admin.services.lists.paging import Page, check_limit, decode_cursor
+from tickwheel_admin.services.runs import batches as run_batches
+from tickwheel_admin.services.runs import edits as run_edits
+from tickwheel_admin.services.runs.batches import BatchEdit, Outcomes
+from tickwheel_admin.services.runs.bulk import STEP, BulkEdits, check_ids, key_for
+from tickwheel_admin.services.runs.bulk import Bulk as Bulk
+from tickwheel_admin.services.runs.details import RunDetail as RunDetail
+from tickwheel_admin.services.runs.details import read_detail, visible_item
+from tickwheel_admin.services.runs.edits import Retry, RunEdit
+from tickwheel_admin.services.runs.edits import RetryRevision as RetryRevision
+from tickwheel_admin.services.runs.log import EarlierPage, check_log_query, read_earlier, read_log
+from tickwheel_admin.services.runs.log import LogPage as LogPage
+from tickwheel_admin.services.runs.log_lines import EVERY_LINE, LinesWanted
+from tickwheel_admin.services.runs.log_lines import LogEntry as LogEntry
+from tickwheel_admin.services.runs.queries import MAX_COUNTED, RunPlace, filter_of, narrow, page_at
+from tickwheel_admin.services.runs.queries import Matching as Matching
+from tickwheel_admin.services.runs.queries import RunGroup as RunGroup
+from tickwheel_admin.services.runs.queries import RunQuery as RunQuery
+from tickwheel_admin.services.runs.requests import check_request_key
+from tickwheel_admin.services.runs.waiting import Waiting as Waiting
+from tickwheel_admin.services.runs.waiting import why_they_wait
+from tickwheel_admin.services.system.bulk_entries import BulkAction, asked_of, split_cursor
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.lists import AttemptView as AttemptView
+from tickwheel_admin.store.runs.lists import RunItem as RunItem
+from tickwheel_admin.store.runs.pages import Position, count_runs, page_runs
+from tickwheel_admin.store.runs.summaries import RunMark as RunMark
 
 T = TypeVar("T")
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.node import Node
+from tickwheel_admin.domain.executors.node import Node
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.narrowing import admits
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
-from tickwheel_admin.domain.run import PUT_OFF, Run, RunState
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.executors import executor_names
-from tickwheel_admin.store.job_nodes import busy_nodes
-from tickwheel_admin.store.lanes import live_before
-from tickwheel_admin.store.nodes import live_nodes_of
-from tickwheel_admin.store.pauses import Pauses, read_pauses
+from tickwheel_admin.domain.runs.run import PUT_OFF, Run, RunState
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.executors.executors import executor_names
+from tickwheel_admin.store.executors.nodes import live_nodes_of
+from tickwheel_admin.store.jobs.routing_memory import busy_nodes
+from tickwheel_admin.store.runs.lanes import live_before
+from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,32 +11,32 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.audit_objects import (
-    NOUNS,
-    AuditedObject,
-    find_objects,
-    read_object,
-)
-from tickwheel_admin.services.paging import (
+from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.paging import (
     Number,
     Page,
     check_limit,
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store.audit_names import job_names, jobs_of_runs, token_names
-from tickwheel_admin.store.audit_pages import (
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.system.audit_objects import (
+    NOUNS,
+    AuditedObject,
+    find_objects,
+    read_object,
+)
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.executors.executors import executor_names
+from tickwheel_admin.store.system.audit_names import job_names, jobs_of_runs, token_names
+from tickwheel_admin.store.system.audit_pages import (
     AuditFilter,
     Position,
     StoredAudit,
     first_parts,
     page_audit,
 )
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import executor_names
 
 MAX_TEXT_CHARS = 100
 PARTS_SHOWN = 20

@@ -14,11 +14,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.paging import bad_cursor
-from tickwheel_admin.store.audit import NewAudit, find_entries, tell_figures, write_audits
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.paging import bad_cursor
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.system.audit import NewAudit, find_entries, tell_figures, write_audits
 
 MAX_DIGITS = 15
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.events import JOBS, QUEUED, TRIGGERS, Events
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.overview import list_admins
-from tickwheel_admin.store.pauses import pause_everything, read_pauses
-from tickwheel_admin.store.server_facts import ServerFacts, read_server_facts
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS, Events
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.database.server_facts import ServerFacts, read_server_facts
+from tickwheel_admin.store.overview.overview import list_admins
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.triggers.pauses import pause_everything, read_pauses
 
 MAX_ADMINS = 200
 

@@ -12,11 +12,11 @@ from tickwheel_admin.domain.settings import (
     parse_settings,
     settings_to_raw,
 )
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.settings import read_settings, replace_settings
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.system.settings import read_settings, replace_settings
 
 
 class Settings:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fires import runs_needed, runs_of_plan
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.planning import (
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed, parse
+from tickwheel_admin.domain.triggers.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.triggers.planning import (
     Plan,
     next_after_end,
     next_since,
@@ -24,16 +26,14 @@ from tickwheel_admin.domain.planning import (
     plan_fixed_delay,
     runs_left,
 )
-from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed, parse
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
-from tickwheel_admin.store import job_triggers
-from tickwheel_admin.store.calendars import read_calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.job_triggers import NewTrigger, StoredTrigger
-from tickwheel_admin.store.pauses import read_pauses
-from tickwheel_admin.store.runs import insert_fires
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.triggers import triggers as job_triggers
+from tickwheel_admin.store.triggers.pauses import read_pauses
+from tickwheel_admin.store.triggers.triggers import NewTrigger, StoredTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.fields import MAX_INSTANT
-from tickwheel_admin.domain.planning import runs_left
+from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.schedule import ScheduleError, parse
 from tickwheel_admin.domain.schedule.describe import describe, describe_more
 from tickwheel_admin.domain.schedule.explain import Explanation as Explanation
@@ -23,19 +23,19 @@ from tickwheel_admin.domain.schedule.preview import RemovedDay as RemovedDay
 from tickwheel_admin.domain.schedule.preview import preview
 from tickwheel_admin.domain.schedule.second_opinion import Disagreement as Disagreement
 from tickwheel_admin.domain.schedule.second_opinion import second_opinion
-from tickwheel_admin.domain.trigger import TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_input import parse_trigger
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services.coming import Coming
-from tickwheel_admin.services.fire_count import Heat as Heat
-from tickwheel_admin.services.fire_count import HeatMinute as HeatMinute
-from tickwheel_admin.services.fire_count import HeatRow as HeatRow
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.job_triggers import TriggerOfJob, get_trigger
-from tickwheel_admin.store.pauses import Pauses, read_pauses
+from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.triggers.upcoming import Coming
+from tickwheel_admin.services.triggers.upcoming_count import Heat as Heat
+from tickwheel_admin.services.triggers.upcoming_count import HeatMinute as HeatMinute
+from tickwheel_admin.services.triggers.upcoming_count import HeatRow as HeatRow
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
+from tickwheel_admin.store.triggers.triggers import TriggerOfJob, get_trigger
 
 MAX_PREVIEW = 100
 MAX_COUNTED = 10_000  # fires that are counted to see whether a repeat count lasts until a date

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.fire_count import Count, Heat, Window
-from tickwheel_admin.services.heavy_reads import Breath, HeavyReads
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store.calendars import Calendars
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.executors import list_executors
-from tickwheel_admin.store.job_triggers import ArmedTrigger, armed_triggers
-from tickwheel_admin.store.pauses import Pauses, read_pauses
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.services.triggers.upcoming_count import Count, Heat, Window
+from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.executors.executors import list_executors
+from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
+from tickwheel_admin.store.triggers.triggers import ArmedTrigger, armed_triggers
 
 DAY_SECONDS = 86_400
 CELL_MINUTES = {1: 15, 7: 60}  # by number of days

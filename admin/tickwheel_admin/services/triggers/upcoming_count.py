@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.calendar import Calendar
+from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule import Schedule, ScheduleError, parse
-from tickwheel_admin.domain.trigger import TriggerKind
-from tickwheel_admin.services.heavy_reads import Breath
-from tickwheel_admin.store.job_triggers import ArmedTrigger
+from tickwheel_admin.domain.triggers.trigger import TriggerKind
+from tickwheel_admin.services.lists.heavy_reads import Breath
+from tickwheel_admin.store.triggers.triggers import ArmedTrigger
 
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000

@@ -11,29 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
-from tickwheel_admin.domain.grants_input import check_grants
-from tickwheel_admin.domain.user import (
+from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.input.grants import check_grants
+from tickwheel_admin.domain.users.user import (
     Actor,
     Grant,
     Permission,
     Role,
     everywhere,
 )
-from tickwheel_admin.services import people_edits
-from tickwheel_admin.services.identity import COMMAND_LINE, IdentityPart, sha256
-from tickwheel_admin.services.paging import (
+from tickwheel_admin.services.lists.paging import (
     Page,
     bad_cursor,
     check_limit,
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.passwords import one_time_password
-from tickwheel_admin.services.people_lists import PersonDetail, PersonItem, read_people, read_person
-from tickwheel_admin.store import users
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.services.users import edits as people_edits
+from tickwheel_admin.services.users.base import COMMAND_LINE, IdentityPart, sha256
+from tickwheel_admin.services.users.lists import PersonDetail, PersonItem, read_people, read_person
+from tickwheel_admin.services.users.passwords import one_time_password
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.users import users
+from tickwheel_admin.store.users.users import StoredUser
 
 FIRST_ADMIN = "admin"
 MAX_LISTED = 1_000

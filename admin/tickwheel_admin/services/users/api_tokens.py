@@ -12,17 +12,23 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotLoggedIn
-from tickwheel_admin.domain.fields import checked_name, is_clean
-from tickwheel_admin.domain.user import Actor, Permission, Role
-from tickwheel_admin.services.identity import IdentityPart, new_secret, sha256
-from tickwheel_admin.services.paging import Number, Page, check_limit, decode_cursor, encode_cursor
-from tickwheel_admin.services.people_edits import check_executors, known_user
-from tickwheel_admin.services.people_lists import TokenItem, read_tokens, token_item
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import api_tokens, identity, sessions, users
-from tickwheel_admin.store.api_tokens import StoredApiToken
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
+from tickwheel_admin.domain.input.fields import checked_name, is_clean
+from tickwheel_admin.domain.users.user import Actor, Permission, Role
+from tickwheel_admin.services.lists.paging import (
+    Number,
+    Page,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.users.base import IdentityPart, new_secret, sha256
+from tickwheel_admin.services.users.edits import check_executors, known_user
+from tickwheel_admin.services.users.lists import TokenItem, read_tokens, token_item
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.users import api_tokens, identity, sessions, users
+from tickwheel_admin.store.users.api_tokens import StoredApiToken
 
 API_TOKEN_PREFIX = "twt_"  # noqa: S105 - recognised by people and secret scanners
 MAX_TOKENS = 100  # of one person

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Role
-from tickwheel_admin.services.events import PEOPLE, Events
-from tickwheel_admin.services.passwords import Passwords
-from tickwheel_admin.services.throttle import LoginThrottle
-from tickwheel_admin.store import users
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.events.events import PEOPLE, Events
+from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.users import users
+from tickwheel_admin.store.users.users import StoredUser
 
 log = structlog.get_logger(__name__)
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
-from tickwheel_admin.domain.grants_input import grants_mark, grants_to_raw
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import api_tokens, sessions, users
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.executors import living_executors
-from tickwheel_admin.store.grants import grants_of, has_other_admin, replace_grants
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.input.grants import grants_mark, grants_to_raw
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.executors.executors import living_executors
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.users import api_tokens, sessions, users
+from tickwheel_admin.store.users.grants import grants_of, has_other_admin, replace_grants
+from tickwheel_admin.store.users.users import StoredUser
 
 
 def known_user(conn: sa.Connection, who: int | str) -> StoredUser:

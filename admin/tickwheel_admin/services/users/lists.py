@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Grant, Role
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import api_tokens, sessions, users
-from tickwheel_admin.store.api_tokens import StoredApiToken
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.grants import grants_of, grants_of_many
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.users.user import Grant, Role
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.users import api_tokens, sessions, users
+from tickwheel_admin.store.users.api_tokens import StoredApiToken
+from tickwheel_admin.store.users.grants import grants_of, grants_of_many
+from tickwheel_admin.store.users.users import StoredUser
 
 KEY_CHARS = 16  # of a session's hash: enough to tell one's sessions apart, useless as a cookie
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.identity import IdentityPart, NewSession, new_secret, sha256
-from tickwheel_admin.services.passwords import check_new_password
-from tickwheel_admin.store import identity, sessions
-from tickwheel_admin.store.identity import SessionView
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.users.base import IdentityPart, NewSession, new_secret, sha256
+from tickwheel_admin.services.users.passwords import check_new_password
+from tickwheel_admin.store.users import identity, sessions
+from tickwheel_admin.store.users.identity import SessionView
+from tickwheel_admin.store.users.users import StoredUser
 
 log = structlog.get_logger(__name__)
 

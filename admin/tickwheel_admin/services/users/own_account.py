@@ -6,20 +6,20 @@ import re
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.preferences import (
+from tickwheel_admin.domain.users.preferences import (
     Preferences,
     parse_preferences,
     preferences_from_json,
     preferences_to_json,
     preferences_to_raw,
 )
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services import people_edits
-from tickwheel_admin.services.identity import IdentityPart, sha256
-from tickwheel_admin.services.people_lists import KEY_CHARS, SessionItem, read_sessions
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import users
-from tickwheel_admin.store.audit import find_audit, write_audit
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.users import edits as people_edits
+from tickwheel_admin.services.users.base import IdentityPart, sha256
+from tickwheel_admin.services.users.lists import KEY_CHARS, SessionItem, read_sessions
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.users import users
 
 _KEY = re.compile(rf"[0-9a-f]{{{KEY_CHARS}}}")
 

@@ -6,19 +6,19 @@ the next request. What a browser or a program holds is random; the database has 
 
 from __future__ import annotations
 
-from tickwheel_admin.services.api_tokens import API_TOKEN_PREFIX as API_TOKEN_PREFIX
-from tickwheel_admin.services.api_tokens import ApiTokens
-from tickwheel_admin.services.identity import COMMAND_LINE as COMMAND_LINE
-from tickwheel_admin.services.identity import NewSession as NewSession
-from tickwheel_admin.services.logins import Logins
-from tickwheel_admin.services.own_account import OwnAccount
-from tickwheel_admin.services.people_admin import FIRST_ADMIN as FIRST_ADMIN
-from tickwheel_admin.services.people_admin import PeopleAdministration
-from tickwheel_admin.services.people_lists import PersonDetail as PersonDetail
-from tickwheel_admin.services.people_lists import PersonItem as PersonItem
-from tickwheel_admin.services.people_lists import SessionItem as SessionItem
-from tickwheel_admin.services.people_lists import TokenItem as TokenItem
-from tickwheel_admin.store.identity import SessionView as SessionView
+from tickwheel_admin.services.users.administration import FIRST_ADMIN as FIRST_ADMIN
+from tickwheel_admin.services.users.administration import PeopleAdministration
+from tickwheel_admin.services.users.api_tokens import API_TOKEN_PREFIX as API_TOKEN_PREFIX
+from tickwheel_admin.services.users.api_tokens import ApiTokens
+from tickwheel_admin.services.users.base import COMMAND_LINE as COMMAND_LINE
+from tickwheel_admin.services.users.base import NewSession as NewSession
+from tickwheel_admin.services.users.lists import PersonDetail as PersonDetail
+from tickwheel_admin.services.users.lists import PersonItem as PersonItem
+from tickwheel_admin.services.users.lists import SessionItem as SessionItem
+from tickwheel_admin.services.users.lists import TokenItem as TokenItem
+from tickwheel_admin.services.users.logins import Logins
+from tickwheel_admin.services.users.own_account import OwnAccount
+from tickwheel_admin.store.users.identity import SessionView as SessionView
 
 
 class People(Logins, OwnAccount, PeopleAdministration, ApiTokens):

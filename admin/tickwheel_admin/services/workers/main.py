@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.services.calendar_import import CalendarFormat, ImportedDays, read_days
+from tickwheel_admin.services.calendars.imports import CalendarFormat, ImportedDays, read_days
 
 MAX_MEMORY_BYTES = 1024**3  # of addresses; what is in use is far less
 MAX_WORK_SECONDS = 30  # of one piece, should nobody be there to end it

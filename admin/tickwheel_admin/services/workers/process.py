@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, TooMany, Unavailable
-from tickwheel_admin.services.worker_main import Answer, Request, receive, send
+from tickwheel_admin.services.workers.main import Answer, Request, receive, send
 
 log = structlog.get_logger(__name__)
 
@@ -158,7 +158,7 @@ class _Child:
                 [
                     sys.executable,
                     "-m",
-                    "tickwheel_admin.services.worker_main",
+                    "tickwheel_admin.services.workers.main",
                     str(theirs.fileno()),
                 ],
                 stdin=subprocess.DEVNULL,

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.calendar_json import calendar_from_json
-from tickwheel_admin.store.tables import ALIVE, calendar, executor, job, trigger
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
+from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json
+from tickwheel_admin.store.database.tables import ALIVE, calendar, executor, job, trigger
 
 MAX_CHAIN = 10  # calendars based on each other, the first one included
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.calendar import CalendarSpec
-from tickwheel_admin.domain.calendar_json import calendar_to_json
-from tickwheel_admin.store.calendars import based_on
-from tickwheel_admin.store.edit_locks import lock_edits
-from tickwheel_admin.store.tables import ALIVE, calendar, trigger
+from tickwheel_admin.domain.calendars.calendar import CalendarSpec
+from tickwheel_admin.domain.calendars.calendar_json import calendar_to_json
+from tickwheel_admin.store.calendars.calendars import based_on
+from tickwheel_admin.store.database.edit_locks import lock_edits
+from tickwheel_admin.store.database.tables import ALIVE, calendar, trigger
 
 CHANGES = "calendar_changes"  # name of the setting that counts how often calendars were changed
 

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.store.connections import create_engine, is_transient
+from tickwheel_admin.store.database.connections import create_engine, is_transient
 
 log = structlog.get_logger(__name__)
 

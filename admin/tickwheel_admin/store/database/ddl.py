@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from tickwheel_admin.store.migrate import VERSION_TABLE, head
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.migrate import VERSION_TABLE, head
+from tickwheel_admin.store.database.tables import metadata
 
 DIALECTS: dict[str, type[sa.Dialect]] = {
     "mysql": mysql.dialect,

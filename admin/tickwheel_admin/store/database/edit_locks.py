@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import setting
+from tickwheel_admin.store.database.tables import setting
 
 
 def lock_edits(conn: sa.Connection, name: str) -> None:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.tables import id_block
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.tables import id_block
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from tickwheel_admin.store.schema import differences, server_problem
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.schema import differences, server_problem
+from tickwheel_admin.store.database.tables import metadata
 
 VERSION_TABLE = "tickwheel_version"
 LOCK_NAME = "tickwheel.migrate"

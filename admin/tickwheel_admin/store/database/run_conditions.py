@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.store.database.tables import run
 
 
 def has_state(*states: RunState) -> sa.ColumnElement[bool]:

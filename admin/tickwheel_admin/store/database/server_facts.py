@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.migrate import current_revision, head
+from tickwheel_admin.store.database.migrate import current_revision, head
 
 _NAMES = {
     "sqlite": "SQLite",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import ADMIN_LEASE_MS
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.tables import admin, node_session
+from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.tables import admin, node_session
 
 GONE_KEPT_MS = 3_600_000  # how long people see that an admin ended without a goodbye
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import CodeJobs
-from tickwheel_admin.domain.node import Node, NodeState
-from tickwheel_admin.store.nodes import SELECTED_NODE, node_from_row
-from tickwheel_admin.store.tables import ALIVE, admin, executor, job, node, node_session
+from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.jobs.declared_job import CodeJobs
+from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, node, node_session
+from tickwheel_admin.store.executors.nodes import SELECTED_NODE, node_from_row
 
 _handlers = msgspec.json.Decoder(list[str])
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.tables import executor, handler_schema
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.tables import executor, handler_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeWish
-from tickwheel_admin.store.batch import update_values
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.tables import admin, node, node_session
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeWish
+from tickwheel_admin.store.database.batch import update_values
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import admin, node, node_session
 
 _LOCK_LIVE = (
     sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted)

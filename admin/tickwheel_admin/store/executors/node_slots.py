@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.store.batch import update_values
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.run_states import IS_LIVE
-from tickwheel_admin.store.tables import node, run
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.store.database.batch import update_values
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
+from tickwheel_admin.store.database.tables import node, run
 
 _LOCKED = (
     sa.select(node.c.id, node.c.in_use, node.c.slots)

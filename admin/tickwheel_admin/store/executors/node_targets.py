@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import node
+from tickwheel_admin.store.database.tables import node
 
 
 def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import LEASE_MS, Node, NodeState
-from tickwheel_admin.store.batch import insert_rows, insert_values, update_rows
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Repeat
-from tickwheel_admin.store.handler_schemas import executors_with_schemas
-from tickwheel_admin.store.tables import node, node_session
+from tickwheel_admin.domain.executors.node import LEASE_MS, Node, NodeState
+from tickwheel_admin.store.database.batch import insert_rows, insert_values, update_rows
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Repeat
+from tickwheel_admin.store.database.tables import node, node_session
+from tickwheel_admin.store.executors.handler_schemas import executors_with_schemas
 
 NAMESAKES = 5  # that a node is told of
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.clock import database_now
-from tickwheel_admin.store.tables import ALIVE, executor
+from tickwheel_admin.store.database.clock import database_now
+from tickwheel_admin.store.database.tables import ALIVE, executor
 
 
 def executor_of_token(conn: sa.Connection, token_hash: str) -> tuple[int, str] | None:

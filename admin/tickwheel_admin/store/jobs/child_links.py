@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.children import ChildLink
-from tickwheel_admin.store.edit_locks import lock_edits
-from tickwheel_admin.store.tables import ALIVE, job, job_revision, setting
+from tickwheel_admin.domain.jobs.children import ChildLink
+from tickwheel_admin.store.database.edit_locks import lock_edits
+from tickwheel_admin.store.database.tables import ALIVE, job, job_revision, setting
 
 CHANGES = "child_links"  # name of the setting that counts how often links were written
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import (
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.jobs.declared_job import (
     CodeJobs,
     DeclaredJob,
     DeclaredReason,
@@ -18,9 +19,8 @@ from tickwheel_admin.domain.declared_job import (
     problems_from_json,
     problems_to_json,
 )
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.tables import declared_job, executor, node
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.tables import declared_job, executor, node
 
 _names = msgspec.json.Decoder(list[str])
 

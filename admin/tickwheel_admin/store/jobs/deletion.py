@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import TIMEOUT
-from tickwheel_admin.store.jobs import ROUND
-from tickwheel_admin.store.run_states import IS_LIVE, IS_QUEUED
-from tickwheel_admin.store.tables import ALIVE, executor, job, run, trigger
+from tickwheel_admin.domain.runs.run import TIMEOUT
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
+from tickwheel_admin.store.database.tables import ALIVE, executor, job, run, trigger
+from tickwheel_admin.store.jobs.jobs import ROUND
 
 
 def lock_some_jobs(conn: sa.Connection, executor_id: int, *, limit: int) -> dict[int, str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import Job, JobConfig
-from tickwheel_admin.domain.job_input import config_from_json, config_to_json
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.run_states import IS_QUEUED
-from tickwheel_admin.store.tables import ALIVE, job, job_revision, run
+from tickwheel_admin.domain.input.job import config_from_json, config_to_json
+from tickwheel_admin.domain.jobs.job import Job, JobConfig
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import ALIVE, job, job_revision, run
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
 # One more is a prime: a job whose runs are all asked for, and so locked once each, skips no node.

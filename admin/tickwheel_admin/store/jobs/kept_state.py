@@ -11,9 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.batch import insert_rows, update_rows
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.tables import job_state
+from tickwheel_admin.store.database.batch import insert_rows, update_rows
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import job_state
 
 EMPTY = "{}"  # what a job's first run is given
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
-from tickwheel_admin.store.tables import ALIVE, executor, job, job_revision, run, trigger
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.tables import ALIVE, executor, job, job_revision, run, trigger
+from tickwheel_admin.store.jobs.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
 
 OUTCOMES_AT_ONCE = 500  # jobs
 

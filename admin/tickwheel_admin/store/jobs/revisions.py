@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import config_from_json
-from tickwheel_admin.store.tables import job_revision
+from tickwheel_admin.domain.input.job import config_from_json
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.store.database.tables import job_revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.tables import job
+from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import job
 
 _CURSORS = sa.select(job.c.id, job.c.route_cursor).where(among(job.c.id, "ids"))
 _LOCK = _CURSORS.order_by(job.c.id).with_for_update(skip_locked=True)

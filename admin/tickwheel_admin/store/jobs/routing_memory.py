@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
+from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.routing.uses import Use
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.run_states import IS_LIVE
-from tickwheel_admin.store.tables import job_node, node, run
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
+from tickwheel_admin.store.database.tables import job_node, node, run
 
 _COLUMNS = ("job_id", "node_id", "uses", "last_turn")
 _USES = sa.select(*(job_node.c[name] for name in _COLUMNS)).where(among(job_node.c.job_id, "jobs"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.saved_view import ListPage, SavedView
-from tickwheel_admin.store.tables import saved_view, user
+from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
+from tickwheel_admin.store.database.tables import saved_view, user
 
 MAX_SHARED_SHOWN = 100  # of other people
 

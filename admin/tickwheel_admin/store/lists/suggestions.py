@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.tables import ALIVE, executor, job, node
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import ALIVE, executor, job, node
 
 MAX_EXECUTORS = 1_000
 MAX_VALUES_SEEN = 60  # different values that one suggestion looks at

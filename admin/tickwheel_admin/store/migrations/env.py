@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from tickwheel_admin.store.migrate import VERSION_TABLE
-from tickwheel_admin.store.tables import metadata
+from tickwheel_admin.store.database.migrate import VERSION_TABLE
+from tickwheel_admin.store.database.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import FAILURES, LIVE, Run, RunState
-from tickwheel_admin.domain.trigger import TriggerState
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.run_states import IS_QUEUED
-from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
-from tickwheel_admin.store.tables import ALIVE, executor, job, node, run, trigger
-from tickwheel_admin.store.waiting import COUNT_LIMIT, first_try_put_off
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Run, RunState
+from tickwheel_admin.domain.triggers.trigger import TriggerState
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import ALIVE, executor, job, node, run, trigger
+from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, first_try_put_off
+from tickwheel_admin.store.runs.runs import SELECTED_RUN, run_from_selected
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.tables import job_failure, run
+from tickwheel_admin.domain.runs.run import FAILURES
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import job_failure, run
 
 MAX_FAILURES = 20_000  # of one state in one part of an hour that are looked at
 BATCH = 1_000  # runs that are looked up at once

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FINAL, RunState
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.index_hints import unindexed
-from tickwheel_admin.store.run_marks import RunMark, recent_marks
-from tickwheel_admin.store.tables import ALIVE, job
+from tickwheel_admin.domain.runs.run import FINAL, RunState
+from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.index_hints import unindexed
+from tickwheel_admin.store.database.tables import ALIVE, job
+from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
 
 RUNS = 24  # of each job, as the list of jobs shows them
 

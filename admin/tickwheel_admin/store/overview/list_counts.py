@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, LIVE, RunState
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.job_failures import newest_failed_jobs
-from tickwheel_admin.store.job_pages import JobFilter, last_outcomes
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import FAILURES, LIVE, RunState
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import run
+from tickwheel_admin.store.jobs.pages import JobFilter, last_outcomes
+from tickwheel_admin.store.overview.job_failures import newest_failed_jobs
 
 MAX_LOOKED_AT = 1_000  # entries of each number
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.admins import GONE_KEPT_MS
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.run_retries import count_made_good
-from tickwheel_admin.store.tables import ALIVE, admin, executor, job, run, trigger
+from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, run, trigger
+from tickwheel_admin.store.executors.admins import GONE_KEPT_MS
+from tickwheel_admin.store.runs.retries import count_made_good
 
 MAX_SCANNED = 5_000  # triggers, for those that fire seldom among others that fire all the time
 COUNT_LIMIT = 10_000  # a longer queue is told as this many

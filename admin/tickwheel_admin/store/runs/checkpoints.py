@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.tables import run_checkpoint
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import run_checkpoint
 
 LAST = 2**31 - 1  # `seq` of one that came with a result: none of its attempt is newer
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import CUT_OFF
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.run_states import IS_LIVE, IS_QUEUED
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import CUT_OFF
+from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
+from tickwheel_admin.store.database.tables import run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

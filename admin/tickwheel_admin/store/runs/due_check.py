@@ -8,11 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import ADMIN_LEASE_MS, LEASE_MS, NodeState
-from tickwheel_admin.domain.run import LIVE, RunState
-from tickwheel_admin.store.clock import database_now
-from tickwheel_admin.store.run_states import has_state
-from tickwheel_admin.store.tables import admin, node, run
+from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS, LEASE_MS, NodeState
+from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.store.database.clock import database_now
+from tickwheel_admin.store.database.run_conditions import has_state
+from tickwheel_admin.store.database.tables import admin, node, run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,31 +15,31 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from tickwheel_admin.domain import moves as run_moves
-from tickwheel_admin.domain.blocking import Blocking
-from tickwheel_admin.domain.calendar import Calendar
-from tickwheel_admin.domain.children import follows, parameters_of_child, request_key_of
-from tickwheel_admin.domain.fires import new_run
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.planning import missing_calendar, next_after_end
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.jobs.children import follows, parameters_of_child, request_key_of
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing
-from tickwheel_admin.domain.run import FINAL, LIVE, Move, Origin, Run, RunState
+from tickwheel_admin.domain.runs import moves as run_moves
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
 from tickwheel_admin.domain.schedule import ScheduleError
-from tickwheel_admin.domain.trigger import TriggerKind, TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_from_json
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.calendars import read_calendars
-from tickwheel_admin.store.ids import MoreIds
-from tickwheel_admin.store.job_configs import JobConfigs
-from tickwheel_admin.store.lanes import Lane, lane_of, lock_parked
-from tickwheel_admin.store.runs import (
+from tickwheel_admin.domain.triggers.fires import new_run
+from tickwheel_admin.domain.triggers.planning import missing_calendar, next_after_end
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
+from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.database.tables import ALIVE, job, trigger
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.lanes import Lane, lane_of, lock_parked
+from tickwheel_admin.store.runs.runs import (
     insert_requested_runs,
     lock_runs,
     move_runs,
     unused_run_ids,
 )
-from tickwheel_admin.store.shards import count_shards, set_fire_progress
-from tickwheel_admin.store.tables import ALIVE, job, trigger
+from tickwheel_admin.store.runs.shards import count_shards, set_fire_progress
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, FINAL, Attempt, Run, RunState
-from tickwheel_admin.store.run_retries import Retried, retries_of
-from tickwheel_admin.store.run_states import IS_LIVE
-from tickwheel_admin.store.runs import RUN_COLUMNS, run_from_row
-from tickwheel_admin.store.tables import executor, job, node, run, run_attempt
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Attempt, Run, RunState
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
+from tickwheel_admin.store.database.tables import executor, job, node, run, run_attempt
+from tickwheel_admin.store.runs.retries import Retried, retries_of
+from tickwheel_admin.store.runs.runs import RUN_COLUMNS, run_from_row
 
 MAX_SHARDS_SHOWN = 1_000
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.tables import run_log
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.tables import run_log
 from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, LogChunk, LogLine
 
 # A chunk more may come on top, and characters have up to four bytes: servers take 16 MiB and more.

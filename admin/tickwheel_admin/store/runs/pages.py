@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, Origin, RunState
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.run_lists import RunItem, read_items
-from tickwheel_admin.store.run_retries import IS_MADE_GOOD, IS_RETRIED
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import FAILURES, Origin, RunState
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import run
+from tickwheel_admin.store.runs.lists import RunItem, read_items
+from tickwheel_admin.store.runs.retries import IS_MADE_GOOD, IS_RETRIED
 
 CHUNK = 1_000  # index entries read at once while filtering
 MAX_SCANNED = 10_000  # index entries that one request looks at, 30 to 60 ms

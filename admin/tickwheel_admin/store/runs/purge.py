@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.retention import delete_runs
-from tickwheel_admin.store.run_pages import Position
-from tickwheel_admin.store.tables import job, run
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import job, run
+from tickwheel_admin.store.runs.pages import Position
+from tickwheel_admin.store.runs.retention import delete_runs
 
 ROWS_PER_STEP = 1_000  # runs, with their shards
 LINES_PER_ROW = 100  # so many lines of log count as one more row

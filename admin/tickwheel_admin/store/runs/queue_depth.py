@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import PUT_OFF, PUT_OFF_MS
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.run_states import IS_QUEUED
-from tickwheel_admin.store.tables import executor, run
+from tickwheel_admin.domain.runs.run import PUT_OFF, PUT_OFF_MS
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import executor, run
 
 COUNT_LIMIT = 1_000  # a longer queue is told as this many
 

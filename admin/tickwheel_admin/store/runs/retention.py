@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.domain.run import FINAL
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.run_retries import forget_retries
-from tickwheel_admin.store.tables import (
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.tables import (
     job_node,
     node,
     run,
@@ -20,6 +19,7 @@ from tickwheel_admin.store.tables import (
     run_log,
     session,
 )
+from tickwheel_admin.store.runs.retries import forget_retries
 
 LINES_PER_BATCH = 200_000  # of logs: SQLite lets nobody write for seconds otherwise
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used

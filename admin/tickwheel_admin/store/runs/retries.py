@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, FINAL, Move, Run, RunState
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.tables import run, run_retry
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Move, Run, RunState
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.tables import run, run_retry
 
 _FAILURE_VALUES = sorted(state.value for state in FAILURES)
 SUCCEEDED = RunState.SUCCEEDED.value

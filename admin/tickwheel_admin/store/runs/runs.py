@@ -13,7 +13,8 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import structs
 
-from tickwheel_admin.domain.run import (
+from tickwheel_admin.domain.runs.error import RunError, error_of
+from tickwheel_admin.domain.runs.run import (
     FAILURES,
     FINAL,
     LIVE,
@@ -23,17 +24,16 @@ from tickwheel_admin.domain.run import (
     Run,
     RunState,
 )
-from tickwheel_admin.domain.run_error import RunError, error_of
-from tickwheel_admin.store.batch import insert_values, update_rows, update_values
-from tickwheel_admin.store.clock import statement_began
-from tickwheel_admin.store.database import Repeat
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.node_slots import change_slots
-from tickwheel_admin.store.run_errors import insert_errors
-from tickwheel_admin.store.run_retries import note_ends
-from tickwheel_admin.store.run_states import IS_QUEUED
-from tickwheel_admin.store.tables import executor, run, run_attempt
+from tickwheel_admin.store.database.batch import insert_values, update_rows, update_values
+from tickwheel_admin.store.database.clock import statement_began
+from tickwheel_admin.store.database.database import Repeat
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import executor, run, run_attempt
+from tickwheel_admin.store.executors.node_slots import change_slots
+from tickwheel_admin.store.runs.errors import insert_errors
+from tickwheel_admin.store.runs.retries import note_ends
 
 RUN_COLUMNS = Run.__struct_fields__
 SELECTED_RUN = [run.c[name] for name in RUN_COLUMNS]

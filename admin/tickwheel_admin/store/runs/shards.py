@@ -7,10 +7,15 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.store.index_hints import unindexed
-from tickwheel_admin.store.runs import LIVE_VALUES, SELECTED_RUN, run_from_selected, set_progress
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.store.database.index_hints import unindexed
+from tickwheel_admin.store.database.tables import run
+from tickwheel_admin.store.runs.runs import (
+    LIVE_VALUES,
+    SELECTED_RUN,
+    run_from_selected,
+    set_progress,
+)
 
 
 def lock_open_shards(conn: sa.Connection, fire_ids: Iterable[int], *, limit: int) -> list[Run]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.start_delays import StartDelays
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.overview import count_outcomes
-from tickwheel_admin.store.run_retries import count_made_good
-from tickwheel_admin.store.tables import run, run_stat
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.tables import run, run_stat
+from tickwheel_admin.store.overview.overview import count_outcomes
+from tickwheel_admin.store.runs.retries import count_made_good
 
 HOUR_MS = 3_600_000
 EVERYBODY = 0  # the executor id of the rows of all executors together

@@ -10,9 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.store.run_states import IS_LIVE
-from tickwheel_admin.store.tables import run
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
+from tickwheel_admin.store.database.tables import run
 
 MAX_LIVE_READ = 10_000
 

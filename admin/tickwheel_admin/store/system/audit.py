@@ -10,10 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.tables import audit
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.tables import audit
 
 MAX_TOLD = 10_000  # parts of a bulk action that are counted
 

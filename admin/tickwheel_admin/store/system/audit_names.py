@@ -10,8 +10,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.node import NodeState
-from tickwheel_admin.store.tables import api_token, calendar, executor, job, node, run, user
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.store.database.tables import (
+    api_token,
+    calendar,
+    executor,
+    job,
+    node,
+    run,
+    user,
+)
 
 _NODE_STATES = sorted(state.value for state in NodeState)  # an index is sorted by them
 MAX_FOUND = 20  # objects of one name, the newest

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.tables import audit
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import audit
 
 CHUNK = 1_000  # index entries read at once while filtering
 MAX_SCANNED = 10_000  # entries that one request looks at, and a chunk of each range in any case

@@ -9,7 +9,7 @@ from tickwheel_admin.domain.settings import (
     settings_from_json,
     settings_to_json,
 )
-from tickwheel_admin.store.tables import setting
+from tickwheel_admin.store.database.tables import setting
 
 INSTALLATION = "installation"  # name of the setting
 

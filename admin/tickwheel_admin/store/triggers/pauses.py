@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.clock import database_now, now_ms
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.tables import executor, setting
+from tickwheel_admin.store.database.clock import database_now, now_ms
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import executor, setting
 
 ALL_PAUSED = "paused_at"  # name of the setting; its value is the instant as text
 

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.domain.trigger import Trigger, TriggerKind, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_from_json
-from tickwheel_admin.store.batch import update_values
-from tickwheel_admin.store.clock import database_now
-from tickwheel_admin.store.id_lists import among
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.runs import insert_fires
-from tickwheel_admin.store.tables import bucket, job, run, trigger
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerState
+from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
+from tickwheel_admin.store.database.batch import update_values
+from tickwheel_admin.store.database.clock import database_now
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.tables import bucket, job, run, trigger
+from tickwheel_admin.store.runs.runs import insert_fires
 
 # Admins plan side by side, each some buckets at a time. More would only mean more look-ups.
 BUCKETS = 16

@@ -8,14 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.domain.trigger import TriggerState
-from tickwheel_admin.store.batch import update_rows
-from tickwheel_admin.store.database import Repeat
-from tickwheel_admin.store.index_hints import reading
-from tickwheel_admin.store.job_triggers import StoredTrigger
-from tickwheel_admin.store.tables import ALIVE, calendar, job, run, setting, trigger
-from tickwheel_admin.store.triggers import trigger_from_row
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.triggers.trigger import TriggerState
+from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.database import Repeat
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.tables import ALIVE, calendar, job, run, setting, trigger
+from tickwheel_admin.store.triggers.planning import trigger_from_row
+from tickwheel_admin.store.triggers.triggers import StoredTrigger
 
 TZDATA = "tzdata_version"  # name of the setting: the zone data that all triggers were computed with
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.job import Job
-from tickwheel_admin.domain.run import Run, RunState
-from tickwheel_admin.domain.trigger import Trigger, TriggerSpec, TriggerState
-from tickwheel_admin.domain.trigger_json import spec_to_json
-from tickwheel_admin.store.batch import insert_rows
-from tickwheel_admin.store.index_hints import reading, unindexed
-from tickwheel_admin.store.runs import SELECTED_RUN, run_from_selected
-from tickwheel_admin.store.tables import job, run, trigger
-from tickwheel_admin.store.triggers import bucket_of, trigger_from_row
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
+from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.tables import job, run, trigger
+from tickwheel_admin.store.runs.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.triggers.planning import bucket_of, trigger_from_row
 
 # Shards belong to a whole fire that was claimed, though its instant may be yet to come: when the
 # database's clock was set back.

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Role
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.tables import api_token, user
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.tables import api_token, user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Grant, Role
-from tickwheel_admin.store.tables import ALIVE, executor, grant, user
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.store.database.tables import ALIVE, executor, grant, user
 
 Grants = Mapping[int, Grant]  # by executor id (0: all)
 

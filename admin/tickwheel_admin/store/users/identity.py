@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import NotLoggedIn
-from tickwheel_admin.domain.user import Actor, grants_to_actor
-from tickwheel_admin.store import api_tokens, sessions, users
-from tickwheel_admin.store.api_tokens import StoredApiToken
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.grants import grants_of
-from tickwheel_admin.store.sessions import IDLE_MS, StoredSession
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.users.user import Actor, grants_to_actor
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.users import api_tokens, sessions, users
+from tickwheel_admin.store.users.api_tokens import StoredApiToken
+from tickwheel_admin.store.users.grants import grants_of
+from tickwheel_admin.store.users.sessions import IDLE_MS, StoredSession
+from tickwheel_admin.store.users.users import StoredUser
 
 LOGIN_FAILED = "The name or the password is wrong."
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import ALIVE, executor, user
-from tickwheel_admin.store.users import StoredUser, get_user
+from tickwheel_admin.store.database.tables import ALIVE, executor, user
+from tickwheel_admin.store.users.users import StoredUser, get_user
 
 
 def find_oidc_user(conn: sa.Connection, oidc_key: str) -> StoredUser | None:

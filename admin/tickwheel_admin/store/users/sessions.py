@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.tables import session
+from tickwheel_admin.store.database.tables import session
 
 IDLE_MS = 30 * 60_000  # a session ends so long after the person's last request
 ABSOLUTE_MS = 12 * 3_600_000  # and so long after login in any case

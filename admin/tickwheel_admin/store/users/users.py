@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.edit_locks import lock_edits
-from tickwheel_admin.store.tables import grant, saved_view, user
+from tickwheel_admin.store.database.edit_locks import lock_edits
+from tickwheel_admin.store.database.tables import grant, saved_view, user
 
 CHANGES = "people_changes"  # name of the setting that counts how often rights were changed
 

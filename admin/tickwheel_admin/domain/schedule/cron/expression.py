@@ -15,7 +15,7 @@ from tickwheel_admin.domain.schedule.cron.fields import RULES, FieldKind, FieldR
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
 from tickwheel_admin.domain.schedule.cron.parser import parse_field
 from tickwheel_admin.domain.schedule.cron.tokens import Field
-from tickwheel_admin.domain.trigger import Dialect
+from tickwheel_admin.domain.triggers.trigger import Dialect
 
 MAX_EXPRESSION_CHARS = 500
 # Each as the unix dialect writes it; the spring dialect has them too, at second 0.

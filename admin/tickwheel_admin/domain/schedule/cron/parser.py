@@ -22,7 +22,7 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Token,
     Value,
 )
-from tickwheel_admin.domain.trigger import Dialect
+from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _CACHED = 8_192  # fields; a few hundred texts are most of what people write
 _ITEM = re.compile(

@@ -10,7 +10,7 @@ from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_wee
 from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
 from tickwheel_admin.domain.schedule.cron.tokens import Field
-from tickwheel_admin.domain.trigger import Dialect
+from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _MOST_SHOWN = 80  # characters of an expression
 

@@ -7,7 +7,7 @@ orders times and days by its own templates.
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.input.fields import instant_to_iso
 from tickwheel_admin.domain.schedule import ScheduleError, dialect_of
 from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.describe.days import (
@@ -20,8 +20,8 @@ from tickwheel_admin.domain.schedule.describe.more import describe_more as descr
 from tickwheel_admin.domain.schedule.describe.times import times_in_words
 from tickwheel_admin.domain.schedule.describe.words import Translate as Translate
 from tickwheel_admin.domain.schedule.describe.words import every, length
-from tickwheel_admin.domain.trigger import IntervalUnit, TriggerKind, TriggerSpec
-from tickwheel_admin.domain.wall_clock import DAY_SECONDS, seconds_of_time, short_time
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS, seconds_of_time, short_time
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 
 def describe(spec: TriggerSpec, _: Translate) -> str:

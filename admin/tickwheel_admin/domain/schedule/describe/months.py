@@ -19,7 +19,7 @@ from tickwheel_admin.domain.schedule.describe.words import (
     numbers,
     step_of,
 )
-from tickwheel_admin.domain.wall_clock import MAX_YEAR, MIN_YEAR
+from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR, MIN_YEAR
 
 _ALL_MONTHS = (1 << 13) - 2
 _MOST_LISTED = 6  # years with a step; more of them are said by their step

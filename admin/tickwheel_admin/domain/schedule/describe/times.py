@@ -18,7 +18,7 @@ from tickwheel_admin.domain.schedule.describe.words import (
     numbers,
     step_of,
 )
-from tickwheel_admin.domain.wall_clock import short_time, time_of_seconds
+from tickwheel_admin.domain.schedule.wall_clock import short_time, time_of_seconds
 
 _MOST_TIMES = 6  # more times of day than these are no easier to read than a rhythm
 _SPAN = 4  # so many full hours in a row are said as from when to when

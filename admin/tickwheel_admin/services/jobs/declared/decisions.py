@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import (
+from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
+from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.jobs.declared_job import (
     MAX_KNOWN,
     CodeJobs,
     DeclaredJob,
@@ -16,16 +19,19 @@ from tickwheel_admin.domain.declared_job import (
     Ruling,
     rule,
 )
-from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import MAX_TRIGGERS, parse_job
-from tickwheel_admin.domain.said_code import Process, SaidCode
-from tickwheel_admin.services.declared_edits import APPLIED, DeclaredEdit, hold_job, make_job, note
-from tickwheel_admin.store import declared_jobs as store
-from tickwheel_admin.store.audit import find_audit
-from tickwheel_admin.store.child_links import lock_child_links
-from tickwheel_admin.store.executors import get_executor
-from tickwheel_admin.store.jobs import current_configs, jobs_named
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.services.jobs.declared.edits import (
+    APPLIED,
+    DeclaredEdit,
+    hold_job,
+    make_job,
+    note,
+)
+from tickwheel_admin.store.executors.executors import get_executor
+from tickwheel_admin.store.jobs import declared as store
+from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.jobs import current_configs, jobs_named
+from tickwheel_admin.store.system.audit import find_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,26 +12,26 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import (
+from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
+from tickwheel_admin.domain.jobs.declared_job import (
     CodeJobs,
     DeclaredJob,
     DeclaredReason,
     DeclaredState,
     Ruling,
 )
-from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import MAX_TRIGGERS, parse_job
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.job_edits import Edit, create_job, update_job
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import declared_jobs as store
-from tickwheel_admin.store.audit import find_audit, write_audit
-from tickwheel_admin.store.child_links import lock_child_links
-from tickwheel_admin.store.database import Repeat
-from tickwheel_admin.store.executors import get_executor
-from tickwheel_admin.store.jobs import jobs_named, lock_job
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.jobs.edits import Edit, create_job, update_job
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.database.database import Repeat
+from tickwheel_admin.store.executors.executors import get_executor
+from tickwheel_admin.store.jobs import declared as store
+from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.jobs import jobs_named, lock_job
+from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 APPLIED = Ruling(state=DeclaredState.APPLIED)
 

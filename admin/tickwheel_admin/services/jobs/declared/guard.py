@@ -7,7 +7,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.store import declared_jobs as store
+from tickwheel_admin.store.jobs import declared as store
 
 
 def check_not_managed(conn: sa.Connection, job_id: int) -> None:

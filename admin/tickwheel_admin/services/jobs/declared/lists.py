@@ -9,14 +9,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import DeclaredJob, DeclaredState
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.job import JobConfig
-from tickwheel_admin.domain.job_input import job_to_raw, parse_job
-from tickwheel_admin.services.scope import not_found
-from tickwheel_admin.store import declared_jobs as store
-from tickwheel_admin.store.executors import get_executor
-from tickwheel_admin.store.jobs import current_configs, jobs_named
+from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.jobs.declared_job import DeclaredJob, DeclaredState
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.store.executors.executors import get_executor
+from tickwheel_admin.store.jobs import declared as store
+from tickwheel_admin.store.jobs.jobs import current_configs, jobs_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

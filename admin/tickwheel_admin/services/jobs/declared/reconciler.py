@@ -13,17 +13,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.declared_job import MAX_KNOWN
 from tickwheel_admin.domain.errors import InvalidInput, Problem, UserError
-from tickwheel_admin.domain.said_code import Process, SaidCode
-from tickwheel_admin.domain.user import Actor, Role
-from tickwheel_admin.services import code_rulings, handler_schemas
-from tickwheel_admin.services.code_rulings import Outcome
-from tickwheel_admin.services.declared_jobs import announce, take_edit
-from tickwheel_admin.services.events import NODES, Events
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.declared_jobs import note_looked_at
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.jobs.declared_job import MAX_KNOWN
+from tickwheel_admin.domain.users.user import Actor, Role
+from tickwheel_admin.services.events.events import NODES, Events
+from tickwheel_admin.services.handlers import schemas as handler_schemas
+from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared.decisions import Outcome
+from tickwheel_admin.services.jobs.declared.service import announce, take_edit
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.jobs.declared import note_looked_at
 
 AT_ONCE = 2  # processes looked at by one admin: they must not take the database from the engine
 

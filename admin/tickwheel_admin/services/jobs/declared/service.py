@@ -9,17 +9,17 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import CodeJobs
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.user import Actor, Permission
-from tickwheel_admin.services import declared_edits
-from tickwheel_admin.services.declared_edits import DeclaredEdit
-from tickwheel_admin.services.declared_lists import DeclaredItem as DeclaredItem
-from tickwheel_admin.services.declared_lists import Difference as Difference
-from tickwheel_admin.services.declared_lists import read_items
-from tickwheel_admin.services.events import JOBS, NODES, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.jobs.declared_job import CodeJobs
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.events import JOBS, NODES, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.jobs.declared import edits as declared_edits
+from tickwheel_admin.services.jobs.declared.edits import DeclaredEdit
+from tickwheel_admin.services.jobs.declared.lists import DeclaredItem as DeclaredItem
+from tickwheel_admin.services.jobs.declared.lists import Difference as Difference
+from tickwheel_admin.services.jobs.declared.lists import read_items
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
 
 T = TypeVar("T")
 

@@ -7,10 +7,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, status_from_json
-from tickwheel_admin.domain.node import ADMIN_LEASE_MS
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.services.loop_names import loop_words
-from tickwheel_admin.store.overview import StoredAdmin, list_admins
+from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+)
+from tickwheel_admin.services.system.loop_names import loop_words
+from tickwheel_admin.store.overview.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
 STANDSTILL_MS = 30_000

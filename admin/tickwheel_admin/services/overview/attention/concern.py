@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tickwheel_admin.services.run_waiting import Waiting
+from tickwheel_admin.services.runs.waiting import Waiting
 
 PER_KIND = 20  # concerns of one kind that are told
 

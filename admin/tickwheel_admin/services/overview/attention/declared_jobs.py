@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.declared_job import DeclaredState
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.services.declared_lists import read_in_state
-from tickwheel_admin.store.attention import Scope
-from tickwheel_admin.store.executors import executor_names
+from tickwheel_admin.domain.jobs.declared_job import DeclaredState
+from tickwheel_admin.services.jobs.declared.lists import read_in_state
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+)
+from tickwheel_admin.store.executors.executors import executor_names
+from tickwheel_admin.store.overview.attention import Scope
 
 MAX_NAMED = 3
 

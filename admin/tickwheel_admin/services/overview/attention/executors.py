@@ -7,14 +7,20 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import Run
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity, told
-from tickwheel_admin.services.run_waiting import Waiting, why_they_wait
-from tickwheel_admin.store import attention as store
-from tickwheel_admin.store.attention import Load, NamedJob, Scope
-from tickwheel_admin.store.job_configs import read_configs
-from tickwheel_admin.store.pauses import Pauses
-from tickwheel_admin.store.waiting import COUNT_LIMIT, Queue, queues
+from tickwheel_admin.domain.runs.run import Run
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+    told,
+)
+from tickwheel_admin.services.runs.waiting import Waiting, why_they_wait
+from tickwheel_admin.store.jobs.configs import read_configs
+from tickwheel_admin.store.overview import attention as store
+from tickwheel_admin.store.overview.attention import Load, NamedJob, Scope
+from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, Queue, queues
+from tickwheel_admin.store.triggers.pauses import Pauses
 
 LATE_MS = 30_000
 FULL_MS = 10_000

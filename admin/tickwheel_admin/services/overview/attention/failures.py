@@ -12,12 +12,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import FAILURES, PASSED_OVER, RunState
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.store import attention as store
-from tickwheel_admin.store.attention import FailedRun, NamedJob, Scope
-from tickwheel_admin.store.job_failures import newest_failed_jobs
-from tickwheel_admin.store.run_marks import RunMark, recent_marks
+from tickwheel_admin.domain.runs.run import FAILURES, PASSED_OVER, RunState
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+)
+from tickwheel_admin.store.overview import attention as store
+from tickwheel_admin.store.overview.attention import FailedRun, NamedJob, Scope
+from tickwheel_admin.store.overview.job_failures import newest_failed_jobs
+from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 MAX_JOBS = 50  # looked at for each kind

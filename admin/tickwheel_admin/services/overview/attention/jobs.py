@@ -9,11 +9,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.store import attention as store
-from tickwheel_admin.store.attention import NamedJob, RunningRun, Scope
-from tickwheel_admin.store.run_marks import RunMark, recent_marks
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+)
+from tickwheel_admin.store.overview import attention as store
+from tickwheel_admin.store.overview.attention import NamedJob, RunningRun, Scope
+from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
 
 MAX_JOBS = 50  # looked at for each kind
 USUAL = 20  # successes that say what is usual

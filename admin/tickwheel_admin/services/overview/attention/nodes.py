@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.run import RunState
-from tickwheel_admin.services.concerns import PER_KIND, Concern, ConcernKind, Severity
-from tickwheel_admin.store.attention import FailedRun, LostNode, Scope, lost_nodes
-from tickwheel_admin.store.executors import executor_names
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.overview.attention.concern import (
+    PER_KIND,
+    Concern,
+    ConcernKind,
+    Severity,
+)
+from tickwheel_admin.store.executors.executors import executor_names
+from tickwheel_admin.store.overview.attention import FailedRun, LostNode, Scope, lost_nodes
 
 HOUR_MS = 3_600_000
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from tickwheel_admin.services.concerns import Concern, ConcernKind, Severity
-from tickwheel_admin.store.attention import (
+from tickwheel_admin.services.overview.attention.concern import Concern, ConcernKind, Severity
+from tickwheel_admin.store.executors.executors import executor_names
+from tickwheel_admin.store.overview.attention import (
     MAX_FAILED,
     FailedRun,
     Scope,
     newest_failures,
     newest_successes,
 )
-from tickwheel_admin.store.executors import executor_names
-from tickwheel_admin.store.run_stats import HOUR_MS as HOUR_MS
-from tickwheel_admin.store.run_stats import count_hours
+from tickwheel_admin.store.runs.stats import HOUR_MS as HOUR_MS
+from tickwheel_admin.store.runs.stats import count_hours
 
 DAY_MS = 86_400_000
 FLOOR = 0.9  # a smaller share of successes is always told

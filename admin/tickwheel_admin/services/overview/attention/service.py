@@ -6,22 +6,30 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.user import Actor
-from tickwheel_admin.services.admin_concerns import admins_behind
-from tickwheel_admin.services.concerns import Concern as Concern
-from tickwheel_admin.services.concerns import ConcernKind as ConcernKind
-from tickwheel_admin.services.concerns import Severity as Severity
-from tickwheel_admin.services.declared_concerns import declared_broken, declared_waiting
-from tickwheel_admin.services.executor_concerns import executor_concerns, late_planning
-from tickwheel_admin.services.failure_concerns import failing_jobs
-from tickwheel_admin.services.job_concerns import slow_runs, trigger_errors
-from tickwheel_admin.services.node_concerns import nodes_lost
-from tickwheel_admin.services.outcome_concerns import DAY_MS, HOUR_MS, low_success, read_outcomes
-from tickwheel_admin.services.scope import visible_executors
-from tickwheel_admin.store.attention import MAX_SUCCESSES
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.pauses import read_pauses
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.services.overview.attention.admins import admins_behind
+from tickwheel_admin.services.overview.attention.concern import Concern as Concern
+from tickwheel_admin.services.overview.attention.concern import ConcernKind as ConcernKind
+from tickwheel_admin.services.overview.attention.concern import Severity as Severity
+from tickwheel_admin.services.overview.attention.declared_jobs import (
+    declared_broken,
+    declared_waiting,
+)
+from tickwheel_admin.services.overview.attention.executors import executor_concerns, late_planning
+from tickwheel_admin.services.overview.attention.failures import failing_jobs
+from tickwheel_admin.services.overview.attention.jobs import slow_runs, trigger_errors
+from tickwheel_admin.services.overview.attention.nodes import nodes_lost
+from tickwheel_admin.services.overview.attention.outcomes import (
+    DAY_MS,
+    HOUR_MS,
+    low_success,
+    read_outcomes,
+)
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.overview.attention import MAX_SUCCESSES
+from tickwheel_admin.store.triggers.pauses import read_pauses
 
 KEPT_MS = 10_000  # answers are kept so long, for everybody who sees the same executors
 MAX_SCOPES = 100

@@ -11,17 +11,17 @@ import structlog
 from yarl import URL
 
 from tickwheel_admin.domain.errors import NotLoggedIn, TooMany, Unavailable
-from tickwheel_admin.domain.oidc import OidcSettings, claim_at
-from tickwheel_admin.services.events import Events
-from tickwheel_admin.services.oidc_attempt import LoginAttempt, attempt_of_cookie, new_attempt
-from tickwheel_admin.services.oidc_http import ProviderAway, ProviderUnusable
-from tickwheel_admin.services.oidc_people import OidcPeople
-from tickwheel_admin.services.oidc_provider import CodeRefused, OidcProvider
-from tickwheel_admin.services.oidc_tokens import TokenRefused, check_id_token
-from tickwheel_admin.services.people import NewSession, People
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.ids import Ids
+from tickwheel_admin.domain.users.oidc import OidcSettings, claim_at
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
+from tickwheel_admin.services.users.oidc.http import ProviderAway, ProviderUnusable
+from tickwheel_admin.services.users.oidc.provider import CodeRefused, OidcProvider
+from tickwheel_admin.services.users.oidc.tokens import TokenRefused, check_id_token
+from tickwheel_admin.services.users.oidc.users import OidcPeople
+from tickwheel_admin.services.users.service import NewSession, People
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key
 from yarl import URL
 
-from tickwheel_admin.domain.oidc import OidcSettings, is_loopback
-from tickwheel_admin.services.oidc_http import ProviderAway, ProviderUnusable, ask
+from tickwheel_admin.domain.users.oidc import OidcSettings, is_loopback
+from tickwheel_admin.services.users.oidc.http import ProviderAway, ProviderUnusable, ask
 
 KEPT_SECONDS = 3_600  # addresses and keys are asked for again after so long
 KEYS_AGAIN_SECONDS = 10  # and keys at most so often for the sake of one that is unknown

@@ -10,8 +10,8 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import Key
 
-from tickwheel_admin.domain.oidc import OidcSettings
-from tickwheel_admin.services.oidc_provider import OidcProvider
+from tickwheel_admin.domain.users.oidc import OidcSettings
+from tickwheel_admin.services.users.oidc.provider import OidcProvider
 
 # Signatures of a key pair only: with HS256 the provider's public key could be taken for a secret.
 ALGORITHMS: Mapping[str, str] = {

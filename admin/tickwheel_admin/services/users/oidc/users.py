@@ -13,22 +13,22 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotLoggedIn
-from tickwheel_admin.domain.oidc import (
+from tickwheel_admin.domain.users.oidc import (
     OidcSettings,
     grants_of_groups,
     groups_of,
     oidc_key,
     user_name_of,
 )
-from tickwheel_admin.domain.user import ALL_EXECUTORS, Actor, Grant
-from tickwheel_admin.services import people_edits
-from tickwheel_admin.services.events import PEOPLE, Events
-from tickwheel_admin.store.clock import now_ms
-from tickwheel_admin.store.database import Store
-from tickwheel_admin.store.grants import grants_of
-from tickwheel_admin.store.ids import Ids
-from tickwheel_admin.store.oidc_people import executor_ids, find_oidc_user
-from tickwheel_admin.store.users import StoredUser
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant
+from tickwheel_admin.services.events.events import PEOPLE, Events
+from tickwheel_admin.services.users import edits as people_edits
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.users.grants import grants_of
+from tickwheel_admin.store.users.oidc import executor_ids, find_oidc_user
+from tickwheel_admin.store.users.users import StoredUser
 
 log = structlog.get_logger(__name__)
 

@@ -1,1 +1,0 @@
-"""Handlers of the console's pages; each asks the services and renders a template."""

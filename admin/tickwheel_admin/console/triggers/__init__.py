@@ -1,0 +1,1 @@
+"""Triggers and when they fire."""

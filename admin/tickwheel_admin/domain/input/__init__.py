@@ -1,0 +1,1 @@
+"""Reading what people and programs send."""

@@ -1,0 +1,1 @@
+"""Batches: gathered, and halved when one row is refused."""

@@ -1,0 +1,1 @@
+"""Claims due runs and hands them to nodes."""

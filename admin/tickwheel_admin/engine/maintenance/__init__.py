@@ -1,0 +1,1 @@
+"""Roll-ups, cleaning and refreshing."""

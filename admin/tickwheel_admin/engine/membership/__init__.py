@@ -1,0 +1,1 @@
+"""Which nodes and admins are alive."""

@@ -1,0 +1,1 @@
+"""Turns due triggers into runs."""

@@ -1,0 +1,1 @@
+"""Deadlines, lost and stalled runs."""

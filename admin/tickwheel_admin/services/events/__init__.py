@@ -1,0 +1,1 @@
+"""Events of this admin and of the others."""

@@ -1,0 +1,1 @@
+"""Jobs that nodes declare in code."""

@@ -1,0 +1,1 @@
+"""The installation: audit, settings, admins."""

@@ -1,0 +1,1 @@
+"""The process for work that cannot be bounded."""

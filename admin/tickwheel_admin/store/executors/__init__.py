@@ -1,0 +1,1 @@
+"""Executors, their nodes and tokens."""

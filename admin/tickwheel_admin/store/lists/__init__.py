@@ -1,0 +1,1 @@
+"""What lists share: pages, saved views, suggestions."""

@@ -1,0 +1,1 @@
+"""Attempts of this node: admission, progress, leases."""

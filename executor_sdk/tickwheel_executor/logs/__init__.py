@@ -1,0 +1,1 @@
+"""Capturing and shipping log lines."""

@@ -1,0 +1,1 @@
+"""Results that wait to be delivered."""
