@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -263,6 +264,29 @@ async def test_streams_of_one_session_are_bounded_and_asked_about_together(
         for stream in opened[1:]:
             while await next_event(stream):
                 pass
+
+
+async def test_streams_that_are_asked_for_at_once_are_bounded_before_anything_is_read(
+    several: Several, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
+    await several.log_in("root", Role.ADMIN)
+    asked = 0
+    plain = several.services.people.session
+
+    async def counted(*args: Any, **kwargs: Any) -> SessionView | None:
+        nonlocal asked
+        asked += 1
+        return await plain(*args, **kwargs)
+
+    monkeypatch.setattr(several.services.people, "session", counted)
+    url = several.urls[0] + "/events?age=0"
+    answers = await asyncio.gather(*(several.browser.get(url) for _ in range(12)))
+    statuses = sorted(answer.status for answer in answers)
+    for answer in answers:
+        answer.close()
+    assert statuses == [200] * 3 + [429] * 9
+    assert asked == 3
 
 
 async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Several) -> None:

@@ -53,7 +53,7 @@ class OpenStreams:
         self._of_person: Counter[int] = Counter()
         self._of_session: Counter[str] = Counter()
         self._of_cookie: dict[str, set[Stream]] = {}  # the same, by what a request brings along
-        self._opening: dict[str, set[web.Request]] = {}  # about to be streams, by the same
+        self._opening: dict[str, set[int]] = {}  # requests that are about to be streams, likewise
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class OpenStreams:
         opening = self._opening.get(cookie, set())
         if len(of_session) + len(opening) >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS:
             raise _too_many()
-        self._opening.setdefault(cookie, set()).add(request)
+        self._opening.setdefault(cookie, set()).add(id(request))
         try:
             yield
         finally:
@@ -118,7 +118,7 @@ class OpenStreams:
     def _opened(self, request: web.Request) -> None:
         cookie = cookie_of(request)
         if (opening := self._opening.get(cookie)) is not None:
-            opening.discard(request)
+            opening.discard(id(request))
             if not opening:
                 del self._opening[cookie]
 
