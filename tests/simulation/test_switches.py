@@ -25,17 +25,17 @@ SDK = "tests/executor_sdk"
 MISSED_BY = {
     "planner_ignores_edits": (
         ADMIN,
-        "test_planner.py",
+        "engine/planner/test_planner.py",
         "test_an_edit_in_between_makes_the_plan_void[sqlite]",
     ),
     "any_token_proves": (
         ADMIN,
-        "test_run_ways.py",
+        "engine/recorder/test_run_ways.py",
         "test_wrong_token_attempt_and_executor_change_nothing[sqlite]",
     ),
     "old_attempts_prove": (
         ADMIN,
-        "test_run_ways.py",
+        "engine/recorder/test_run_ways.py",
         "test_a_late_result_after_the_retry_was_claimed_is_refused[sqlite]",
     ),
     "results_are_not_spooled": (
@@ -55,50 +55,62 @@ MISSED_BY = {
     ),
     "places_are_not_held": (
         ADMIN,
-        "test_cut_off.py",
+        "store/executors/test_cut_off.py",
         "test_what_its_node_stops_is_lost_when_the_full_lease_is_over",
     ),
     "nobody_expires_nodes": (
         ADMIN,
-        "test_cut_off.py",
+        "store/executors/test_cut_off.py",
         "test_no_admin_expires_nodes_before_it_trusts_its_view",
     ),
     "unconfirmed_runs_are_queued_again": (
         ADMIN,
-        "test_run_ways.py",
+        "engine/recorder/test_run_ways.py",
         "test_an_unconfirmed_dispatch_is_asked_about[sqlite]",
     ),
     "claims_ignore_slots": (
         ADMIN,
-        "test_blocking.py",
+        "engine/dispatcher/test_blocking.py",
         "test_a_run_that_expires_at_its_turn_passes_it_on",
     ),
     "claims_come_early": (
         ADMIN,
-        "test_blocking.py",
+        "engine/dispatcher/test_blocking.py",
         "test_as_many_run_at_once_as_the_job_says[sqlite]",
     ),
-    "refusals_cost_a_try": (ADMIN, "test_blocking.py", "test_a_refused_run_keeps_its_turn"),
-    "backoff_is_forgotten": (ADMIN, "test_run_ways.py", "test_retries_wait_and_then_end[sqlite]"),
-    "planner_starts_from_now": (ADMIN, "test_planner.py", "test_misfires[sqlite-fire_once-1-True]"),
+    "refusals_cost_a_try": (
+        ADMIN,
+        "engine/dispatcher/test_blocking.py",
+        "test_a_refused_run_keeps_its_turn",
+    ),
+    "backoff_is_forgotten": (
+        ADMIN,
+        "engine/recorder/test_run_ways.py",
+        "test_retries_wait_and_then_end[sqlite]",
+    ),
+    "planner_starts_from_now": (
+        ADMIN,
+        "engine/planner/test_planner.py",
+        "test_misfires[sqlite-fire_once-1-True]",
+    ),
     "receipts_before_the_commit": (
         ADMIN,
-        "test_links.py",
+        "links/test_links.py",
         "test_a_result_has_a_receipt_only_when_it_is_committed",
     ),
     "edits_leave_fires_that_are_planned": (
         ADMIN,
-        "test_jobs.py",
+        "services/jobs/test_jobs.py",
         "test_an_edit_takes_back_what_nobody_claimed_and_plans_it_anew[sqlite]",
     ),
     "pauses_do_not_hold_back": (
         ADMIN,
-        "test_pauses.py",
+        "engine/dispatcher/test_pauses.py",
         "test_a_pause_skips_what_was_planned_and_plans_nothing_more[executor]",
     ),
     "cancel_is_told_once": (
         ADMIN,
-        "test_cut_off.py",
+        "store/executors/test_cut_off.py",
         "test_a_parallel_run_past_its_timeout_ends_at_once",
     ),
     "nodes_ignore_their_lease": (
@@ -108,37 +120,37 @@ MISSED_BY = {
     ),
     "children_are_forgotten": (
         ADMIN,
-        "test_children.py",
+        "engine/recorder/test_children.py",
         "test_children_follow_the_ends_they_wait_for[sqlite]",
     ),
     "nothing_is_unparked": (
         ADMIN,
-        "test_cut_off.py",
+        "store/executors/test_cut_off.py",
         "test_what_its_node_stops_is_lost_when_the_full_lease_is_over",
     ),
     "fixed_delays_are_not_armed": (
         ADMIN,
-        "test_pauses.py",
+        "engine/dispatcher/test_pauses.py",
         "test_a_fixed_delay_waits_for_the_end_of_the_pause",
     ),
     "fires_do_not_end": (
         ADMIN,
-        "test_shards.py",
+        "engine/dispatcher/test_shards.py",
         "test_a_broadcast_runs_once_on_every_node[sqlite]",
     ),
     "states_are_written_by_failures": (
         ADMIN,
-        "test_handing_over.py",
+        "engine/recorder/test_handing_over.py",
         "test_a_covered_run_leaves_no_state",
     ),
     "busy_nodes_are_not_seen": (
         ADMIN,
-        "test_routed_runs.py",
+        "engine/dispatcher/test_routed_runs.py",
         "test_busy_nodes_are_passed_over_by_all_admins[sqlite]",
     ),
     "uses_are_not_kept": (
         ADMIN,
-        "test_routed_runs.py",
+        "engine/dispatcher/test_routed_runs.py",
         "test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins[sqlite]",
     ),
 }

@@ -25,7 +25,7 @@ from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.routes import declared_routes
 from tickwheel_executor import Client
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "api.md"
+DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 
 JOB = {
     "name": "nightly",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.test_api import Api, api, codes
+from tests.admin.api.test_api import Api, api, codes
 from tickwheel_admin.services.jobs import creation as job_creation
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.admin.test_api import JOB, Api, api, codes
+from tests.admin.api.test_api import JOB, Api, api, codes
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.jobs.yaml_reader import read_yaml
 

@@ -28,7 +28,7 @@ from tickwheel_admin.cli.common import with_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.services.users.service import COMMAND_LINE
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")
 ONE_TIME = r"with password  ((?:[a-z0-9]{5}-){3}[a-z0-9]{5})"
 

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from tests.admin.engine_kit import Admin
 from tests.admin.fuzz.values import JSONS
-from tests.admin.test_links import HELLO, Node
+from tests.admin.links.test_links import HELLO, Node
 from tests.support.polling import wait_until_async
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.store.database.database import Database

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tests.admin.code_kit import MONTH_SCHEMA, NIGHTLY
 from tests.admin.engine_kit import Admin, add_job
-from tests.admin.test_links import HELLO, KEY, Connect, Node, admin, connect, hub
+from tests.admin.links.test_links import HELLO, KEY, Connect, Node, admin, connect, hub
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.links import session as links_session

@@ -137,7 +137,7 @@ async def test_a_body_cannot_say_whose_it_is_or_what_one_may_do(admin: Served) -
 
 
 def test_the_reference_of_attacks_names_tests_that_exist() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     text = (root / "docs" / "security.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) > 30

@@ -3,7 +3,7 @@
 Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from `store.ids`:
 short, but not an order. There are no foreign keys: MySQL would lock parent rows in the hot path,
 and a run outlives its job. Indexes are named after the query they serve.
-tests/admin/test_schema.py keeps this file, the migrations and sql/*.sql equal.
+tests/admin/store/database/test_schema.py keeps this file, the migrations and sql/*.sql equal.
 """
 
 from __future__ import annotations

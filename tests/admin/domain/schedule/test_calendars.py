@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.admin.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
+from tests.admin.domain.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
 from tickwheel_admin.domain.calendars.calendar import (
     Calendar,
     CalendarSense,

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from croniter import croniter
 
-from tests.admin.schedule.cron_by_definition import ByDefinition, random_expression
+from tests.admin.domain.schedule.cron_by_definition import ByDefinition, random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.zones import zone_of

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.admin.schedule.cron_by_definition import random_expression
+from tests.admin.domain.schedule.cron_by_definition import random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import MACROS, Cron, CronExpression, parse_cron
 from tickwheel_admin.domain.schedule.cron.search import LocalSearch

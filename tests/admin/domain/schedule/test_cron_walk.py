@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.admin.schedule.clocks import (
+from tests.admin.domain.schedule.clocks import (
     TRANSITIONS,
     around,
     by_definition,
@@ -20,7 +20,7 @@ from tests.admin.schedule.clocks import (
     nexts,
     shown,
 )
-from tests.admin.schedule.cron_by_definition import ByDefinition, random_expression
+from tests.admin.domain.schedule.cron_by_definition import ByDefinition, random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.zones import zone_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.schedule.clocks import iso, ms
+from tests.admin.domain.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule import ScheduleError
 from tickwheel_admin.domain.schedule.explain import Explanation, explain

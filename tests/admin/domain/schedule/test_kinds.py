@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.admin.schedule.clocks import (
+from tests.admin.domain.schedule.clocks import (
     TRANSITIONS,
     around,
     by_definition,

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.admin.schedule.clocks import ms
-from tests.admin.schedule.cron_by_definition import random_expression
+from tests.admin.domain.schedule.clocks import ms
+from tests.admin.domain.schedule.cron_by_definition import random_expression
 from tickwheel_admin.domain.schedule import ScheduleError, second_opinion
 from tickwheel_admin.domain.schedule.cron import Cron
 from tickwheel_admin.domain.schedule.second_opinion import Disagreement, compared

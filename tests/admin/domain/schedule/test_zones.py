@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.admin.schedule.test_cron_walk import packaged
+from tests.admin.domain.schedule.test_cron_walk import packaged
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.posix_rule import PosixRule
 from tickwheel_admin.domain.schedule.zones import FOREVER, TZDATA_VERSION, Transition, Zone, zone_of

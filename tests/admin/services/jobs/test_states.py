@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.engine.recorder.test_handing_over import given, raw
 from tests.admin.engine_kit import Admin, accepted, result
 from tests.admin.kit import served
-from tests.admin.test_handing_over import given, raw
 from tests.admin.world import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.admin.test_job_input import FULL
+from tests.admin.domain.input.test_job_input import FULL
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
 from tickwheel_admin.services.jobs import yaml as job_yaml

@@ -17,7 +17,7 @@ from tickwheel_admin.store.database.ddl import DIALECTS, generate_ddl
 from tickwheel_admin.store.database.schema import server_problem
 from tickwheel_admin.store.database.tables import metadata
 
-SQL = Path(__file__).parents[2] / "sql"
+SQL = Path(__file__).parents[4] / "sql"
 STEPS = Path(migrate.__file__).parents[1] / "migrations" / "versions"
 
 
