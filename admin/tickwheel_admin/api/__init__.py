@@ -11,10 +11,11 @@ from tickwheel_admin.api.jobs import declared as declared_jobs
 from tickwheel_admin.api.jobs import history as job_history
 from tickwheel_admin.api.jobs import jobs
 from tickwheel_admin.api.jobs import kept_state as job_states
+from tickwheel_admin.api.overview import attention
 from tickwheel_admin.api.runs import bulk as runs_bulk
 from tickwheel_admin.api.runs import purge as runs_purge
 from tickwheel_admin.api.runs import runs
-from tickwheel_admin.api.system import attention, audit, system
+from tickwheel_admin.api.system import audit, system
 from tickwheel_admin.api.users import saved_views, sessions, tokens, users
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +16,7 @@ from tickwheel_admin.web.body import read_json
 MAX_PAGE = 500
 MAX_CURSOR_CHARS = 2_000  # as services.paging: the cursor of a job holds its name
 MAX_ID = 2**53 - 1  # what every JSON reader keeps exactly
+MAX_TEXT_CHARS = 200  # of what lists are searched for
 MAX_KEY_CHARS = 80
 
 ID = "[0-9]{1,15}"  # in paths; more digits name nothing
@@ -59,6 +60,24 @@ def optional_id(fields: Fields, name: str) -> int | None:
     if not fields.has(name):
         return None
     return fields.integer(name, low=1, high=MAX_ID, default=1)
+
+
+def tags_in(fields: Fields) -> tuple[str, ...]:
+    """One tag, or several: in an address with commas between them, in a body as a list."""
+    value: Any = fields.raw.get("tag")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if all(isinstance(each, str) for each in value):
+            return tuple(dict.fromkeys(each for each in value if each))
+        fields.refuse("tag", "wrong_type", "This must be a list of texts.")
+        return ()
+    return tuple(dict.fromkeys(tag for tag in text_in(fields, "tag").split(",") if tag))
+
+
+def text_in(fields: Fields, name: str) -> str:
+    """A text, also one that is all digits in an address."""
+    if type(fields.raw.get(name)) is int:
+        return str(fields.raw[name])  # a text that is all digits, in an address
+    return fields.text(name, max_chars=1_000)
 
 
 async def body_fields(request: web.Request, known: Collection[str]) -> Fields:

@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, instant, page_view
 from tickwheel_admin.api.inputs import (
     ID,
     body_fields,
@@ -14,7 +15,6 @@ from tickwheel_admin.api.inputs import (
     query_fields,
     taken_id,
 )
-from tickwheel_admin.api.views import answer, instant, page_view
 from tickwheel_admin.domain.input.calendar import calendar_to_raw
 from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.executors.views import (
     executor_detail_view,
     executor_view,
     new_executor_view,
 )
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
-from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS

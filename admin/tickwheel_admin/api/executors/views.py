@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tickwheel_admin.api.views import instant, mark_view, run_view
+from tickwheel_admin.api.answers import instant
+from tickwheel_admin.api.runs.views import mark_view, run_view
 from tickwheel_admin.services.executors.nodes import NodeDetail
 from tickwheel_admin.services.executors.service import (
     ExecutorDetail,

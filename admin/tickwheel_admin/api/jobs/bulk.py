@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import (
     MAX_ID,
     body_fields,
@@ -15,7 +16,6 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
-from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.errors import InvalidInput, UserError
 from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.runs.run import Origin

@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
-from tickwheel_admin.api.views import answer, instant
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs

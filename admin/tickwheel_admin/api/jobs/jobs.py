@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, page_view
 from tickwheel_admin.api.inputs import (
     ID,
     body_fields,
@@ -17,7 +18,7 @@ from tickwheel_admin.api.inputs import (
     taken_id,
 )
 from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
-from tickwheel_admin.api.views import answer, job_detail_view, job_view, page_view
+from tickwheel_admin.api.jobs.views import job_detail_view, job_view
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.job import job_to_raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import (
     body_fields,
     parameters_of,
@@ -11,7 +12,7 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
-from tickwheel_admin.api.views import answer, bulk_view
+from tickwheel_admin.api.runs.views import bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission

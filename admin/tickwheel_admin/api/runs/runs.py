@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, page_view
 from tickwheel_admin.api.inputs import (
     ID,
     body_fields,
@@ -14,14 +15,7 @@ from tickwheel_admin.api.inputs import (
     request_key_of,
 )
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
-from tickwheel_admin.api.views import (
-    answer,
-    log_view,
-    matching_view,
-    page_view,
-    run_detail_view,
-    run_view,
-)
+from tickwheel_admin.api.runs.views import log_view, matching_view, run_detail_view, run_view
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.i18n import language_of

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.api.inputs import body_fields
-from tickwheel_admin.api.views import admin_view, answer, instant
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.system.service import AdminItem
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SYSTEM
 from tickwheel_admin.web.routes import Routes
@@ -20,7 +23,7 @@ _SYSTEM = "/api/v1/system"
 @routes.get("/api/v1/admins", permission=Permission.VIEW, api=True)
 async def list_admins(request: web.Request) -> web.Response:
     items = await request.app[SYSTEM].admins(actor_of(request))
-    return answer({"items": [admin_view(item) for item in items]})
+    return answer({"items": [_admin_view(item) for item in items]})
 
 
 @routes.get(_SYSTEM, permission=Permission.VIEW, api=True)
@@ -40,3 +43,23 @@ async def resume_everything(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     await request.app[SYSTEM].resume_all(actor_of(request))
     return web.Response(status=204)
+
+
+def _admin_view(item: AdminItem) -> dict[str, Any]:
+    status = item.status
+    return {
+        "id": item.id,
+        "name": item.name,
+        "version": item.version,
+        "live": item.live,
+        "started_at": instant(item.started_at),
+        "uptime_seconds": item.uptime_ms // 1000,
+        "lease_expires_at": instant(item.lease_expires_at),
+        "clock_offset_ms": status.clock_offset_ms,
+        "sessions": status.sessions,
+        "waiting": status.waiting,
+        "loops": {
+            name: {"last_pass_ms_ago": loop.last_pass_ms_ago, "failing": loop.failing}
+            for name, loop in sorted(status.loops.items())
+        },
+    }

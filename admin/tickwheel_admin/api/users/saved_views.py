@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
-from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.domain.users.user import Permission

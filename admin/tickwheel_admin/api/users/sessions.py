@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import ID, path_id
-from tickwheel_admin.api.views import answer
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import PEOPLE

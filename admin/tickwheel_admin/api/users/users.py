@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from tickwheel_admin.api.answers import answer, page_view
 from tickwheel_admin.api.inputs import (
     ID,
     MAX_ID,
@@ -13,7 +14,6 @@ from tickwheel_admin.api.inputs import (
     query_fields,
 )
 from tickwheel_admin.api.users.views import actor_view, person_detail_view, person_view
-from tickwheel_admin.api.views import answer, page_view
 from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.input.grants import parse_grants
 from tickwheel_admin.domain.users.user import Permission

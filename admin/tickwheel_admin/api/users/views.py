@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.api.views import instant
+from tickwheel_admin.api.answers import instant
 from tickwheel_admin.domain.input.grants import grants_to_raw
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant
-from tickwheel_admin.services.system.audit import AuditItem
 from tickwheel_admin.services.users.service import PersonDetail, PersonItem, SessionItem, TokenItem
 
 
@@ -65,24 +64,4 @@ def actor_view(actor: Actor) -> dict[str, Any]:
         "name": actor.name,
         "grants": grants_to_raw(grants),
         "token_id": actor.token_id,
-    }
-
-
-def audit_view(item: AuditItem) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "at": instant(item.at),
-        "user_name": item.user_name,
-        "address": item.address,
-        "action": item.action,
-        "executor_id": item.executor_id,
-        "executor_name": item.executor_name,
-        "object_id": item.object_id,
-        "job_name": item.job_name,
-        "detail": item.detail,
-        "part_of": item.part_of or None,
-        "parts": [
-            {"id": part.id, "object_id": part.object_id, "job_name": part.job_name}
-            for part in item.parts
-        ],
     }

@@ -18,6 +18,7 @@ from tickwheel_admin.services.calendars.imports import ImportedDays as ImportedD
 from tickwheel_admin.services.calendars.imports import ImportProblem as ImportProblem
 from tickwheel_admin.services.calendars.imports import text_of
 from tickwheel_admin.services.calendars.rules import check_base, refuse_if_used
+from tickwheel_admin.services.calendars.worker.process import TookTooLong, WorkerProcess
 from tickwheel_admin.services.events.events import CALENDARS, TRIGGERS, Events
 from tickwheel_admin.services.lists.paging import (
     Page,
@@ -27,7 +28,6 @@ from tickwheel_admin.services.lists.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.workers.process import TookTooLong, WorkerProcess
 from tickwheel_admin.store.calendars import calendars as store_calendars
 from tickwheel_admin.store.calendars import edits as calendar_edits
 from tickwheel_admin.store.calendars.calendars import CalendarUser, StoredCalendar

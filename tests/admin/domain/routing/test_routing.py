@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tickwheel_admin.api.executors.choice_views import choice_view
+from tickwheel_admin.api.runs.choice_views import choice_view
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of, sentences

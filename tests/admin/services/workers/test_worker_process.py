@@ -12,7 +12,7 @@ import pytest
 from tests.admin.world import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, TooMany
 from tickwheel_admin.services.calendars.service import CalendarFormat, Calendars
-from tickwheel_admin.services.workers.process import WorkerProcess
+from tickwheel_admin.services.calendars.worker.process import WorkerProcess
 from tickwheel_admin.store.database.ids import Ids
 
 # The library looks for an instance until the year 9999, for two seconds each.

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.api.views import answer, instant
+from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.overview.attention.service import Concern
 from tickwheel_admin.web.i18n import language_of, translate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.domain.input.fields import instant_to_iso, is_instant
+from tickwheel_admin.api.answers import instant
 from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
 from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.web.i18n import translate
@@ -32,9 +32,9 @@ def waiting_view(waiting: Waiting | None, language: str) -> dict[str, Any]:
     return {
         "waiting_for": waiting.code,
         "waiting_for_runs": list(waiting.runs),
-        "waiting_since": _instant(waiting.since),
+        "waiting_since": instant(waiting.since),
         "why_waiting": translate(waiting.template, waiting.params, language),
-        "start_by": _instant(waiting.start_by),
+        "start_by": instant(waiting.start_by),
     }
 
 
@@ -48,7 +48,3 @@ def _facts(choice: Choice) -> dict[str, Any]:
         "more_passed_over": choice.more_passed,
         "detail": list(choice.detail),
     }
-
-
-def _instant(at: int | None) -> str | None:
-    return instant_to_iso(at) if at is not None and is_instant(at) else None

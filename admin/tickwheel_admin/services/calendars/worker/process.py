@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, TooMany, Unavailable
-from tickwheel_admin.services.workers.main import Answer, Request, receive, send
+from tickwheel_admin.services.calendars.worker.main import Answer, Request, receive, send
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ class WorkerProcess:
         weakref.finalize(self, self._child.end)
 
     async def run(self, task: str, arguments: Any, answer: type[T], *, person: int) -> T:
-        """Do a task of `worker_main.TASKS`.
+        """Do a task of `main.TASKS`.
 
         Args:
             arguments: its keyword arguments; anything that JSON holds.
@@ -158,7 +158,7 @@ class _Child:
                 [
                     sys.executable,
                     "-m",
-                    "tickwheel_admin.services.workers.main",
+                    "tickwheel_admin.services.calendars.worker.main",
                     str(theirs.fileno()),
                 ],
                 stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The process that does what nobody can bound beforehand; see `worker_process`.
+"""The process that does what nobody can bound beforehand; see `process`.
 
 It reads requests from the socket it was started with, and answers each one. It ends with the
 socket, or when a piece of work outlives the admin that would have ended it.
@@ -48,7 +48,7 @@ def import_days(
     format: str,  # noqa: A002 - what the field of the form is called
     now: int,
 ) -> ImportedDays:
-    """As `calendar_import.read_days`."""
+    """As `imports.read_days`."""
     return read_days(text, CalendarFormat(format), now=now, at=at)
 
 

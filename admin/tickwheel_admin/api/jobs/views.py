@@ -1,0 +1,56 @@
+"""What the API tells of jobs and their triggers: named field by field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tickwheel_admin.api.answers import instant, instants
+from tickwheel_admin.api.runs.views import mark_view
+from tickwheel_admin.domain.input.job import job_to_raw, trigger_to_raw
+from tickwheel_admin.domain.triggers.trigger import Trigger
+from tickwheel_admin.services.jobs.service import JobDetail, JobItem
+
+
+def job_view(item: JobItem) -> dict[str, Any]:
+    job = item.job
+    return {
+        "id": job.id,
+        "executor_id": job.executor_id,
+        "executor_name": item.executor_name,
+        "revision": job.revision,
+        "paused": job.paused,
+        "managed": item.managed,
+        "created_at": instant(job.created_at),
+        "updated_at": instant(job.updated_at),
+        "next_fire_at": instant(item.next_fire_at),
+        "recent_ended": item.ended,
+        "recent_succeeded": item.succeeded,
+        "usual_duration_ms": item.usual_ms,
+        "last_run": None if item.last is None else mark_view(item.last),
+        "config": job_to_raw(job.config),
+    }
+
+
+def job_detail_view(detail: JobDetail) -> dict[str, Any]:
+    return job_view(detail.item) | {
+        "triggers": [trigger_view(trigger) for trigger in detail.item.triggers],
+        "next_fires": instants(detail.next_fires),
+        "executor_paused_at": instant(detail.executor_paused_at),
+        "everything_paused_at": instant(detail.everything_paused_at),
+        "recent_runs": [mark_view(mark) for mark in detail.item.recent],
+        "schema": None if detail.schema is None else json.loads(detail.schema),
+    }
+
+
+def trigger_view(trigger: Trigger) -> dict[str, Any]:
+    return {
+        "id": trigger.id,
+        "state": trigger.state.value,
+        "reason": trigger.reason,
+        "paused": trigger.paused,
+        "next_fire_at": instant(trigger.next_fire_at),
+        "last_fire_at": instant(trigger.last_fire_at),
+        "fires": trigger.fires,
+        "spec": trigger_to_raw(trigger.spec),
+    }

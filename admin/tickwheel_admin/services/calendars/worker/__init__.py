@@ -1,0 +1,1 @@
+"""A process of its own for files whose rules may be without measure."""

@@ -1,1 +1,0 @@
-"""The process for work that cannot be bounded."""
