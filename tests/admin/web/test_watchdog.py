@@ -49,7 +49,7 @@ async def test_what_holds_the_loop_is_named_with_its_request(dog: Watchdog) -> N
     first = dog.stalls[0]
     assert first.milliseconds >= 100
     assert first.request == "GET /slow/{thing}"
-    assert first.stack[0].startswith("compute_for_long (tests/admin/web/test_watchdog.py:")
+    assert first.stack[0].startswith("compute_for_long (admin/web/test_watchdog.py:")
     assert any("show" in frame for frame in first.stack)
     [event] = [entry for entry in logs if entry["event"] == "loop.stalled"]  # not one for each
     assert (event["place"], event["count"]) == (first.stack[0], 1)
