@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.services.overview.periods import Period
-from tickwheel_admin.store.overview.overview import OutcomeCount, count_outcomes
+from tickwheel_admin.store.runs.outcome_counts import OutcomeCount, count_outcomes
 
 NEWEST = 2  # columns that are counted every time
 KEPT_SHARE = 3  # of a column's length: 20 s for minutes, ten minutes for half hours

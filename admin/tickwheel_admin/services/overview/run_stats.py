@@ -18,7 +18,7 @@ from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.services.overview.hourly_stats import HourFigures
 from tickwheel_admin.services.overview.outcome_counts import OutcomeCounts
 from tickwheel_admin.services.overview.periods import HOUR_MS, OutcomeBucket, Period
-from tickwheel_admin.store.overview.overview import OutcomeCount
+from tickwheel_admin.store.runs.outcome_counts import OutcomeCount
 from tickwheel_admin.store.runs.stats import RunStat, StartDelay, sample_delays
 
 LATE_SHARE = 0.95  # of the runs started sooner than the delay that is told

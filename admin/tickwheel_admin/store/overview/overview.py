@@ -13,20 +13,9 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, run, trigger
 from tickwheel_admin.store.executors.admins import GONE_KEPT_MS
-from tickwheel_admin.store.runs.retries import count_made_good
 
 MAX_SCANNED = 5_000  # triggers, for those that fire seldom among others that fire all the time
 COUNT_LIMIT = 10_000  # a longer queue is told as this many
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeCount:
-    """How many runs of one executor, scheduled within one bucket of time, ended in one state."""
-
-    start_at: int
-    executor_id: int
-    state: RunState
-    runs: int
 
 
 class NextFire(NamedTuple):
@@ -48,52 +37,6 @@ class StoredAdmin:
     started_at: int
     lease_expires_at: int
     status: str  # JSON of domain.admin_status
-
-
-def count_outcomes(
-    conn: sa.Connection, *, from_at: int, to_at: int, bucket_ms: int
-) -> list[OutcomeCount]:
-    """Ended runs by bucket, executor and state, of all executors.
-
-    Failures whose work a retry by hand did after all are left out: the retry is counted.
-
-    Reads nothing but `ix_run_by_state`, an entry per ended run of the span: about 0.25 s for a
-    million runs. Its caller keeps what lies further back, so that only the newest buckets are
-    counted often.
-    """
-    start = (run.c.scheduled_at - run.c.scheduled_at % bucket_ms).label("start_at")
-    statement = (
-        sa.select(start, run.c.executor_id, run.c.state, sa.func.count().label("runs"))
-        .where(
-            run.c.state.in_(sorted(state.value for state in _COUNTED)),
-            run.c.scheduled_at >= from_at,
-            run.c.scheduled_at < to_at,
-        )
-        .group_by(start, run.c.executor_id, run.c.state)
-    )
-    rows = conn.execute(reading(statement, run, "ix_run_by_state")).all()
-    made_good = {
-        (each.start_at, each.executor_id, each.state): each.runs
-        for each in count_made_good(conn, from_at=from_at, to_at=to_at, bucket_ms=bucket_ms)
-    }
-    counts = []
-    for row in rows:
-        start_at, state = int(row.start_at), RunState(row.state)
-        runs = row.runs - made_good.get((start_at, row.executor_id, state), 0)
-        if runs > 0:
-            counts.append(
-                OutcomeCount(start_at=start_at, executor_id=row.executor_id, state=state, runs=runs)
-            )
-    return counts
-
-
-_COUNTED = (
-    RunState.SUCCEEDED,
-    RunState.FAILED,
-    RunState.TIMED_OUT,
-    RunState.LOST,
-    RunState.CANCELLED,
-)
 
 
 def count_live(conn: sa.Connection, *, scope: Iterable[int] | None) -> int:

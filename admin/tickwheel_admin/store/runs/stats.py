@@ -17,7 +17,7 @@ from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import run, run_stat
-from tickwheel_admin.store.overview.overview import count_outcomes
+from tickwheel_admin.store.runs.outcome_counts import count_outcomes
 from tickwheel_admin.store.runs.retries import count_made_good
 
 HOUR_MS = 3_600_000

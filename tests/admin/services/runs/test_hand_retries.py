@@ -15,8 +15,8 @@ from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.services.runs.service import RunItem, RunQuery
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.jobs.configs import JobConfigs
-from tickwheel_admin.store.overview.overview import count_outcomes
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.outcome_counts import count_outcomes
 from tickwheel_admin.store.runs.retention import delete_runs
 from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_shared.protocol import Outcome

@@ -32,7 +32,7 @@ from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
 from tickwheel_admin.store.lists import saved_views, suggestions
 from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
 from tickwheel_admin.store.overview.job_figures import look_at_jobs
-from tickwheel_admin.store.runs import checkpoints, lanes, shards
+from tickwheel_admin.store.runs import checkpoints, lanes, outcome_counts, shards
 from tickwheel_admin.store.runs import deadlines as run_deadlines
 from tickwheel_admin.store.runs import errors as run_errors
 from tickwheel_admin.store.runs import lists as run_lists
@@ -867,7 +867,7 @@ QUERIES = [
     ),
     Query(
         "outcomes",
-        lambda c, now: overview.count_outcomes(
+        lambda c, now: outcome_counts.count_outcomes(
             c, from_at=1_700_000_030_000, to_at=now, bucket_ms=1_800_000
         ),
         ("ix_run_by_state",),
