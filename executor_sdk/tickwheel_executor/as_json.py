@@ -8,7 +8,7 @@ import msgspec
 
 from tickwheel_shared.held_json import why_not_held
 
-from .raised import text_of
+from .text import exception_text
 
 _HUGE_BYTES = 1024 * 1024  # above this, nobody needs to know how large it is
 _MAX_DEPTH = 200
@@ -30,7 +30,7 @@ def encode(value: object, *, what: str, limit: int) -> tuple[msgspec.Raw, str]:
     try:
         text = b"" if _is_huge(value) else _encoder.encode(value)
     except Exception as error:  # noqa: BLE001 (a value's own code may raise anything: a failed run)
-        return NULL, f"{what} cannot be written as JSON: {text_of(error)}"
+        return NULL, f"{what} cannot be written as JSON: {exception_text(error)}"
     if text and len(text) <= limit:
         # An admin would refuse it, and ready-made JSON (`msgspec.Raw`) may be anything.
         unheld = why_not_held(text)

@@ -17,14 +17,13 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from .handlers.handlers import HandlerFunction, Handlers, limits_of
 from .handlers.job_fields import JobFields
+from .logs.capture import set_up_logging
 from .node.embedding import InOwnThread
 from .node.lifecycle import NodeLife
 from .process.own_thread import cancel_leftovers
 from .process.pool import PoolProcessReached, in_pool_process
 from .process.signals import OwnSignals
 from .settings import NodeSettings, check, default_name
-
-LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"  # where nobody says another one
 
 _logger = logging.getLogger("tickwheel.executor")
 _Function = TypeVar("_Function", bound=HandlerFunction)
@@ -216,8 +215,7 @@ class Executor:
         """
         if in_pool_process():  # the script has no main guard, and is only read for its handlers
             return
-        if not logging.getLogger().handlers:
-            logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+        set_up_logging(logging.INFO)
         loop = asyncio.new_event_loop()
         try:
             code = loop.run_until_complete(self._run_until_signal())

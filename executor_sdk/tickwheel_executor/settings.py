@@ -6,11 +6,11 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
 
 from tickwheel_shared.protocol import MAX_SLOTS, MAX_WEIGHT
 
 from .errors import ConfigurationError
-from .urls import normal_url
 
 MIN_TOKEN_CHARS = 32
 _MAX_NAME_CHARS = 128
@@ -168,3 +168,26 @@ def _urls(
             shown = "" if "@" in text else f" {text!r}"  # never repeat what may hold a password
             problems.append(f"admin URL {number}{shown}: {error}")
     return tuple(dict.fromkeys(urls))
+
+
+def normal_url(text: str) -> str:
+    """The base URL of an admin in one spelling, so that the same one is recognised.
+
+    Raises:
+        ValueError: not a base URL; the message says why and does not repeat the text.
+    """
+    parts = urlsplit(text.strip())
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("it must start with http:// or https://")
+    if not parts.hostname:
+        raise ValueError("it names no host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("it must not contain a user or password")
+    if parts.query or parts.fragment:
+        raise ValueError("it must not contain ? or #")
+    if any(character.isspace() or not character.isprintable() for character in text.strip()):
+        raise ValueError("it contains white space")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, default) else f":{parts.port}"  # .port checks the range
+    return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))

@@ -1,6 +1,12 @@
-"""Make any text fit to cross the wire and to be stored by every database."""
+"""Text that is fit for the wire and for every database, and exceptions as text."""
 
 from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 def clean(text: str) -> str:
@@ -16,3 +22,35 @@ def cut(text: str, limit: int) -> str:
         return text
     mark = f" … [cut, {len(text)} characters]"
     return text[: limit - len(mark)] + mark
+
+
+def exception_text(error: BaseException) -> str:
+    """The exception's own message, even if its `__str__` fails."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (an exception whose __str__ fails is only a failed run)
+        return "(its text cannot be shown)"
+
+
+def describe(error: BaseException) -> str:
+    """`Type: message`, as the last line of a traceback."""
+    text = exception_text(error)
+    name = type(error).__qualname__
+    return f"{name}: {text}" if text else name
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback as Python prints it, from the handler on."""
+    try:
+        lines = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
+    except Exception:  # noqa: BLE001 (the same: this calls the exception's own code)
+        return describe(error)
+    return "".join(lines)
+
+
+def _own_frames(frames: TracebackType | None) -> TracebackType | None:
+    """Without the frames of the SDK that called the handler."""
+    first = frames
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        first = first.tb_next
+    return first or frames

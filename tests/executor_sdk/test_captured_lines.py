@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tickwheel_executor import Run
-from tickwheel_executor.logs import structlog as structlog_lines
+from tickwheel_executor import Run, structlog_lines
 from tickwheel_executor.logs.capture import capture
 from tickwheel_executor.testing import HandlerEnd, run_handler
 from tickwheel_shared.protocol import MAX_LINE_CHARS

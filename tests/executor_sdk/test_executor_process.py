@@ -16,7 +16,7 @@ import pytest
 from tests.support.polling import wait_until_async
 
 from .fake_admin import TOKEN
-from .test_websocket import Server
+from .link_server import LinkServer
 
 SCRIPT = """
 import asyncio, sys, time
@@ -56,7 +56,7 @@ class Service:
 
 
 @pytest.fixture
-async def start(tmp_path: Path, server: Server) -> AsyncIterator[Any]:
+async def start(tmp_path: Path, server: LinkServer) -> AsyncIterator[Any]:
     started: list[Service] = []
     script = tmp_path / "service.py"
     script.write_text(SCRIPT)
@@ -84,7 +84,7 @@ async def start(tmp_path: Path, server: Server) -> AsyncIterator[Any]:
             await service.process.communicate()
 
 
-async def give(server: Server, handler: str) -> None:
+async def give(server: LinkServer, handler: str) -> None:
     message = {"type": "run", "run": 1, "attempt": 1, "token": "t", "job_id": 1, "job": "j"}
     message |= {"handler": handler, "parameters": {}, "scheduled_at": 0, "timeout_ms": None}
     message |= {"try_number": 1, "max_tries": 1, "origin": "manual"}
@@ -95,7 +95,7 @@ async def give(server: Server, handler: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_finishes_what_runs_and_exits_0(
     start: Any,
-    server: Server,
+    server: LinkServer,
     number: signal.Signals,
     tmp_path: Path,
 ) -> None:
@@ -114,7 +114,7 @@ async def test_a_signal_finishes_what_runs_and_exits_0(
 
 async def test_a_thread_that_does_not_return_is_left_behind_with_exit_1(
     start: Any,
-    server: Server,
+    server: LinkServer,
 ) -> None:
     service = await start(0.1)
     await give(server, "long")
@@ -128,7 +128,7 @@ async def test_a_thread_that_does_not_return_is_left_behind_with_exit_1(
 
 async def test_the_result_of_a_killed_process_is_delivered_by_the_next_one(
     start: Any,
-    server: Server,
+    server: LinkServer,
     tmp_path: Path,
 ) -> None:
     server.receipts = False
@@ -151,7 +151,7 @@ async def test_the_result_of_a_killed_process_is_delivered_by_the_next_one(
     assert os.listdir(tmp_path / "state" / "tickwheel" / "billing") == [".lock"]
 
 
-async def test_a_second_signal_exits_at_once(start: Any, server: Server) -> None:
+async def test_a_second_signal_exits_at_once(start: Any, server: LinkServer) -> None:
     service = await start(60)
     await give(server, "stubborn")
     service.process.send_signal(signal.SIGTERM)

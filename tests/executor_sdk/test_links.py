@@ -11,7 +11,7 @@ import pytest
 
 from tickwheel_executor import Run
 from tickwheel_executor.link.links import Links
-from tickwheel_executor.urls import normal_url
+from tickwheel_executor.settings import normal_url
 from tickwheel_shared.protocol import (
     Accepted,
     Admins,

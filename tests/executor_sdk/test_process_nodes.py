@@ -16,7 +16,7 @@ import pytest
 from tests.support.polling import wait_until_async
 
 from .fake_admin import TOKEN
-from .test_websocket import Server
+from .link_server import LinkServer
 
 HANDLERS = """
 import ctypes, os, subprocess, sys
@@ -50,7 +50,7 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def start(tmp_path: Path, server: Server) -> AsyncIterator[Any]:
+async def start(tmp_path: Path, server: LinkServer) -> AsyncIterator[Any]:
     started: list[asyncio.subprocess.Process] = []
 
     async def start(ending: str) -> asyncio.subprocess.Process:
@@ -75,7 +75,7 @@ async def start(tmp_path: Path, server: Server) -> AsyncIterator[Any]:
         await process.wait()
 
 
-async def give(server: Server, handler: str) -> None:
+async def give(server: LinkServer, handler: str) -> None:
     message = {"type": "run", "run": 1, "attempt": 1, "token": "t", "job_id": 1, "job": "j"}
     message |= {"handler": handler, "parameters": {}, "scheduled_at": 0, "timeout_ms": None}
     message |= {"try_number": 1, "max_tries": 1, "origin": "manual"}
@@ -103,7 +103,7 @@ def goes_on(pid: int) -> bool:
 async def test_the_handlers_of_a_script_run_in_processes(
     ending: str,
     start: Any,
-    server: Server,
+    server: LinkServer,
 ) -> None:
     node = await start(ending)
     await give(server, "where")
@@ -119,7 +119,7 @@ async def test_the_handlers_of_a_script_run_in_processes(
 
 async def test_a_node_that_is_killed_leaves_nothing_behind(
     start: Any,
-    server: Server,
+    server: LinkServer,
 ) -> None:
     node = await start("run")
     await give(server, "hang")

@@ -228,7 +228,8 @@ async def test_a_directory_that_was_deleted_is_said_and_made_again(
 
 FULL_DISK = """
 import os, resource, time
-from tickwheel_executor import Executor, delivery
+from tickwheel_executor import Executor
+from tickwheel_executor.spool import delivery
 
 delivery._RETRY_WRITE_SECONDS = 0.1
 executor = Executor("billing")

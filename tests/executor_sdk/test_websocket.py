@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiohttp import WSMsgType, web
-from aiohttp.test_utils import TestServer
+from aiohttp import WSMsgType
 
 from tests.support.polling import wait_until_async
 from tickwheel_executor import Executor, Run, SpoolError
@@ -18,74 +15,14 @@ from tickwheel_executor.errors import ConnectError, UnauthorizedError
 from tickwheel_executor.link.channel import Channel, connect
 
 from .fake_admin import TOKEN
-
-
-class Server:
-    """An admin's endpoint as far as tests need it."""
-
-    def __init__(self) -> None:
-        self.sockets: list[web.WebSocketResponse] = []
-        self.transports: list[asyncio.Transport | None] = []
-        self.frames: list[list[dict[str, Any]]] = []
-        self.kinds: list[WSMsgType] = []
-        self.status: int | None = None
-        self.receipts = True
-        self.reads = asyncio.Event()
-        self.reads.set()
-        self.url = ""
-
-    async def link(self, request: web.Request) -> web.StreamResponse:
-        if self.status is not None:
-            return web.Response(status=self.status)
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-            return web.Response(status=401)
-        socket = web.WebSocketResponse(max_msg_size=4 * 1024 * 1024)
-        await socket.prepare(request)
-        self.sockets.append(socket)
-        self.transports.append(request.transport)
-        await self.reads.wait()
-        async for message in socket:
-            self.kinds.append(message.type)
-            self.frames.append(json.loads(message.data))
-            for entry in self.frames[-1]:
-                await self.answer(socket, entry)
-        return socket
-
-    async def answer(self, socket: web.WebSocketResponse, entry: dict[str, Any]) -> None:
-        if entry["type"] == "hello":
-            welcome = {"type": "welcome", "version": 1, "node_id": 1, "admin": "a", "admins": []}
-            await socket.send_json([{**welcome, "heartbeat_ms": 200, "lease_ms": 15_000}])
-        elif entry["type"] == "heartbeat":
-            await socket.send_json([{"type": "heartbeat_ack", "seq": entry["seq"]}])
-        elif entry["type"] == "result" and self.receipts:
-            key = {name: entry[name] for name in ("run", "attempt", "token")}
-            await socket.send_json([{"type": "receipt", **key, "receipt": "recorded"}])
-        elif entry["type"] == "log":
-            key = {name: entry[name] for name in ("run", "attempt", "first_seq")}
-            await socket.send_json([{"type": "log_receipt", **key}])
-
-    def all(self, kind: str) -> list[dict[str, Any]]:
-        return [entry for frame in self.frames for entry in frame if entry["type"] == kind]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Server]:
-    server = Server()
-    app = web.Application()
-    app.router.add_get("/base/link/v1", server.link)
-    async with TestServer(app) as running:
-        server.url = f"http://127.0.0.1:{running.port}/base"
-        yield server
-        server.reads.set()
-        for socket in server.sockets:
-            await socket.close()
+from .link_server import LinkServer
 
 
 @pytest.mark.parametrize(
     ("status", "error"), [(401, UnauthorizedError), (403, UnauthorizedError), (503, ConnectError)]
 )
 async def test_an_http_answer_is_the_right_error(
-    server: Server, status: int, error: type[Exception]
+    server: LinkServer, status: int, error: type[Exception]
 ) -> None:
     server.status = status
     with pytest.raises(error, match=str(status)) as caught:
@@ -93,7 +30,7 @@ async def test_an_http_answer_is_the_right_error(
     assert type(caught.value) is error
 
 
-async def test_a_wrong_token_is_not_let_in(server: Server) -> None:
+async def test_a_wrong_token_is_not_let_in(server: LinkServer) -> None:
     with pytest.raises(UnauthorizedError):
         await connect(server.url, "w" * 40)
 
@@ -103,7 +40,7 @@ async def test_nobody_there_is_a_connect_error(unused_tcp_port: int) -> None:
         await connect(f"http://127.0.0.1:{unused_tcp_port}", TOKEN)
 
 
-async def test_frames_go_out_as_text_and_come_in(server: Server) -> None:
+async def test_frames_go_out_as_text_and_come_in(server: LinkServer) -> None:
     channel: Channel = await connect(server.url, TOKEN)
     await channel.send('[{"type":"hello","name":"结果"}]'.encode())
     frame = await channel.receive()
@@ -117,7 +54,7 @@ async def test_frames_go_out_as_text_and_come_in(server: Server) -> None:
         await channel.send(b"[]")
 
 
-async def test_the_reason_of_the_admin_is_told(server: Server) -> None:
+async def test_the_reason_of_the_admin_is_told(server: LinkServer) -> None:
     channel = await connect(server.url, TOKEN)
     await wait_until_async(lambda: server.sockets)
     await server.sockets[0].close(code=1008, message=b"frame 1: no such type")
@@ -126,7 +63,7 @@ async def test_the_reason_of_the_admin_is_told(server: Server) -> None:
     assert "no such type" in channel.close_reason
 
 
-async def test_a_binary_frame_is_refused(server: Server) -> None:
+async def test_a_binary_frame_is_refused(server: LinkServer) -> None:
     channel = await connect(server.url, TOKEN)
     await wait_until_async(lambda: server.sockets)
     await server.sockets[0].send_bytes(b"[]")
@@ -134,7 +71,7 @@ async def test_a_binary_frame_is_refused(server: Server) -> None:
     await wait_until_async(lambda: server.sockets[0].close_code == 1008)
 
 
-async def test_an_oversized_frame_is_refused(server: Server) -> None:
+async def test_an_oversized_frame_is_refused(server: LinkServer) -> None:
     channel = await connect(server.url, TOKEN)
     await wait_until_async(lambda: server.sockets)
     await server.sockets[0].send_str("x" * (4 * 1024 * 1024 + 1))
@@ -142,7 +79,7 @@ async def test_an_oversized_frame_is_refused(server: Server) -> None:
     await wait_until_async(lambda: server.sockets[0].close_code == 1009)
 
 
-async def test_aborting_kills_what_the_system_has_buffered(server: Server) -> None:
+async def test_aborting_kills_what_the_system_has_buffered(server: LinkServer) -> None:
     server.reads.clear()  # the admin does not read: frames pile up in both systems' buffers
     channel = await connect(server.url, TOKEN)
     await wait_until_async(lambda: server.sockets)
@@ -168,7 +105,7 @@ async def test_aborting_kills_what_the_system_has_buffered(server: Server) -> No
     assert len(server.frames) < sent < 300
 
 
-async def test_an_executor_inside_a_service(server: Server, tmp_path: Path) -> None:
+async def test_an_executor_inside_a_service(server: LinkServer, tmp_path: Path) -> None:
     executor = Executor("billing", admins=[server.url + "/"], token=TOKEN, spool_dir=tmp_path)
 
     @executor.handler("add")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_executor.errors import HandlerError
-from tickwheel_executor.raised import text_of
+from tickwheel_executor.text import exception_text
 
 from .hooks import Hooks
 
@@ -50,7 +50,7 @@ def _dumped(what: str, function: Callable[..., Any]) -> bytes:
     except Exception as error:  # an object's own code may raise anything
         raise HandlerError(
             f'{what}: with isolation="process" it is imported by another process, and cannot be '
-            f"({text_of(error)}): define it at the top level of a module, under its own name"
+            f"({exception_text(error)}): define it at the top level of a module, under its own name"
         ) from error
 
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from tickwheel_executor.errors import HandlerError
-from tickwheel_executor.raised import describe
+from tickwheel_executor.text import describe
 
 from .parameter_types import VARIADIC, Types, plain
 from .schema import schema_of

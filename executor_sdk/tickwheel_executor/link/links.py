@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from random import Random
 
-from tickwheel_executor.urls import normal_url
+from tickwheel_executor.settings import normal_url
 from tickwheel_shared.protocol import Message, Welcome
 
 from .channel import Connect

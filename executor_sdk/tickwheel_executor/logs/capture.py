@@ -19,6 +19,13 @@ from .prints import CapturedPrints, told_otherwise
 
 _CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 _format = logging.Formatter().format
+_LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+def set_up_logging(level: int) -> None:
+    """Log to stderr, unless the program has set up logging itself."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=level, format=_LOG_FORMAT)
 
 
 class LogCapture:

@@ -9,8 +9,7 @@ import msgspec
 
 from tickwheel_executor.as_json import NULL, encode
 from tickwheel_executor.errors import Fail, Retry, RunCancelledError, Skip
-from tickwheel_executor.raised import describe, text_of, traceback_of
-from tickwheel_executor.text import clean, cut
+from tickwheel_executor.text import clean, cut, describe, exception_text, traceback_of
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level, Outcome
 
 from .context import Run, state_left_by, stop_of
@@ -56,11 +55,11 @@ def judge(run: Run, end: End) -> Verdict:
 
 def _of(error: BaseException) -> Verdict:
     if isinstance(error, Retry):
-        return _failed(text_of(error), retry_after_ms=error.after_ms)
+        return _failed(exception_text(error), retry_after_ms=error.after_ms)
     if isinstance(error, Fail):
-        return _failed(text_of(error), final=True)
+        return _failed(exception_text(error), final=True)
     if isinstance(error, Skip):
-        return Verdict(outcome=Outcome.SKIPPED, message=fitting(text_of(error)))
+        return Verdict(outcome=Outcome.SKIPPED, message=fitting(exception_text(error)))
     return _failed(describe(error))
 
 

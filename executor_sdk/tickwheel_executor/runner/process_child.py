@@ -7,7 +7,6 @@ was cut off from its admins, and kills the process, with all that it started, wh
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import queue
@@ -20,8 +19,7 @@ import time
 import traceback
 from typing import Any
 
-from tickwheel_executor.executor import LOG_FORMAT
-from tickwheel_executor.logs.capture import capture
+from tickwheel_executor.logs.capture import capture, set_up_logging
 from tickwheel_executor.process import pool
 from tickwheel_executor.run.outcome import Verdict
 from tickwheel_executor.run.stop import Stop
@@ -63,8 +61,7 @@ class Child:
         """Run what comes, until the node needs this process no more."""
         setup = self._first_message()
         code = LoadedCode(setup)
-        if not logging.getLogger().handlers:  # its modules do not say; the node's script may
-            logging.basicConfig(level=setup.log_level, format=LOG_FORMAT)
+        set_up_logging(setup.log_level)
         capture.begin()
         threading.Thread(target=self._listen, name="tickwheel-listen", daemon=True).start()
         self._line.send(Ready())

@@ -13,7 +13,7 @@ from typing import Any
 from tickwheel_executor.handlers.handlers import Handler
 from tickwheel_executor.handlers.hooks import Hooks
 from tickwheel_executor.process.pool import PoolProcessReached
-from tickwheel_executor.raised import describe, traceback_of
+from tickwheel_executor.text import describe, traceback_of
 
 from .process_wire import Setup
 

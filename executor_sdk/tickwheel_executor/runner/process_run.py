@@ -14,13 +14,12 @@ from tickwheel_executor.handlers.decoding import decode
 from tickwheel_executor.handlers.handlers import Handler
 from tickwheel_executor.handlers.invoke import perform, perform_async
 from tickwheel_executor.logs.lines import pieces
-from tickwheel_executor.raised import describe
 from tickwheel_executor.run.context import Run, mark_cancelled, running
 from tickwheel_executor.run.input import Given
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.run.outcome import End, Verdict, fitting, judge
 from tickwheel_executor.run.stop import Stop
-from tickwheel_executor.text import clean
+from tickwheel_executor.text import clean, describe
 from tickwheel_shared.protocol import Level, Outcome
 
 from .process_code import CannotLoadError, LoadedCode
