@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.engine_kit import Admin, create_schema
-from tests.admin.kit import Clock
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.rows import create_schema
 from tests.support.databases import chosen_kinds, fresh_database
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata

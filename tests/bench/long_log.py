@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.admin.world import ADMIN, FAR, JOB, World
+from tests.admin.kit.services import ADMIN, FAR, JOB, World
 from tests.bench.bed import KINDS, SERVERS
 from tests.bench.measure import peak_mebibytes
 from tickwheel_admin.console.runs.log_text import log_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeVar
 
-from tests.admin import engine_kit
-from tests.admin.engine_kit import FakeSession
+from tests.admin.kit import engine
+from tests.admin.kit.engine import FakeSession
 from tests.interleavings.seats import Seat
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.executors.service import Executors
@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Message)
 Said = tuple[FakeSession, Any]  # the socket of a node, and what came over it
 
 
-class Admin(engine_kit.Admin):
+class Admin(engine.Admin):
     """One admin with everything it does, at a seat of its own."""
 
     def __init__(self, seat: Seat, *, admin_id: int, random: Random) -> None:

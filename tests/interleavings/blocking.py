@@ -8,7 +8,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import FakeSession
+from tests.admin.kit.engine import FakeSession
 from tests.interleavings.admins import Admin
 from tests.interleavings.membership import arrival
 from tests.interleavings.props import EXECUTOR, is_live

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import FakeSession
+from tests.admin.kit.engine import FakeSession
 from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR
 from tests.interleavings.stage import PERSON, Stage, result_of

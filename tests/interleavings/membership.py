@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import FakeSession
+from tests.admin.kit.engine import FakeSession
 from tests.interleavings.props import EXECUTOR, HANDLER, is_live
 from tests.interleavings.stage import Stage
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS

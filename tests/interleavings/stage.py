@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from tests.admin.engine_kit import FakeSession
+from tests.admin.kit.engine import FakeSession
 from tests.interleavings.admins import Admin
 from tests.interleavings.baton import Actor, FaultShares, Play
 from tests.interleavings.clusters import Cluster

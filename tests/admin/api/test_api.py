@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 from aiohttp import ClientResponse
 
-from tests.admin.kit import NOW, Served, served
+from tests.admin.kit.clock import NOW
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.input import fields
 from tickwheel_admin.domain.input.fields import instant_to_iso
 from tickwheel_admin.domain.runs.run import PARKED_AT

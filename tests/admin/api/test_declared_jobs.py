@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.admin.code_kit import MONTH_SCHEMA, NIGHTLY
-from tests.admin.kit import Served, served
-from tests.admin.world import ADMIN
+from tests.admin.kit.declared_code import MONTH_SCHEMA, NIGHTLY
+from tests.admin.kit.served import Served, served
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.input.node_manifest import Process, read_said_code
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals

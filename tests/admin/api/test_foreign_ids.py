@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.kit import Served, served
-from tests.admin.security_kit import (
+from tests.admin.kit.routes import (
     FOREIGN,
     MISSING,
     Ids,
@@ -23,6 +22,7 @@ from tests.admin.security_kit import (
     parameters_of,
     two_executors,
 )
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 
 FILTERS = ("executor_id", "job_id", "node_id", "run_id", "trigger_id", "user_id")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.admin.kit import GOOD_PASSWORD, Served, served
-from tests.admin.security_kit import headers_of, logged_in
+from tests.admin.kit.routes import headers_of, logged_in
+from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE
 

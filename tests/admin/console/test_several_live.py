@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin, add_job, create_schema
-from tests.admin.kit import Clock
-from tests.admin.several_kit import Several, next_event, several_admins
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.rows import add_job, create_schema
+from tests.admin.kit.several_admins import Several, next_event, several_admins
 from tests.support.polling import wait_until_async
 from tickwheel_admin.console.frame import streams
 from tickwheel_admin.console.frame.streams import SESSION_CHECK_SECONDS, Stream

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.several_kit import Several, next_event, several_admins
+from tests.admin.kit.several_admins import Several, next_event, several_admins
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.users.service import COMMAND_LINE
 

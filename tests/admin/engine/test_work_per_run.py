@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin, FakeSession, add_job, create_schema, now
-from tests.admin.work_kit import Work, counted, know_tables
+from tests.admin.kit.engine import Admin, FakeSession
+from tests.admin.kit.rows import add_job, create_schema, now
+from tests.admin.kit.work_counter import Work, counted, know_tables
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
@@ -41,7 +42,7 @@ FEW_RUNS = 20  # beside which a look at each idle trigger or old run would show
 MOST_STATEMENTS = {"plan": 155, "claim": 31, "record": 11, "logs": 5}
 MOST_COMMITS = {"plan": 10, "claim": 3, "record": 3, "logs": 2}
 MOST_FRAMES = 3
-# In the unit of work_kit.Work.touched, which is each database's own.
+# In the unit of Work.touched, which is each database's own.
 MOST_TOUCHED = {
     "sqlite": {"plan": 35_000, "claim": 23_000, "record": 47_000, "logs": 95},
     "mysql": {"plan": 13_000, "claim": 11_000, "record": 25_000, "logs": 75},

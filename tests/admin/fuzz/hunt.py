@@ -22,12 +22,13 @@ import structlog
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.admin.engine_kit import Admin
 from tests.admin.fuzz.names import INDEX, Learned, forms_in, learning
 from tests.admin.fuzz.plan import Attempt, Request, attempts_of, build, explorations, slice_of
 from tests.admin.fuzz.wire import Answer, Wire
-from tests.admin.kit import Clock, Served, cheap_passwords, config_in
-from tests.admin.security_kit import COMMON, Caller, Ids, callers, two_executors
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.routes import COMMON, Caller, Ids, callers, two_executors
+from tests.admin.kit.served import Served, cheap_passwords, config_in
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub

@@ -18,7 +18,7 @@ from urllib.parse import quote_from_bytes
 
 from tests.admin.fuzz import values
 from tests.admin.fuzz.names import Names
-from tests.admin.security_kit import COMMON, Ids
+from tests.admin.kit.routes import COMMON, Ids
 from tickwheel_admin.web.routes import Route
 
 # How many attempts of a slice each place gets, in turns.

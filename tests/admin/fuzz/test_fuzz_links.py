@@ -18,8 +18,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from tests.admin.engine_kit import Admin
 from tests.admin.fuzz.values import JSONS
+from tests.admin.kit.engine import Admin
 from tests.admin.links.test_links import HELLO, Node
 from tests.support.polling import wait_until_async
 from tickwheel_admin.links.hub import LinkHub

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.engine_kit import Admin
-from tests.admin.kit import Client, cheap_passwords, config_in, fresh_store, raw_answer
-from tests.admin.security_kit import Rewind
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.routes import Rewind
+from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store, raw_answer
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint

@@ -11,15 +11,9 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    accepted,
-    add_job,
-    add_run,
-    change,
-    get_run,
-    result,
-)
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, add_run, change, get_run
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.links.frame_room import MAX_BYTES, SMALL_BYTES, FrameRoom

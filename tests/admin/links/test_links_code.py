@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.code_kit import MONTH_SCHEMA, NIGHTLY
-from tests.admin.engine_kit import Admin, add_job
+from tests.admin.kit.declared_code import MONTH_SCHEMA, NIGHTLY
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.rows import add_job
 from tests.admin.links.test_links import HELLO, KEY, Connect, Node, admin, connect, hub
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.errors import Unavailable

@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    in_use,
-    new_executor_id,
-    result,
-    states,
-)
-from tests.admin.kit import NOW
-from tests.admin.world import ADMIN
+from tests.admin.kit.clock import NOW
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, in_use, states
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy

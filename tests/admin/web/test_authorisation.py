@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.kit import Served, served
-from tests.admin.security_kit import (
+from tests.admin.kit.routes import (
     COMMON,
     FOREIGN,
     MISSING,
@@ -31,6 +30,7 @@ from tests.admin.security_kit import (
     parameters_of,
     two_executors,
 )
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.users.user import ROLE_PERMISSIONS, Permission
 from tickwheel_admin.web.headers import CONTENT_SECURITY_POLICY
 from tickwheel_admin.web.identity import LOGIN_PATH
@@ -133,7 +133,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def test_paths_name_only_what_is_known_here(tmp_path: Path) -> None:
-    """A new kind of thing needs one of each executor in `security_kit`, a new route does not."""
+    """A new kind of thing needs one of each executor in `kit.routes`, a new route does not."""
 
     async def find() -> set[str]:
         async with served(tmp_path) as admin:

@@ -13,8 +13,8 @@ from typing import Protocol
 import pytest
 from structlog.testing import capture_logs
 
-from tests.admin.engine_kit import Admin
-from tests.admin.kit import cheap_passwords, config_in, fresh_store
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint

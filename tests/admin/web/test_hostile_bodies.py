@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.kit import GOOD_PASSWORD, Served, raw_answer, served
-from tests.admin.security_kit import COMMON, headers_of, logged_in, two_executors
+from tests.admin.kit.routes import COMMON, headers_of, logged_in, two_executors
+from tests.admin.kit.served import GOOD_PASSWORD, Served, raw_answer, served
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.web.form_body import (

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.kit import Served, served
-from tests.admin.security_kit import (
+from tests.admin.kit.routes import (
     Rewind,
     address,
     all_routes,
@@ -20,6 +19,7 @@ from tests.admin.security_kit import (
     names_of,
     two_executors,
 )
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.users.user import Role, everywhere
 
 NAMES = (  # of pages, which let others pass; endpoints tell theirs

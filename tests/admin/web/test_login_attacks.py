@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse
 
-from tests.admin.kit import GOOD_PASSWORD, Served, cheap_passwords, fresh_store, served
-from tests.admin.security_kit import headers_of, logged_in
+from tests.admin.kit.routes import headers_of, logged_in
+from tests.admin.kit.served import GOOD_PASSWORD, Served, cheap_passwords, fresh_store, served
 from tickwheel_admin.domain.errors import NotLoggedIn, TooMany
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession, People

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 import structlog
 
-from tests.admin.kit import GOOD_PASSWORD, Served, served
-from tests.admin.security_kit import address, all_routes, headers_of, logged_in, two_executors
+from tests.admin.kit.routes import address, all_routes, headers_of, logged_in, two_executors
+from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.config import LogFormat, LogLevel
 from tickwheel_admin.domain.users.user import Permission, Role, everywhere
 from tickwheel_admin.log_setup import configure_logging, redact_secrets

@@ -15,7 +15,8 @@ from aiohttp import CookieJar, hdrs, web
 from aiohttp.test_utils import TestClient, TestServer
 from structlog.testing import capture_logs
 
-from tests.admin.kit import Clock, cheap_passwords, config_in, fresh_store
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, TooMany, Unavailable
 from tickwheel_admin.domain.users.user import Permission, Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE, People

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from tests.admin.kit import served
-from tests.admin.security_kit import headers_of, logged_in
-from tests.admin.world import FAR
+from tests.admin.kit.routes import headers_of, logged_in
+from tests.admin.kit.served import served
+from tests.admin.kit.services import FAR
 from tickwheel_admin.console.executors.page import NODES_PER_PAGE
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE

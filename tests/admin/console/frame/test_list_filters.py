@@ -13,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 from msgspec import structs
 
-from tests.admin.kit import NOW, Served, served
+from tests.admin.kit.clock import NOW
+from tests.admin.kit.served import Served, served
+from tests.admin.kit.services import ADMIN
 from tests.admin.web.test_security import log_in_new
-from tests.admin.world import ADMIN
 from tickwheel_admin.console.frame.filter_box import Typed
 from tickwheel_admin.console.jobs.filter import read_job_filter
 from tickwheel_admin.domain.runs import moves

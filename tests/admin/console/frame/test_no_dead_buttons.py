@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.kit import GOOD_PASSWORD, Client, cheap_passwords, config_in
+from tests.admin.kit.served import GOOD_PASSWORD, Client, cheap_passwords, config_in
 from tests.browser.sample_rows import ADMIN, NOW
 from tests.browser.sample_world import build
 from tickwheel_admin.app import Services, create_app, create_services

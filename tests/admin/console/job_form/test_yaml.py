@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.kit import GOOD_PASSWORD, Served, served
+from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.jobs.yaml import from_yaml

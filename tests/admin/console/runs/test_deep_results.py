@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Served, served
-from tests.admin.security_kit import headers_of, logged_in
+from tests.admin.kit.routes import headers_of, logged_in
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import GOOD_PASSWORD, Served, served
+from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.console.runs import log as pages
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.services import ADMIN, JOB, World
 
 
 @pytest.fixture

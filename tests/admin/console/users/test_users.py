@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from aiohttp import ClientSession, CookieJar
 
-from tests.admin.kit import GOOD_PASSWORD, Client, Served, served
+from tests.admin.kit.served import GOOD_PASSWORD, Client, Served, served
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.reader import READER, Reader
 from tickwheel_admin.console.system.configuration import configured

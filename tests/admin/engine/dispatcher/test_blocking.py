@@ -8,21 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    in_use,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
-from tests.admin.world import ADMIN
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
+from tests.admin.kit.services import ADMIN
 from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy

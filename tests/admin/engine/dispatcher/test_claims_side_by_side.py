@@ -11,16 +11,8 @@ from itertools import count
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    add_job,
-    ask,
-    create_schema,
-    in_use,
-    new_executor_id,
-    now,
-    states,
-)
+from tests.admin.kit.engine import Admin, new_executor_id
+from tests.admin.kit.rows import add_job, ask, create_schema, in_use, now, states
 from tests.support.databases import chosen_kinds
 from tests.support.polling import wait_until_async
 from tickwheel_admin.engine.dispatcher import claim

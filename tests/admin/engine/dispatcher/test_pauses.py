@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    add_job,
-    ask,
-    change,
-    new_executor_id,
-    now,
-    result,
-)
-from tests.admin.kit import NOW, Clock
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import result
+from tests.admin.kit.rows import add_job, ask, change, now
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState

@@ -9,21 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    in_use,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
-from tests.admin.world import ADMIN
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy

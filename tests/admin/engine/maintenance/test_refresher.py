@@ -10,15 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    add_calendar,
-    add_job,
-    change,
-    change_calendar,
-    new_executor_id,
-    now,
-)
+from tests.admin.kit.engine import Admin, new_executor_id
+from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, now
 from tickwheel_admin.domain.calendars.calendar import CalendarSense
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec

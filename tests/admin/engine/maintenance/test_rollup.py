@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.engine.maintenance import rollup
 from tickwheel_admin.engine.maintenance.rollup import HOURS_PER_PASS, KEPT_DAYS, Rollup
 from tickwheel_admin.services.jobs.service import JobQuery

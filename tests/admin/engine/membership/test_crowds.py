@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin, new_executor_id
+from tests.admin.kit.engine import Admin, new_executor_id
 from tickwheel_admin.cli.serve import allow_sockets
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS
 from tickwheel_admin.engine.membership.membership import NODES_PER_BATCH

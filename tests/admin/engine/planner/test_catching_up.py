@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.admin.engine_kit import Admin, add_job, add_run, create_schema
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.rows import add_job, add_run, create_schema
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.engine.dispatcher import loop as dispatcher

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin, add_job, all_runs, change, create_schema, now
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.rows import add_job, all_runs, change, create_schema, now
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.domain.triggers.missed_fires import missed_fires_of
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec

@@ -11,19 +11,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    accepted,
-    add_calendar,
-    add_job,
-    change,
-    change_calendar,
-    create_schema,
-    new_executor_id,
-    now,
-    result,
-)
-from tests.admin.kit import NOW, Clock
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.engine import Admin, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, create_schema, now
 from tickwheel_admin.domain.runs.run import Origin, Run
 from tickwheel_admin.domain.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import (

@@ -8,20 +8,10 @@ import pytest
 import sqlalchemy as sa
 from msgspec import structs
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
-from tests.admin.world import ADMIN
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn, parameters_of_child
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.moves import node_gone

@@ -9,19 +9,9 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy

@@ -9,20 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
-from tests.admin.kit import NOW, Clock
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import MAX_RETRY_AFTER_MS, Origin, RunState
 from tickwheel_admin.store.database import tables

@@ -7,19 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    add_run,
-    change,
-    create_schema,
-    get_run,
-    in_use,
-    now,
-    result,
-)
+from tests.admin.kit.engine import Admin, FakeSession
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, add_run, change, create_schema, get_run, in_use, now
 from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Role

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.domain.users.user import Role

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.code_kit import MONTH_SCHEMA, Code
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.declared_code import MONTH_SCHEMA, Code
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.handlers import schemas as handler_schemas
 from tickwheel_admin.store.database import tables

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.jobs import bulk as job_bulk

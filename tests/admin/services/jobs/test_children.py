@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_DEPTH

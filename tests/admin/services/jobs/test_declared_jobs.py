@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.code_kit import NIGHTLY, Code
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.declared_code import NIGHTLY, Code
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.console.jobs import declared_words
 from tickwheel_admin.console.overview.attention_words import told as told_concerns

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.code_kit import NIGHTLY, Code
-from tests.admin.world import ADMIN, World
+from tests.admin.kit.declared_code import NIGHTLY, Code
+from tests.admin.kit.services import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, UserError
 from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
 from tickwheel_admin.store.database import tables

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Served, served
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.served import Served, served
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.users.user import Role

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.jobs import lists as job_lists

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.jobs.children import ChildOn
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.jobs import parents as module

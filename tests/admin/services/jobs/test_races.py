@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.engine.planner.loop import Planner
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs

@@ -11,9 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.engine.recorder.test_handing_over import given, raw
-from tests.admin.engine_kit import Admin, accepted, result
-from tests.admin.kit import served
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.served import served
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import Role

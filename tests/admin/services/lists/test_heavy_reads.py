@@ -8,8 +8,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, World
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.services import ADMIN, World
 from tickwheel_admin.domain.errors import NotFound, TooMany
 from tickwheel_admin.services.lists import heavy_reads
 from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.console.frame.list_tabs import Tab
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.saved_view import MAX_VIEWS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.engine.maintenance.rollup import Rollup

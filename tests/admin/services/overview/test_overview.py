@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.overview import outcome_counts
 from tickwheel_admin.services.overview.service import (

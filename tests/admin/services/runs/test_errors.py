@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.error import MAX_CHARS, alike
 from tickwheel_admin.domain.runs.retry import RetryPolicy

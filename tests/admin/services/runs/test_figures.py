@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.overview.service import Part, Period, RunFigures

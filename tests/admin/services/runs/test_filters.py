@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.runs import queries as run_queries

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from tests.admin.world import ADMIN, FAR, JOB, World
+from tests.admin.kit.services import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.services.runs import log as run_log
 from tickwheel_admin.store.database import tables

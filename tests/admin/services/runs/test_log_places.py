@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.kit.services import ADMIN, FAR, JOB, World
 from tests.admin.services.runs.test_log import end, write
-from tests.admin.world import ADMIN, FAR, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.runs import log as run_log
 from tickwheel_admin.services.runs.log_lines import LinesWanted

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import Admin
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.domain.users.user import Role

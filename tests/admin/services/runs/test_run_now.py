@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import Clock
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.runs.requests import MAX_DELAY_MS
 from tickwheel_admin.store.database import tables

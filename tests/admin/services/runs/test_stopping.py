@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
 from tickwheel_admin.domain.runs.run import PARKED_AT
 from tickwheel_admin.domain.users.user import Role

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.services.jobs import bulk as job_bulk

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import fresh_store
-from tests.admin.world import ADMIN, actor_with
+from tests.admin.kit.served import fresh_store
+from tests.admin.kit.services import ADMIN, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.settings import InstallationSettings

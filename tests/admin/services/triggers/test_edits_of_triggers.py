@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import NOW, Clock
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.schedule import Schedule, parse
 from tickwheel_admin.store.calendars.calendars import read_calendars

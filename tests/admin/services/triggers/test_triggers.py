@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import NOW, Clock
-from tests.admin.world import ADMIN, JOB, World, actor_with
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.domain.input.fields import MAX_INSTANT
 from tickwheel_admin.domain.users.user import Role

@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 from argon2 import PasswordHasher, extract_parameters
 
-from tests.admin.kit import GOOD_PASSWORD, Clock, cheap_passwords, fresh_store
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.served import GOOD_PASSWORD, cheap_passwords, fresh_store
 from tickwheel_admin.domain.errors import (
     Conflict,
     InvalidInput,

@@ -11,8 +11,9 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestServer
 
-from tests.admin.kit import GOOD_PASSWORD, Clock, everywhere
-from tests.admin.oidc_kit import Oidc, oidc_world
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.oidc import Oidc, oidc_world
+from tests.admin.kit.served import GOOD_PASSWORD, everywhere
 from tests.support.oidc_provider import (
     CLIENT_ID,
     CLIENT_SECRET,

@@ -16,7 +16,7 @@ from joserfc.jwk import OctKey
 from joserfc.util import urlsafe_b64encode
 from structlog.testing import capture_logs
 
-from tests.admin.oidc_kit import Oidc, oidc_world, query_of
+from tests.admin.kit.oidc import Oidc, oidc_world, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
 from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
 from tickwheel_admin.services.users.service import COMMAND_LINE

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import GOOD_PASSWORD, Clock, cheap_passwords, fresh_store
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.served import GOOD_PASSWORD, cheap_passwords, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, NotLoggedIn
 from tickwheel_admin.domain.users.user import (
     ALL_EXECUTORS,

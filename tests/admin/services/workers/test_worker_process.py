@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.world import ADMIN, World
+from tests.admin.kit.services import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, TooMany
 from tickwheel_admin.services.calendars.service import CalendarFormat, Calendars
 from tickwheel_admin.services.calendars.worker.process import WorkerProcess

@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    add_calendar,
-    add_job,
-    change,
-    change_calendar,
-    new_executor_id,
-)
+from tests.admin.kit.engine import new_executor_id
+from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store.calendars.calendars import (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit import GOOD_PASSWORD, cheap_passwords
-from tests.admin.world import ADMIN, JOB, World
+from tests.admin.kit.served import GOOD_PASSWORD, cheap_passwords
+from tests.admin.kit.services import ADMIN, JOB, World
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.users.preferences import Preferences
 from tickwheel_admin.domain.users.user import Role, everywhere

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.world import FAR, World
+from tests.admin.kit.services import FAR, World
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.domain.users.saved_view import ListPage

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.admin.engine_kit import Admin, FakeSession, change
-from tests.admin.kit import Clock
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.engine import Admin, FakeSession
+from tests.admin.kit.rows import change
 from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database

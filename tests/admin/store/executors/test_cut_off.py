@@ -8,22 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine_kit import (
-    Admin,
-    FakeSession,
-    accepted,
-    add_job,
-    ask,
-    change,
-    get_run,
-    in_use,
-    new_executor_id,
-    now,
-    result,
-    states,
-)
-from tests.admin.kit import NOW, Clock
-from tests.admin.world import ADMIN
+from tests.admin.kit.clock import NOW, Clock
+from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeWish
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy

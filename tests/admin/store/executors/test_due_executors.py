@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from tests.admin.engine_kit import add_job, add_run, change, create_schema
+from tests.admin.kit.rows import add_job, add_run, change, create_schema
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.runs import due_executors

@@ -1,17 +1,18 @@
-"""What tests of identity, web and API share: a full SQLite, cheap passwords, a clock to turn."""
+"""An admin served over real HTTP, on SQLite: console and API, cheap passwords, a clock to turn."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 
+from tests.admin.kit.clock import Clock
 from tickwheel_admin.app import Services, create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Role, everywhere
@@ -20,31 +21,9 @@ from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 
-NOW = 1_800_000_000_000
 GOOD_PASSWORD = "correct horse battery"
 
 Client = TestClient[web.Request, web.Application]
-
-
-@dataclass
-class Clock:
-    """Database time and monotonic time, moved by hand; `sleep` moves them as well."""
-
-    now: int = NOW
-    slept: list[float] = field(default_factory=list)
-
-    def __call__(self) -> int:
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now / 1000
-
-    def advance(self, seconds: float) -> None:
-        self.now += round(seconds * 1000)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.advance(seconds)
 
 
 def cheap_passwords() -> Passwords:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.admin.world import World
+from tests.admin.kit.services import World
 from tickwheel_admin.domain.input.node_manifest import read_said_code
 from tickwheel_admin.engine.membership.membership import Admitted, Membership
 from tickwheel_admin.store.database.database import Store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from tests.admin.kit import GOOD_PASSWORD, Client, Served
+from tests.admin.kit.served import GOOD_PASSWORD, Client, Served
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession

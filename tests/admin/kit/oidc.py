@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from aiohttp import ClientResponse, CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.kit import Client, Clock, cheap_passwords, config_in, fresh_store
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, LocalProvider, local_provider
 from tests.support.processes import free_port
 from tickwheel_admin.app import Services, create_app, create_services

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from aiohttp import ClientResponse, ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
 
-from tests.admin.kit import (
+from tests.admin.kit.clock import Clock
+from tests.admin.kit.served import (
     GOOD_PASSWORD,
-    Clock,
     cheap_passwords,
     config_in,
     everywhere,
