@@ -19,7 +19,6 @@ import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 import structlog
@@ -30,13 +29,14 @@ from tickwheel_admin.api import add_api
 from tickwheel_admin.config import Config
 from tickwheel_admin.console import add_console
 from tickwheel_admin.console.frame.rendering import RENDERER
+from tickwheel_admin.domain.users.oidc import OidcSettings
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
-from tickwheel_admin.services.events.relay import Elsewhere
+from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.bulk import JobBulk
@@ -53,18 +53,19 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.system.settings import Settings
-from tickwheel_admin.services.triggers.service import Schedules
+from tickwheel_admin.services.triggers.service import Triggers
 from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.users.service import People
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.web import keys
 from tickwheel_admin.web.application import create_web_application
 from tickwheel_admin.web.health import CHECKS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.server import create_runner, serve
 from tickwheel_admin.web.watchdog import Watchdog
 
@@ -75,50 +76,24 @@ PASS_SECONDS = 5  # a pass under way gets so long at the end
 REQUEST_SECONDS = 5  # requests under way get so long at the end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The use cases and what they share."""
-
-    store: Store
-    ids: Ids
-    events: Events
-    elsewhere: Elsewhere
-    people: People
-    executors: Executors
-    nodes: Nodes
-    jobs: Jobs
-    job_bulk: JobBulk
-    job_creation: JobCreation
-    job_states: JobStates
-    job_history: JobHistory
-    job_parents: JobParents
-    declared_jobs: DeclaredJobs
-    runs: Runs
-    list_counts: ListCounts
-    saved_views: SavedViews
-    suggestions: Suggestions
-    purge: Purge
-    calendars: Calendars
-    schedules: Schedules
-    settings: Settings
-    overview: Overview
-    attention: Attention
-    audit: AuditLog
-    system: System
-
-
 def create_services(
-    store: Store, *, ids: Ids | None = None, passwords: Passwords | None = None
+    store: Store,
+    *,
+    ids: Ids | None = None,
+    passwords: Passwords | None = None,
+    oidc: OidcSettings | None = None,
 ) -> Services:
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = ids or Ids(store), Events()
     jobs = Jobs(store, ids, events)
+    people = People(store, ids, events=events, passwords=passwords)
     return Services(
         store=store,
         ids=ids,
         events=events,
-        elsewhere=Elsewhere(store, events),
-        people=People(store, ids, events=events, passwords=passwords),
+        relay=EventRelay(store, events),
+        people=people,
+        oidc=OidcLogin(store, ids, events, people, oidc) if oidc else None,
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         jobs=jobs,
@@ -134,7 +109,7 @@ def create_services(
         suggestions=Suggestions(store),
         purge=Purge(store, ids, events),
         calendars=Calendars(store, ids, events),
-        schedules=Schedules(store),
+        triggers=Triggers(store),
         settings=Settings(store, ids),
         overview=Overview(store),
         attention=Attention(store),
@@ -146,35 +121,7 @@ def create_services(
 def create_app(config: Config, services: Services) -> web.Application:
     """Console and API. Nothing runs in the background, so HTTP tests need no more than this."""
     app = create_web_application(config, unavailable_when=(DatabaseUnavailable,))
-    app[keys.EVENTS] = services.events
-    app[keys.ELSEWHERE] = services.elsewhere
-    app[keys.PEOPLE] = services.people
-    app[keys.EXECUTORS] = services.executors
-    app[keys.NODES] = services.nodes
-    app[keys.JOBS] = services.jobs
-    app[keys.JOB_BULK] = services.job_bulk
-    app[keys.JOB_CREATION] = services.job_creation
-    app[keys.JOB_STATES] = services.job_states
-    app[keys.JOB_HISTORY] = services.job_history
-    app[keys.JOB_PARENTS] = services.job_parents
-    app[keys.DECLARED_JOBS] = services.declared_jobs
-    app[keys.RUNS] = services.runs
-    app[keys.LIST_COUNTS] = services.list_counts
-    app[keys.SAVED_VIEWS] = services.saved_views
-    app[keys.SUGGESTIONS] = services.suggestions
-    app[keys.PURGE] = services.purge
-    app[keys.CALENDARS] = services.calendars
-    app[keys.SCHEDULES] = services.schedules
-    app[keys.SETTINGS] = services.settings
-    app[keys.OVERVIEW] = services.overview
-    app[keys.ATTENTION] = services.attention
-    app[keys.AUDIT] = services.audit
-    app[keys.SYSTEM] = services.system
-    app[keys.OIDC] = (
-        OidcLogin(services.store, services.ids, services.events, services.people, config.oidc)
-        if config.oidc
-        else None
-    )
+    app[SERVICES] = services
     app[CHECKS]["database"] = _database_check(services.store)
     add_api(app)
     add_console(app)
@@ -188,7 +135,7 @@ class Admin:
         self._config = config
         self._database = database
         # Ids are the engine's too: it must not wait behind people's requests for them.
-        self.services = create_services(database.for_people, ids=Ids(database))
+        self.services = create_services(database.for_people, ids=Ids(database), oidc=config.oidc)
         self._hub = LinkHub()
         self._watchdog = Watchdog()
         self._engine: Engine | None = None
@@ -246,7 +193,7 @@ class Admin:
 
     async def _create_engine(self) -> Engine:
         admin_id = await self.services.ids.take("admin")
-        self.services.elsewhere.admin_id = admin_id
+        self.services.relay.admin_id = admin_id
         return Engine(
             self._database,
             self.services.ids,

@@ -21,11 +21,12 @@ from argon2 import PasswordHasher
 
 from tests.browser.hostile_texts import poison
 from tests.browser.sample_world import ADMIN, NOW, build
-from tickwheel_admin.app import Services, create_app, create_services
+from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.reader import NOW as CONSOLE_NOW
 from tickwheel_admin.console.frame.streams import HEARTBEAT
 from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata

@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.browser.sample_rows import ADMIN, NOW, row
-from tickwheel_admin.app import Services
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.jobs.declared_job import (
@@ -19,6 +18,7 @@ from tickwheel_admin.domain.jobs.declared_job import (
     DeclaredState,
     Ruling,
 )
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.handler_schemas import set_schemas
 from tickwheel_admin.store.jobs.declared import set_policy, write_declared

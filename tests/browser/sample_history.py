@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.browser.sample_rows import ADMIN
-from tickwheel_admin.app import Services
 from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.services.services import Services
 
 # Who changed what of "invoice-close", one revision after the other.
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -7,8 +7,8 @@ import json
 import sqlalchemy as sa
 
 from tests.browser.sample_rows import ADMIN, NOW
-from tickwheel_admin.app import Services
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
 
 HOUR = 3_600_000

@@ -18,9 +18,9 @@ from tests.browser.sample_rows import NOW as NOW
 from tests.browser.sample_rows import row
 from tests.browser.sample_rules import HANDLERS, add_rules
 from tests.browser.sample_schedules import add_schedules
-from tickwheel_admin.app import Services
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
 from tickwheel_shared.protocol import Level, LogLine
 

@@ -15,9 +15,10 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.app import Services, create_services
+from tickwheel_admin.app import create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 from tickwheel_admin.store.database.migrate import SchemaError, prepare
 from tickwheel_admin.web.server import bind

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel_admin.app import Services
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.executors.tokens import executor_of_token
 

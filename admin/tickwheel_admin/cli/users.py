@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tickwheel_admin.app import Services
 from tickwheel_admin.cli.common import add_config_flags, config_of, with_services
 from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE, PersonItem
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from tickwheel_admin.console.users import account, api_tokens, oidc, session
 from tickwheel_admin.console.users import edits as user_edits
 from tickwheel_admin.console.users import list as users
 from tickwheel_admin.web.identity import EARLY_CHECKS
-from tickwheel_admin.web.keys import ERROR_PAGE, EVENTS
+from tickwheel_admin.web.keys import ERROR_PAGE, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 _TABLES = (
@@ -105,7 +105,7 @@ def add_console(app: web.Application) -> None:
     app[HEARTBEAT] = HEARTBEAT_SECONDS
     app[OPEN_STREAMS] = OpenStreams()
     app[EARLY_CHECKS].append(app[OPEN_STREAMS].opening)
-    app[live.BROADCAST] = live.Broadcast(app[EVENTS])
+    app[live.BROADCAST] = live.Broadcast(app[SERVICES].events)
     app.on_shutdown.append(stop_streams)
     app.on_cleanup.append(stop_watching)
     static = Routes()

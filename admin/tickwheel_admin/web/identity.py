@@ -17,7 +17,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission, not_in_person
 from tickwheel_admin.services.users.service import NewSession, SessionView
 from tickwheel_admin.web.client import address_of, is_secure
 from tickwheel_admin.web.errors import wants_json
-from tickwheel_admin.web.keys import PEOPLE, UNAVAILABLE_WHEN
+from tickwheel_admin.web.keys import SERVICES, UNAVAILABLE_WHEN
 from tickwheel_admin.web.routes import Handler, Route, route_of
 
 SESSION_COOKIE = "tickwheel_session"
@@ -91,7 +91,7 @@ async def are_still_allowed(app: web.Application, requests: Sequence[web.Request
     Where the answer is yes, the request knows what its person may do by now.
     """
     askers = [(cookie_of(request), address_of(request)) for request in requests]
-    found = await app[PEOPLE].sessions(askers)
+    found = await app[SERVICES].people.sessions(askers)
     return [
         _still_allows(request, session) for request, session in zip(requests, found, strict=True)
     ]
@@ -151,7 +151,9 @@ async def _find_actor(request: web.Request, route: Route, *, touch: bool) -> Act
         scheme, _, bearer = request.headers[hdrs.AUTHORIZATION].partition(" ")
         if scheme.lower() != "bearer":
             return None
-        return await request.app[PEOPLE].actor_of_token(bearer.strip(), address=address_of(request))
+        return await request.app[SERVICES].people.actor_of_token(
+            bearer.strip(), address=address_of(request)
+        )
     return await _find_session(request, touch=touch)
 
 
@@ -159,7 +161,9 @@ async def _find_session(request: web.Request, *, touch: bool) -> Actor | None:
     cookie = cookie_of(request)
     if not cookie:
         return None
-    session = await request.app[PEOPLE].session(cookie, address=address_of(request), touch=touch)
+    session = await request.app[SERVICES].people.session(
+        cookie, address=address_of(request), touch=touch
+    )
     if session is None:
         return None
     request[_SESSION] = session

@@ -22,10 +22,10 @@ import pytest
 
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
-from tickwheel_admin.app import Services
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.common import with_services
 from tickwheel_admin.config import load_config
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE
 
 ROOT = Path(__file__).parents[3]

@@ -51,14 +51,14 @@ def heard(events: Events) -> list[str]:
 
 async def test_what_one_admin_changes_another_relays_and_only_that(several: Several) -> None:
     here, there = several.admins
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
     found = heard(here.services.events)
 
     there.services.events.publish(topics.QUEUED)
     there.services.events.publish(topics.TRIGGERS)
     await there.herald.run_once()
-    await here.services.elsewhere.look()
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
+    await here.services.relay.look()
 
     assert found == [topics.RUNS]  # once; the engine here is woken by nothing of it
 
@@ -66,12 +66,12 @@ async def test_what_one_admin_changes_another_relays_and_only_that(several: Seve
 async def test_what_is_relayed_is_not_told_back(several: Several) -> None:
     """Else two admins would tell each other the same change for ever."""
     here, there = several.admins
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
     there.services.events.publish(topics.JOBS)
     await there.herald.run_once()
     before, found = here.services.events.counts(), heard(here.services.events)
 
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
 
     assert here.services.events.counts() == before
     assert found == [topics.JOBS]
@@ -79,11 +79,11 @@ async def test_what_is_relayed_is_not_told_back(several: Several) -> None:
 
 async def test_an_admin_that_comes_or_goes_may_have_changed_anything(several: Several) -> None:
     here, _there = several.admins
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
     found = heard(here.services.events)
 
     await several.database.run(leave_admin, admin_id=2)
-    await here.services.elsewhere.look()
+    await here.services.relay.look()
 
     assert found == list(topics.SHARED)
 
@@ -105,7 +105,7 @@ async def test_an_admin_alone_writes_nothing(several: Several) -> None:
 
 
 async def test_nobody_looks_at_the_database_while_no_page_is_open(several: Several) -> None:
-    elsewhere = several.services.elsewhere
+    elsewhere = several.services.relay
 
     with elsewhere.watching():
         assert elsewhere._task is not None
@@ -125,7 +125,7 @@ async def test_pages_do_not_go_blind_by_one_look_that_failed(
     here, there = several.admins
     relayed = asyncio.Event()
     here.services.events.listen(topics.JOBS, relayed.set)
-    elsewhere = here.services.elsewhere
+    elsewhere = here.services.relay
     look, failed = elsewhere.look, asyncio.Event()
 
     async def fail_once() -> None:
@@ -159,7 +159,7 @@ async def test_a_page_at_one_admin_hears_of_a_job_made_at_another(several: Sever
 
 async def test_what_changed_between_the_page_and_its_stream_is_told(several: Several) -> None:
     await several.log_in("root", Role.ADMIN)
-    elsewhere, events = several.services.elsewhere, several.services.events
+    elsewhere, events = several.services.relay, several.services.events
     stream_url = several.urls[0] + "/events?age=2500"
     with elsewhere.watching():
         await elsewhere.look()

@@ -15,7 +15,8 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, LocalProvider, local_provider
 from tests.support.processes import free_port
-from tickwheel_admin.app import Services, create_app, create_services
+from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.services.services import Services
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,10 @@ async def oidc_world(directory: Path, **settings: object) -> AsyncIterator[Oidc]
                 **settings,
             },
         )
-        both = [create_services(database, passwords=cheap_passwords()) for _ in range(2)]
+        both = [
+            create_services(database, passwords=cheap_passwords(), oidc=config.oidc)
+            for _ in range(2)
+        ]
         first, second = (
             TestServer(create_app(config, services), port=at)
             for services, at in zip(both, (port, 0), strict=True)

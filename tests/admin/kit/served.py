@@ -13,9 +13,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 
 from tests.admin.kit.clock import Clock
-from tickwheel_admin.app import Services, create_app, create_services
+from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database

@@ -20,7 +20,7 @@ from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.system.service import System
-from tickwheel_admin.services.triggers.service import Schedules
+from tickwheel_admin.services.triggers.service import Triggers
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import now_ms
@@ -52,7 +52,7 @@ class World:
         self.jobs = Jobs(self.database, ids, self.events)
         self.runs = Runs(self.database, ids, self.events)
         self.calendars = Calendars(self.database, ids, self.events)
-        self.schedules = Schedules(self.database)
+        self.schedules = Triggers(self.database)
         self.overview = Overview(self.database)
         self.attention = Attention(self.database)
         self.purge = Purge(self.database, ids, self.events)

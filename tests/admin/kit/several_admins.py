@@ -21,10 +21,11 @@ from tests.admin.kit.served import (
     fresh_store,
 )
 from tests.support.round_robin import RoundRobin
-from tickwheel_admin.app import Services, create_app, create_services
+from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.admin_status import AdminStatus, status_to_json
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.engine.membership.notifier import Herald
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.executors.admins import enter_admin
@@ -35,7 +36,7 @@ class OneAdmin:
 
     def __init__(self, database: Database, admin_id: int) -> None:
         self.services = create_services(database, passwords=cheap_passwords())
-        self.services.elsewhere.admin_id = admin_id
+        self.services.relay.admin_id = admin_id
         self.herald = Herald(
             database,
             self.services.events,

@@ -8,6 +8,8 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import quote
 
 import pytest
@@ -19,6 +21,7 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, TooMany, Unavailable
 from tickwheel_admin.domain.users.user import Permission, Role, everywhere
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE, People
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
@@ -34,7 +37,7 @@ from tickwheel_admin.web.identity import (
     is_still_allowed,
     set_session_cookie,
 )
-from tickwheel_admin.web.keys import PEOPLE
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes, declared_routes
 from tickwheel_admin.web.server import bind, create_runner, serve
@@ -48,7 +51,7 @@ CHANGED: web.AppKey[list[str]] = web.AppKey("changed")
 @routes.post("/login", permission=Permission.PUBLIC)
 async def login(request: web.Request) -> web.StreamResponse:
     form = await read_form(request)
-    session = await request.app[PEOPLE].login(
+    session = await request.app[SERVICES].people.login(
         form.get("name", ""),
         form.get("password", ""),
         address="",
@@ -144,7 +147,7 @@ def make_app(people: People, tmp_path: Path, **settings: object) -> web.Applicat
     app = create_web_application(
         config_in(tmp_path, **settings), unavailable_when=(DatabaseUnavailable,)
     )
-    app[PEOPLE] = people
+    app[SERVICES] = cast("Services", SimpleNamespace(people=people))
     app[CHANGED] = []
     routes.add_to(app)
     return app

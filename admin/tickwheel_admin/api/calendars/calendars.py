@@ -27,7 +27,7 @@ from tickwheel_admin.services.calendars.service import (
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CALENDARS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -41,7 +41,7 @@ async def list_calendars(request: web.Request) -> web.Response:
     fields = query_fields(request, ("text", "cursor", "limit"))
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[CALENDARS].page(
+    page = await request.app[SERVICES].calendars.page(
         actor_of(request), text=str(fields.raw.get("text", ""))[:200], cursor=cursor, limit=limit
     )
     return answer(page_view(page, calendar_view))
@@ -49,8 +49,10 @@ async def list_calendars(request: web.Request) -> web.Response:
 
 @routes.post(_ALL, permission=Permission.DEVELOP, api=True, on_all=True)
 async def create_calendar(request: web.Request) -> web.Response:
-    calendar_id = await request.app[CALENDARS].create(actor_of(request), await read_json(request))
-    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id)
+    calendar_id = await request.app[SERVICES].calendars.create(
+        actor_of(request), await read_json(request)
+    )
+    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id)
     new = {"id": calendar_id, "version": detail.item.version}
     return answer(new, status=201, location=f"{_ALL}/{calendar_id}")
 
@@ -58,7 +60,7 @@ async def create_calendar(request: web.Request) -> web.Response:
 @routes.get(_ONE, permission=Permission.LOGGED_IN, api=True)
 async def get_calendar(request: web.Request) -> web.Response:
     calendar_id = path_id(request, "calendar_id")
-    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id)
+    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id)
     return answer(calendar_detail_view(detail))
 
 
@@ -71,7 +73,7 @@ async def update_calendar(request: web.Request) -> web.Response:
         fields.refuse("id", "id.differs", "This differs from the id in the address.")
         raise_if_any(fields.problems)
     version = taken_id(raw, "version")
-    version = await request.app[CALENDARS].update(
+    version = await request.app[SERVICES].calendars.update(
         actor_of(request), calendar_id, raw, version=version
     )
     return answer({"id": calendar_id, "version": version})
@@ -79,7 +81,7 @@ async def update_calendar(request: web.Request) -> web.Response:
 
 @routes.delete(_ONE, permission=Permission.DEVELOP, api=True, on_all=True)
 async def delete_calendar(request: web.Request) -> web.Response:
-    await request.app[CALENDARS].delete(actor_of(request), path_id(request, "calendar_id"))
+    await request.app[SERVICES].calendars.delete(actor_of(request), path_id(request, "calendar_id"))
     return web.Response(status=204)
 
 
@@ -94,7 +96,7 @@ async def import_days(request: web.Request) -> web.Response:
     if not isinstance(content, str):
         fields.refuse("content", "required", "This is required.")
     raise_if_any(fields.problems)
-    found = await request.app[CALENDARS].import_preview(
+    found = await request.app[SERVICES].calendars.import_preview(
         actor_of(request), str(content), format=wanted
     )
     return answer(_imported_view(found, language_of(request)))

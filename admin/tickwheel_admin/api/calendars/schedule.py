@@ -22,7 +22,7 @@ from tickwheel_admin.services.triggers.service import (
 )
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SCHEDULES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -39,7 +39,7 @@ async def preview(request: web.Request) -> web.Response:
     after = fields.instant("after")
     _require(fields, "trigger")
     raise_if_any(fields.problems)
-    found = await request.app[SCHEDULES].preview(
+    found = await request.app[SERVICES].triggers.preview(
         fields.raw["trigger"], n=count, after=after, translate=_translator(request)
     )
     return answer(_preview_view(found, language_of(request)))
@@ -51,7 +51,9 @@ async def describe(request: web.Request) -> web.Response:
     fields = await body_fields(request, ("trigger",))
     _require(fields, "trigger")
     raise_if_any(fields.problems)
-    found = request.app[SCHEDULES].describe(fields.raw["trigger"], translate=_translator(request))
+    found = request.app[SERVICES].triggers.describe(
+        fields.raw["trigger"], translate=_translator(request)
+    )
     return answer({"description": found.text, "details": list(found.details)})
 
 
@@ -64,7 +66,7 @@ async def explain(request: web.Request) -> web.Response:
     if (trigger_id is None) == (not fields.has("trigger")):
         fields.refuse("trigger", "required", "Give either a trigger or the trigger_id of one.")
     raise_if_any(fields.problems)
-    schedules = request.app[SCHEDULES]
+    schedules = request.app[SERVICES].triggers
     if trigger_id is None:
         found = await schedules.explain(fields.raw["trigger"], date=date)
     else:
@@ -87,7 +89,7 @@ async def coming(request: web.Request) -> web.Response:
     days = fields.integer("days", low=1, high=7, default=1)
     zone = fields.text("zone", max_chars=100, default="UTC")
     raise_if_any(fields.problems)
-    heat = await request.app[SCHEDULES].coming(
+    heat = await request.app[SERVICES].triggers.coming(
         actor_of(request), executor_id, start=start, days=days, zone=zone
     )
     return answer(_heat_view(heat))

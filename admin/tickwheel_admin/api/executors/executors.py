@@ -15,7 +15,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -26,7 +26,7 @@ _ONE = f"{_ALL}/{{executor_id:{ID}}}"
 
 @routes.get(_ALL, permission=Permission.VIEW, api=True)
 async def list_executors(request: web.Request) -> web.Response:
-    items = await request.app[EXECUTORS].list(actor_of(request))
+    items = await request.app[SERVICES].executors.list(actor_of(request))
     return answer({"items": [executor_view(item) for item in items]})
 
 
@@ -36,14 +36,16 @@ async def create_executor(request: web.Request) -> web.Response:
     name = fields.text("name", max_chars=100, required=True)
     description = fields.text("description", max_chars=1_000)
     raise_if_any(fields.problems)
-    new = await request.app[EXECUTORS].create(actor_of(request), name=name, description=description)
+    new = await request.app[SERVICES].executors.create(
+        actor_of(request), name=name, description=description
+    )
     return answer(new_executor_view(new), status=201, location=f"{_ALL}/{new.id}")
 
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_executor(request: web.Request) -> web.Response:
     executor_id = path_id(request, "executor_id")
-    detail = await request.app[EXECUTORS].get(actor_of(request), executor_id)
+    detail = await request.app[SERVICES].executors.get(actor_of(request), executor_id)
     return answer(executor_detail_view(detail))
 
 
@@ -53,7 +55,7 @@ async def rotate_token(request: web.Request) -> web.Response:
     overlap = fields.integer("overlap_seconds", low=0, high=MAX_OVERLAP_SECONDS, default=0)
     raise_if_any(fields.problems)
     executor_id = path_id(request, "executor_id")
-    new = await request.app[EXECUTORS].rotate_token(
+    new = await request.app[SERVICES].executors.rotate_token(
         actor_of(request), executor_id, overlap_seconds=overlap
     )
     return answer(new_executor_view(new))
@@ -62,7 +64,7 @@ async def rotate_token(request: web.Request) -> web.Response:
 @routes.delete(f"{_ONE}/old-token", permission=Permission.ADMINISTER, api=True)
 async def revoke_old_token(request: web.Request) -> web.Response:
     executor_id = path_id(request, "executor_id")
-    await request.app[EXECUTORS].revoke_old_token(actor_of(request), executor_id)
+    await request.app[SERVICES].executors.revoke_old_token(actor_of(request), executor_id)
     return web.Response(status=204)
 
 
@@ -72,19 +74,21 @@ async def delete_executor(request: web.Request) -> web.Response:
     with_jobs = fields.choice("with_jobs", ("true", "false"), default="false") == "true"
     raise_if_any(fields.problems)
     executor_id = path_id(request, "executor_id")
-    await request.app[EXECUTORS].delete(actor_of(request), executor_id, with_jobs=with_jobs)
+    await request.app[SERVICES].executors.delete(
+        actor_of(request), executor_id, with_jobs=with_jobs
+    )
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/pause", permission=Permission.OPERATE, api=True)
 async def pause_executor(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[EXECUTORS].pause(actor_of(request), path_id(request, "executor_id"))
+    await request.app[SERVICES].executors.pause(actor_of(request), path_id(request, "executor_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/resume", permission=Permission.OPERATE, api=True)
 async def resume_executor(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[EXECUTORS].resume(actor_of(request), path_id(request, "executor_id"))
+    await request.app[SERVICES].executors.resume(actor_of(request), path_id(request, "executor_id"))
     return web.Response(status=204)

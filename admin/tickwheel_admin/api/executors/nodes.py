@@ -11,7 +11,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.nodes import MAX_SLOTS, MAX_WEIGHT
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import NODES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -21,42 +21,46 @@ _ONE = f"/api/v1/nodes/{{node_id:{ID}}}"
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_node(request: web.Request) -> web.Response:
-    detail = await request.app[NODES].get(actor_of(request), path_id(request, "node_id"))
+    detail = await request.app[SERVICES].nodes.get(actor_of(request), path_id(request, "node_id"))
     return answer(node_detail_view(detail))
 
 
 @routes.post(f"{_ONE}/cordon", permission=Permission.OPERATE, api=True)
 async def cordon_node(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[NODES].cordon(actor_of(request), path_id(request, "node_id"))
+    await request.app[SERVICES].nodes.cordon(actor_of(request), path_id(request, "node_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/drain", permission=Permission.OPERATE, api=True)
 async def drain_node(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[NODES].drain(actor_of(request), path_id(request, "node_id"))
+    await request.app[SERVICES].nodes.drain(actor_of(request), path_id(request, "node_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/resume", permission=Permission.OPERATE, api=True)
 async def resume_node(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[NODES].resume(actor_of(request), path_id(request, "node_id"))
+    await request.app[SERVICES].nodes.resume(actor_of(request), path_id(request, "node_id"))
     return web.Response(status=204)
 
 
 @routes.put(f"{_ONE}/slots", permission=Permission.OPERATE, api=True)
 async def set_slots(request: web.Request) -> web.Response:
     wanted = await _wanted(request, "slots", high=MAX_SLOTS)
-    await request.app[NODES].set_slots(actor_of(request), path_id(request, "node_id"), wanted)
+    await request.app[SERVICES].nodes.set_slots(
+        actor_of(request), path_id(request, "node_id"), wanted
+    )
     return web.Response(status=204)
 
 
 @routes.put(f"{_ONE}/weight", permission=Permission.OPERATE, api=True)
 async def set_weight(request: web.Request) -> web.Response:
     wanted = await _wanted(request, "weight", high=MAX_WEIGHT)
-    await request.app[NODES].set_weight(actor_of(request), path_id(request, "node_id"), wanted)
+    await request.app[SERVICES].nodes.set_weight(
+        actor_of(request), path_id(request, "node_id"), wanted
+    )
     return web.Response(status=204)
 
 

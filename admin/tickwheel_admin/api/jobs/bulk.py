@@ -28,7 +28,7 @@ from tickwheel_admin.web.body import read_json, read_yaml_body
 from tickwheel_admin.web.errors import error_view
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_BULK, JOB_CREATION, JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -44,7 +44,7 @@ async def count_jobs(request: web.Request) -> web.Response:
     fields = query_fields(request, FILTER)
     query = job_query_of(fields)
     raise_if_any(fields.problems)
-    matching = await request.app[JOB_BULK].count(actor_of(request), query)
+    matching = await request.app[SERVICES].job_bulk.count(actor_of(request), query)
     return answer({"jobs": matching.jobs, "capped": matching.capped})
 
 
@@ -86,7 +86,7 @@ async def export_jobs(request: web.Request) -> web.StreamResponse:
     raise_if_any(fields.problems)
     query = chosen if isinstance(chosen, JobQuery) else None
     ids = [] if isinstance(chosen, JobQuery) else chosen
-    parts = request.app[JOB_BULK].export(actor_of(request), ids, query)
+    parts = request.app[SERVICES].job_bulk.export(actor_of(request), ids, query)
     first = await anext(parts, "")
     response = web.StreamResponse(headers={"Content-Type": "application/yaml; charset=utf-8"})
     await response.prepare(request)
@@ -114,7 +114,7 @@ async def create_jobs(request: web.Request) -> web.Response:
     executor_id = optional_id(fields, "executor_id")
     new = _new_jobs(fields, executor_id)
     raise_if_any(fields.problems)
-    outcomes = await request.app[JOB_CREATION].create_many(
+    outcomes = await request.app[SERVICES].job_creation.create_many(
         actor_of(request), new, request_key=request_key_of(request)
     )
     language = language_of(request)
@@ -162,7 +162,7 @@ async def import_jobs(request: web.Request) -> web.Response:
         fields.refuse("executor_id", "required", "This is required.")
     executor_id = fields.integer("executor_id", low=1, high=MAX_ID, default=1)
     raise_if_any(fields.problems)
-    importing = JobImport(request.app[JOBS])
+    importing = JobImport(request.app[SERVICES].jobs)
     added = await importing.add(actor_of(request), executor_id, await read_yaml_body(request))
     return answer({"jobs": added}, status=201)
 
@@ -180,7 +180,7 @@ async def _change(request: web.Request, action: JobAction, *more: str) -> web.Re
             "Send a key, so that many runs are not started twice when the request is repeated.",
         )
     change = Change(action=action, tag=tag or None, request_key=request_key, origin=Origin.API)
-    service, actor = request.app[JOB_BULK], actor_of(request)
+    service, actor = request.app[SERVICES].job_bulk, actor_of(request)
     if isinstance(chosen, JobQuery):
         bulk = await service.matching(actor, chosen, change, cursor=cursor_of(fields))
     else:

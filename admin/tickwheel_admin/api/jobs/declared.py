@@ -15,7 +15,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.declared.service import DeclaredItem
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import DECLARED_JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -28,7 +28,7 @@ _ONE = f"{_ALL}/{{name:[^/]+}}"  # percent-encoded, slashes too
 @routes.get(_ALL, permission=Permission.VIEW, api=True)
 async def list_declared_jobs(request: web.Request) -> web.Response:
     executor_id = path_id(request, "executor_id")
-    items = await request.app[DECLARED_JOBS].list(actor_of(request), executor_id)
+    items = await request.app[SERVICES].declared_jobs.list(actor_of(request), executor_id)
     language = language_of(request)
     return answer({"items": [_item_view(item, language) for item in items]})
 
@@ -39,7 +39,7 @@ async def accept_declared_job(request: web.Request) -> web.Response:
     rename_from = fields.text("rename_from", max_chars=MAX_NAME_CHARS)
     declared_at = fields.instant("declared_at")
     raise_if_any(fields.problems)
-    job_id = await request.app[DECLARED_JOBS].accept(
+    job_id = await request.app[SERVICES].declared_jobs.accept(
         actor_of(request),
         path_id(request, "executor_id"),
         request.match_info["name"],
@@ -52,7 +52,7 @@ async def accept_declared_job(request: web.Request) -> web.Response:
 @routes.post(f"{_ONE}/ignore", permission=Permission.DEVELOP, api=True)
 async def ignore_declared_job(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[DECLARED_JOBS].ignore(
+    await request.app[SERVICES].declared_jobs.ignore(
         actor_of(request), path_id(request, "executor_id"), request.match_info["name"]
     )
     return web.Response(status=204)
@@ -61,7 +61,7 @@ async def ignore_declared_job(request: web.Request) -> web.Response:
 @routes.post(f"{_ONE}/release", permission=Permission.DEVELOP, api=True)
 async def release_declared_job(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[DECLARED_JOBS].release(
+    await request.app[SERVICES].declared_jobs.release(
         actor_of(request), path_id(request, "executor_id"), request.match_info["name"]
     )
     return web.Response(status=204)
@@ -75,7 +75,7 @@ async def set_code_jobs(request: web.Request) -> web.Response:
     policy = fields.choice("policy", tuple(CodeJobs), default=CodeJobs.APPLY)
     raise_if_any(fields.problems)
     executor_id = path_id(request, "executor_id")
-    await request.app[DECLARED_JOBS].set_policy(actor_of(request), executor_id, policy)
+    await request.app[SERVICES].declared_jobs.set_policy(actor_of(request), executor_id, policy)
     return web.Response(status=204)
 
 

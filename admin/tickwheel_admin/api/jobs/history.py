@@ -20,7 +20,7 @@ from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.history import RevisionItem
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_HISTORY
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -33,7 +33,7 @@ async def list_revisions(request: web.Request) -> web.Response:
     fields = query_fields(request, ("cursor", "limit"))
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[JOB_HISTORY].page(
+    page = await request.app[SERVICES].job_history.page(
         actor_of(request), path_id(request, "job_id"), cursor=cursor, limit=limit
     )
     return answer(page_view(page, _view))
@@ -42,7 +42,7 @@ async def list_revisions(request: web.Request) -> web.Response:
 @routes.get(f"{_JOB}/revisions/{{revision:{ID}}}", permission=Permission.VIEW, api=True)
 async def get_revision(request: web.Request) -> web.Response:
     job_id, revision = path_id(request, "job_id"), path_id(request, "revision")
-    config = await request.app[JOB_HISTORY].config(actor_of(request), job_id, revision)
+    config = await request.app[SERVICES].job_history.config(actor_of(request), job_id, revision)
     return answer({"id": job_id, "revision": revision, "config": job_to_raw(config)})
 
 
@@ -52,7 +52,7 @@ async def roll_back(request: web.Request) -> web.Response:
     fields = await body_fields(request, ("to", "revision"))
     to, expected = (_required(fields, name) for name in ("to", "revision"))
     raise_if_any(fields.problems)
-    made = await request.app[JOB_HISTORY].roll_back(
+    made = await request.app[SERVICES].job_history.roll_back(
         actor_of(request), job_id, to, expected_revision=expected
     )
     return answer({"id": job_id, "revision": made})

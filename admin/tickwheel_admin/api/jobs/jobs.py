@@ -28,7 +28,7 @@ from tickwheel_admin.services.jobs.yaml import to_yaml
 from tickwheel_admin.services.runs.requests import MAX_DELAY_MS
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -45,7 +45,9 @@ async def list_jobs(request: web.Request) -> web.Response:
     query = job_query_of(fields, sort=True)
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[JOBS].page(actor_of(request), query, cursor=cursor, limit=limit)
+    page = await request.app[SERVICES].jobs.page(
+        actor_of(request), query, cursor=cursor, limit=limit
+    )
     return answer(page_view(page, job_view))
 
 
@@ -54,7 +56,7 @@ async def create_job(request: web.Request) -> web.Response:
     config = await read_json(request)
     noted: list[Problem] = []
     executor_id = take_id(config, "executor_id", noted)
-    jobs, actor = request.app[JOBS], actor_of(request)
+    jobs, actor = request.app[SERVICES].jobs, actor_of(request)
     if noted:
         raise await jobs.refused(actor, None, config, noted=noted)
     job_id = await jobs.create(actor, executor_id, config, request_key=request_key_of(request))
@@ -66,7 +68,7 @@ async def get_job(request: web.Request) -> web.Response:
     fields = query_fields(request, ("format",))
     wanted = fields.choice("format", ("json", "yaml"), default="json")
     raise_if_any(fields.problems)
-    detail = await request.app[JOBS].get(actor_of(request), path_id(request, "job_id"))
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), path_id(request, "job_id"))
     if wanted == "yaml":  # what it takes to make the same job elsewhere, and nothing of its state
         text = to_yaml(job_to_raw(detail.item.job.config))
         return web.Response(text=text, content_type="application/yaml", charset="utf-8")
@@ -83,7 +85,7 @@ async def update_job(request: web.Request) -> web.Response:
         raise_if_any(fields.problems)
     noted: list[Problem] = []
     revision = take_id(config, "revision", noted)
-    revision = await request.app[JOBS].update(
+    revision = await request.app[SERVICES].jobs.update(
         actor_of(request), job_id, config, revision=revision, noted=noted
     )
     return answer({"id": job_id, "revision": revision})
@@ -91,28 +93,28 @@ async def update_job(request: web.Request) -> web.Response:
 
 @routes.delete(_ONE, permission=Permission.DEVELOP, api=True)
 async def delete_job(request: web.Request) -> web.Response:
-    await request.app[JOBS].delete(actor_of(request), path_id(request, "job_id"))
+    await request.app[SERVICES].jobs.delete(actor_of(request), path_id(request, "job_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/pause", permission=Permission.OPERATE, api=True)
 async def pause_job(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[JOBS].pause(actor_of(request), path_id(request, "job_id"))
+    await request.app[SERVICES].jobs.pause(actor_of(request), path_id(request, "job_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/resume", permission=Permission.OPERATE, api=True)
 async def resume_job(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[JOBS].resume(actor_of(request), path_id(request, "job_id"))
+    await request.app[SERVICES].jobs.resume(actor_of(request), path_id(request, "job_id"))
     return web.Response(status=204)
 
 
 @routes.post(f"{_TRIGGER}/pause", permission=Permission.OPERATE, api=True)
 async def pause_trigger(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[JOBS].pause_trigger(
+    await request.app[SERVICES].jobs.pause_trigger(
         actor_of(request), path_id(request, "job_id"), path_id(request, "trigger_id")
     )
     return web.Response(status=204)
@@ -121,7 +123,7 @@ async def pause_trigger(request: web.Request) -> web.Response:
 @routes.post(f"{_TRIGGER}/resume", permission=Permission.OPERATE, api=True)
 async def resume_trigger(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[JOBS].resume_trigger(
+    await request.app[SERVICES].jobs.resume_trigger(
         actor_of(request), path_id(request, "job_id"), path_id(request, "trigger_id")
     )
     return web.Response(status=204)
@@ -136,7 +138,7 @@ async def run_job(request: web.Request) -> web.Response:
         fields.refuse("node", "does_not_apply", "Name the node either by its id or by its name.")
     delay_ms = fields.seconds_as_ms("delay_seconds", low_ms=0, high_ms=MAX_DELAY_MS)
     raise_if_any(fields.problems)
-    run_id = await request.app[JOBS].run_now(
+    run_id = await request.app[SERVICES].jobs.run_now(
         actor_of(request),
         path_id(request, "job_id"),
         parameters=parameters_of(fields.raw),

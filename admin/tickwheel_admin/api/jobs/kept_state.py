@@ -11,7 +11,7 @@ from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_STATES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -22,7 +22,7 @@ _STATE = f"/api/v1/jobs/{{job_id:{ID}}}/state"
 @routes.get(_STATE, permission=Permission.VIEW, api=True)
 async def get_state(request: web.Request) -> web.Response:
     job_id = path_id(request, "job_id")
-    found = await request.app[JOB_STATES].get(actor_of(request), job_id)
+    found = await request.app[SERVICES].job_states.get(actor_of(request), job_id)
     return answer(
         {
             "kept": found.kept,
@@ -40,7 +40,7 @@ async def set_state(request: web.Request) -> web.Response:
         fields.refuse("state", "required", "This is required.")
     seen_at = fields.instant("updated_at")
     raise_if_any(fields.problems)
-    await request.app[JOB_STATES].set(
+    await request.app[SERVICES].job_states.set(
         actor_of(request),
         path_id(request, "job_id"),
         _state_in(fields),
@@ -51,7 +51,7 @@ async def set_state(request: web.Request) -> web.Response:
 
 @routes.delete(_STATE, permission=Permission.DEVELOP, api=True)
 async def clear_state(request: web.Request) -> web.Response:
-    await request.app[JOB_STATES].clear(actor_of(request), path_id(request, "job_id"))
+    await request.app[SERVICES].job_states.clear(actor_of(request), path_id(request, "job_id"))
     return web.Response(status=204)
 
 

@@ -11,7 +11,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.overview.attention.service import Concern
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import ATTENTION
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -19,7 +19,7 @@ routes = Routes()
 
 @routes.get("/api/v1/attention", permission=Permission.VIEW, api=True)
 async def list_concerns(request: web.Request) -> web.Response:
-    looked = await request.app[ATTENTION].look(actor_of(request))
+    looked = await request.app[SERVICES].attention.look(actor_of(request))
     language = language_of(request)
     return answer(
         {

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.bulk import MAX_IDS
 from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -32,7 +32,7 @@ async def cancel_runs(request: web.Request) -> web.Response:
     fields = await body_fields(request, _CHOSEN)
     chosen = _chosen(fields)
     raise_if_any(fields.problems)
-    service, actor = request.app[RUNS], actor_of(request)
+    service, actor = request.app[SERVICES].runs, actor_of(request)
     if isinstance(chosen, RunQuery):
         bulk = await service.cancel_matching(actor, chosen, cursor=cursor_of(fields))
     else:
@@ -57,7 +57,7 @@ async def retry_runs(request: web.Request) -> web.Response:
             "required",
             "Send a key, so that many runs are not started twice when the request is repeated.",
         )
-    service, actor = request.app[RUNS], actor_of(request)
+    service, actor = request.app[SERVICES].runs, actor_of(request)
     parameters = parameters_of(fields.raw)
     if isinstance(chosen, RunQuery):
         bulk = await service.retry_matching(

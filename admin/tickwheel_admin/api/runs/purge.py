@@ -13,7 +13,7 @@ from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.purge import MAX_KEEP_NEWEST, MAX_OLDER_THAN_SECONDS
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import PURGE
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -38,7 +38,7 @@ async def purge_runs(request: web.Request) -> web.Response:
     rule = _rule_of(fields)
     cursor = fields.text("cursor", max_chars=MAX_CURSOR_CHARS) or None
     raise_if_any(fields.problems)
-    purged = await request.app[PURGE].step(
+    purged = await request.app[SERVICES].purge.step(
         actor_of(request),
         executor_id=rule.executor_id,
         job_id=rule.job_id,
@@ -55,7 +55,7 @@ async def preview_purge(request: web.Request) -> web.Response:
     fields = await body_fields(request, _RULE)
     rule = _rule_of(fields)
     raise_if_any(fields.problems)
-    matching = await request.app[PURGE].preview(
+    matching = await request.app[SERVICES].purge.preview(
         actor_of(request),
         executor_id=rule.executor_id,
         job_id=rule.job_id,

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -37,7 +37,9 @@ async def list_runs(request: web.Request) -> web.Response:
     query = run_query_of(fields)
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[RUNS].page(actor_of(request), query, cursor=cursor, limit=limit)
+    page = await request.app[SERVICES].runs.page(
+        actor_of(request), query, cursor=cursor, limit=limit
+    )
     language = language_of(request)
     return answer(page_view(page, lambda item: run_view(item, language)))
 
@@ -47,12 +49,14 @@ async def count_runs(request: web.Request) -> web.Response:
     fields = query_fields(request, FILTER)
     query = run_query_of(fields)
     raise_if_any(fields.problems)
-    return answer(matching_view(await request.app[RUNS].count_matching(actor_of(request), query)))
+    return answer(
+        matching_view(await request.app[SERVICES].runs.count_matching(actor_of(request), query))
+    )
 
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_run(request: web.Request) -> web.Response:
-    detail = await request.app[RUNS].get(actor_of(request), path_id(request, "run_id"))
+    detail = await request.app[SERVICES].runs.get(actor_of(request), path_id(request, "run_id"))
     return answer(run_detail_view(detail, language_of(request)))
 
 
@@ -60,7 +64,7 @@ async def get_run(request: web.Request) -> web.Response:
 async def cancel_run(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     run_id = path_id(request, "run_id")
-    await request.app[RUNS].cancel(actor_of(request), run_id)
+    await request.app[SERVICES].runs.cancel(actor_of(request), run_id)
     # Accepted, not done: the node still has to stop the attempt.
     return answer({"run_id": run_id}, status=202, location=f"{_ALL}/{run_id}")
 
@@ -68,7 +72,7 @@ async def cancel_run(request: web.Request) -> web.Response:
 @routes.post(f"{_ONE}/release", permission=Permission.OPERATE, api=True)
 async def release_run(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[RUNS].release(actor_of(request), path_id(request, "run_id"))
+    await request.app[SERVICES].runs.release(actor_of(request), path_id(request, "run_id"))
     return web.Response(status=204)
 
 
@@ -78,7 +82,7 @@ async def retry_run(request: web.Request) -> web.Response:
     failed_shards_only = fields.boolean("failed_shards_only", default=False)
     revision = revision_of(fields)
     raise_if_any(fields.problems)
-    run_id = await request.app[RUNS].retry(
+    run_id = await request.app[SERVICES].runs.retry(
         actor_of(request),
         path_id(request, "run_id"),
         parameters=parameters_of(fields.raw),
@@ -96,7 +100,7 @@ async def get_log(request: web.Request) -> web.Response:
     after = fields.integer("after", low=0, high=MAX_SEQ, default=0)
     limit = fields.integer("limit", low=1, high=MAX_LOG_LINES, default=1_000)
     raise_if_any(fields.problems)
-    page = await request.app[RUNS].log(
+    page = await request.app[SERVICES].runs.log(
         actor_of(request),
         path_id(request, "run_id"),
         attempt=attempt or None,

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.system.audit import MAX_TEXT_CHARS, AuditItem, AuditQuery
 from tickwheel_admin.services.system.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import AUDIT
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -37,7 +37,7 @@ async def list_audit(request: web.Request) -> web.Response:
     )
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[AUDIT].page(actor_of(request), query, cursor, limit)
+    page = await request.app[SERVICES].audit.page(actor_of(request), query, cursor, limit)
     return answer(page_view(page, _audit_view))
 
 

@@ -12,7 +12,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.system.service import AdminItem
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SYSTEM
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -22,26 +22,26 @@ _SYSTEM = "/api/v1/system"
 
 @routes.get("/api/v1/admins", permission=Permission.VIEW, api=True)
 async def list_admins(request: web.Request) -> web.Response:
-    items = await request.app[SYSTEM].admins(actor_of(request))
+    items = await request.app[SERVICES].system.admins(actor_of(request))
     return answer({"items": [_admin_view(item) for item in items]})
 
 
 @routes.get(_SYSTEM, permission=Permission.VIEW, api=True)
 async def get_system(request: web.Request) -> web.Response:
-    return answer({"paused_at": instant(await request.app[SYSTEM].paused_at())})
+    return answer({"paused_at": instant(await request.app[SERVICES].system.paused_at())})
 
 
 @routes.post(f"{_SYSTEM}/pause", permission=Permission.ADMINISTER, api=True, on_all=True)
 async def pause_everything(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[SYSTEM].pause_all(actor_of(request))
+    await request.app[SERVICES].system.pause_all(actor_of(request))
     return web.Response(status=204)
 
 
 @routes.post(f"{_SYSTEM}/resume", permission=Permission.ADMINISTER, api=True, on_all=True)
 async def resume_everything(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    await request.app[SYSTEM].resume_all(actor_of(request))
+    await request.app[SERVICES].system.resume_all(actor_of(request))
     return web.Response(status=204)
 
 

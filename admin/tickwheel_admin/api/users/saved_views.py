@@ -12,7 +12,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SAVED_VIEWS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -28,7 +28,7 @@ async def list_views(request: web.Request) -> web.Response:
     fields = query_fields(request, ("page",))
     wanted = fields.choice("page", _PAGES, default="")
     raise_if_any(fields.problems)
-    actor, views = actor_of(request), request.app[SAVED_VIEWS]
+    actor, views = actor_of(request), request.app[SERVICES].saved_views
     pages = (wanted,) if wanted else _PAGES
     found = [view for page in pages for view in await views.list(actor, page)]
     return answer({"items": [_view(view, actor.user_id) for view in found]})
@@ -42,7 +42,7 @@ async def save_view(request: web.Request) -> web.Response:
     query = fields.text("query", max_chars=_MAX_TEXT)
     shared = fields.boolean("shared", default=False)
     raise_if_any(fields.problems)
-    view_id = await request.app[SAVED_VIEWS].save(
+    view_id = await request.app[SERVICES].saved_views.save(
         actor_of(request), page, name, query, shared=shared
     )
     return answer({"id": view_id}, status=201, location=f"{_ALL}/{view_id}")
@@ -51,7 +51,7 @@ async def save_view(request: web.Request) -> web.Response:
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_view(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    view = await request.app[SAVED_VIEWS].get(actor, path_id(request, "view_id"))
+    view = await request.app[SERVICES].saved_views.get(actor, path_id(request, "view_id"))
     return answer(_view(view, actor.user_id))
 
 
@@ -62,7 +62,7 @@ async def change_view(request: web.Request) -> web.Response:
     query = fields.text("query", max_chars=_MAX_TEXT) if fields.has("query") else None
     shared = fields.boolean("shared", default=False) if fields.has("shared") else None
     raise_if_any(fields.problems)
-    await request.app[SAVED_VIEWS].change(
+    await request.app[SERVICES].saved_views.change(
         actor_of(request), path_id(request, "view_id"), name=name, query=query, shared=shared
     )
     return web.Response(status=204)
@@ -70,7 +70,7 @@ async def change_view(request: web.Request) -> web.Response:
 
 @routes.delete(_ONE, permission=Permission.VIEW, api=True)
 async def delete_view(request: web.Request) -> web.Response:
-    await request.app[SAVED_VIEWS].delete(actor_of(request), path_id(request, "view_id"))
+    await request.app[SERVICES].saved_views.delete(actor_of(request), path_id(request, "view_id"))
     return web.Response(status=204)
 
 

@@ -8,7 +8,7 @@ from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import ID, path_id
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import PEOPLE
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -21,7 +21,7 @@ routes = Routes()
     on_all=True,
 )
 async def end_sessions(request: web.Request) -> web.Response:
-    ended = await request.app[PEOPLE].end_sessions_of(
+    ended = await request.app[SERVICES].people.end_sessions_of(
         actor_of(request), path_id(request, "user_id")
     )
     return answer({"ended": ended})

@@ -18,7 +18,7 @@ from tickwheel_admin.domain.input.fields import raise_if_any
 from tickwheel_admin.domain.input.grants import parse_grants
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import PEOPLE
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -38,7 +38,7 @@ async def list_users(request: web.Request) -> web.Response:
     part = request.query.get("text", "")[:100]  # as text, also where it is all digits
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[PEOPLE].people_page(
+    page = await request.app[SERVICES].people.people_page(
         actor_of(request), part=part, cursor=cursor, limit=limit
     )
     return answer(page_view(page, person_view))
@@ -50,14 +50,16 @@ async def create_user(request: web.Request) -> web.Response:
     name = fields.text("name", max_chars=100, required=True)
     grants = parse_grants(fields, "grants") if fields.has("grants") else {}
     raise_if_any(fields.problems)
-    new = await request.app[PEOPLE].new_person(actor_of(request), name, grants=grants)
+    new = await request.app[SERVICES].people.new_person(actor_of(request), name, grants=grants)
     content = {"id": new.id, "name": new.name, "password": new.password}
     return answer(content, status=201, location=f"{_ALL}/{new.id}")
 
 
 @routes.get(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def get_user(request: web.Request) -> web.Response:
-    detail = await request.app[PEOPLE].person(actor_of(request), path_id(request, "user_id"))
+    detail = await request.app[SERVICES].people.person(
+        actor_of(request), path_id(request, "user_id")
+    )
     return answer(person_detail_view(detail))
 
 
@@ -71,7 +73,7 @@ async def update_user(request: web.Request) -> web.Response:
     grants = parse_grants(fields, "grants") if fields.has("grants") else None
     disabled = fields.boolean("disabled", default=False) if fields.has("disabled") else None
     raise_if_any(fields.problems)
-    people, actor = request.app[PEOPLE], actor_of(request)
+    people, actor = request.app[SERVICES].people, actor_of(request)
     if grants is not None:
         await people.set_grants(actor, user_id, grants)
     if disabled is not None:
@@ -81,7 +83,7 @@ async def update_user(request: web.Request) -> web.Response:
 
 @routes.delete(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def delete_user(request: web.Request) -> web.Response:
-    await request.app[PEOPLE].delete_user(actor_of(request), path_id(request, "user_id"))
+    await request.app[SERVICES].people.delete_user(actor_of(request), path_id(request, "user_id"))
     return web.Response(status=204)
 
 
@@ -94,7 +96,7 @@ async def delete_user(request: web.Request) -> web.Response:
 )
 async def reset_password(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    password = await request.app[PEOPLE].reset_password(
+    password = await request.app[SERVICES].people.reset_password(
         actor_of(request), path_id(request, "user_id")
     )
     return answer({"password": password})

@@ -26,7 +26,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.calendars.service import CalendarFormat, ImportedDays
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CALENDARS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_DAYS = 60  # of an import, one by one
@@ -47,7 +47,7 @@ async def create_calendar(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"])
     try:
         raw = calendar_of_form(form)
-        calendar_id = await request.app[CALENDARS].create(actor_of(request), raw)
+        calendar_id = await request.app[SERVICES].calendars.create(actor_of(request), raw)
     except (InvalidInput, Conflict) as error:
         return await _form_page(request, form.refused(problems_at_fields(error)), error=error)
     response = go_to(request, f"/calendars/{calendar_id}")
@@ -57,7 +57,7 @@ async def create_calendar(request: web.Request) -> web.Response:
 
 @routes.get(f"{CALENDAR}/edit", permission=Permission.DEVELOP, on_all=True)
 async def show_edit(request: web.Request) -> web.Response:
-    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id_of(request))
+    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id_of(request))
     item = detail.item
     form = form_of_calendar(item.name, item.description, item.spec, version=item.version)
     return await _form_page(request, form)
@@ -73,7 +73,9 @@ async def save_calendar(request: web.Request) -> web.Response:
     try:
         raw = calendar_of_form(form)
         version = whole_number(form["version"]) or 0
-        await request.app[CALENDARS].update(actor_of(request), calendar_id, raw, version=version)
+        await request.app[SERVICES].calendars.update(
+            actor_of(request), calendar_id, raw, version=version
+        )
     except (InvalidInput, Conflict) as error:
         return await _form_page(request, form.refused(problems_at_fields(error)), error=error)
     response = go_to(request, f"/calendars/{calendar_id}")
@@ -114,7 +116,7 @@ async def _imported(request: web.Request, form: CalendarForm) -> ImportedDays:
     if not text.strip():
         raise InvalidInput.one("import_text", "required", "This is required.")
     is_ical = "BEGIN:VCALENDAR" in text[:2000].upper()
-    return await request.app[CALENDARS].import_preview(
+    return await request.app[SERVICES].calendars.import_preview(
         actor_of(request), text, format=CalendarFormat.ICAL if is_ical else CalendarFormat.CSV
     )
 
@@ -128,7 +130,7 @@ async def _form_page(
     taken: ImportedDays | None = None,
 ) -> web.Response:
     calendar_id = request.match_info.get("calendar_id")
-    names = await request.app[CALENDARS].names(actor_of(request))
+    names = await request.app[SERVICES].calendars.names(actor_of(request))
     return await render(
         request,
         "calendar_form.html",

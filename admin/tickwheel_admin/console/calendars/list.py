@@ -12,7 +12,7 @@ from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CALENDARS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 CALENDAR = "/calendars/{calendar_id:[0-9]{1,18}}"
@@ -24,7 +24,7 @@ routes = Routes()
 @routes.get("/calendars", permission=Permission.VIEW)
 async def list_calendars(request: web.Request) -> web.Response:
     text = request.query.get("q", "").strip()[:200]
-    page = await request.app[CALENDARS].page(
+    page = await request.app[SERVICES].calendars.page(
         actor_of(request), text=text, cursor=request.query.get("cursor")
     )
     return await render(
@@ -36,7 +36,7 @@ async def list_calendars(request: web.Request) -> web.Response:
 
 @routes.get(CALENDAR, permission=Permission.VIEW)
 async def show_calendar(request: web.Request) -> web.Response:
-    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id_of(request))
+    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id_of(request))
     picture = await picture_of(request, detail.item.spec, request.query.get("year", ""))
     return await render(
         request,
@@ -53,7 +53,7 @@ async def ask_delete(request: web.Request) -> web.Response:
 @routes.post(f"{CALENDAR}/delete", permission=Permission.DEVELOP, on_all=True)
 async def delete_calendar(request: web.Request) -> web.Response:
     try:
-        await request.app[CALENDARS].delete(actor_of(request), calendar_id_of(request))
+        await request.app[SERVICES].calendars.delete(actor_of(request), calendar_id_of(request))
     except Conflict as error:
         return await _delete_form(request, error=error)
     response = go_to(request, "/calendars")
@@ -62,7 +62,7 @@ async def delete_calendar(request: web.Request) -> web.Response:
 
 
 async def _delete_form(request: web.Request, *, error: Conflict | None = None) -> web.Response:
-    detail = await request.app[CALENDARS].get(actor_of(request), calendar_id_of(request))
+    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id_of(request))
     return await render(
         request,
         "calendar_delete.html",
@@ -90,7 +90,7 @@ async def picture_of(request: web.Request, spec: CalendarSpec, year: str) -> Yea
 
 
 async def _calendar_named(request: web.Request, name: str) -> CalendarSpec | None:
-    page = await request.app[CALENDARS].page(actor_of(request), text=name, limit=200)
+    page = await request.app[SERVICES].calendars.page(actor_of(request), text=name, limit=200)
     return next((item.spec for item in page.items if item.name == name), None)
 
 

@@ -12,7 +12,7 @@ from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, SCHEDULES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_EXECUTORS = 12
@@ -25,7 +25,7 @@ routes = Routes()
 @routes.get("/calendar", permission=Permission.VIEW)
 async def show_calendar(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    executors = await request.app[EXECUTORS].names(actor)
+    executors = await request.app[SERVICES].executors.names(actor)
     reader = set_reader(request)
     # Values that mean nothing are left aside: a bookmark may be older than what it filters by.
     asked = request.query.get("executor", "")
@@ -35,7 +35,7 @@ async def show_calendar(request: web.Request) -> web.Response:
     frequent = request.query.get("frequent") == "1"
     today = date.fromisoformat(local_date(reader.now_at, reader.timezone))
     first = max(_date(request.query.get("from", "")) or today, today)
-    heat = await request.app[SCHEDULES].coming(
+    heat = await request.app[SERVICES].triggers.coming(
         actor,
         executor_id,
         start=midnight_of(first),

@@ -17,7 +17,7 @@ from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.service import RunItem, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import NODES, RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -29,7 +29,9 @@ routes = Routes()
 
 @routes.get("/nodes/{node_id:[0-9]{1,18}}", permission=Permission.VIEW)
 async def show_node(request: web.Request) -> web.Response:
-    detail = await request.app[NODES].get(actor_of(request), int(request.match_info["node_id"]))
+    detail = await request.app[SERVICES].nodes.get(
+        actor_of(request), int(request.match_info["node_id"])
+    )
     node = detail.node
     past = [] if node.state is NodeState.LIVE else await _last_runs(request, node)
     return await render(request, "node.html", {"detail": detail, "node": node, "past": past})
@@ -37,7 +39,7 @@ async def show_node(request: web.Request) -> web.Response:
 
 async def _last_runs(request: web.Request, node: Node) -> list[RunItem]:
     """What a node ran that has ended: the runs that were lost with it first, then its newest."""
-    runs, actor = request.app[RUNS], actor_of(request)
+    runs, actor = request.app[SERVICES].runs, actor_of(request)
     query = RunQuery(executor_id=node.executor_id, node_id=node.id)
     lost = await runs.page(actor, replace(query, state=RunState.LOST.value), limit=SHOWN_PAST)
     newest = await runs.page(actor, query, limit=SHOWN_PAST)
@@ -47,19 +49,19 @@ async def _last_runs(request: web.Request, node: Node) -> list[RunItem]:
 
 @routes.post(f"{NODE}/cordon", permission=Permission.OPERATE)
 async def cordon_node(request: web.Request) -> web.Response:
-    await request.app[NODES].cordon(actor_of(request), await _node_id(request))
+    await request.app[SERVICES].nodes.cordon(actor_of(request), await _node_id(request))
     return await _done(request, "node.cordoned")
 
 
 @routes.post(f"{NODE}/drain", permission=Permission.OPERATE)
 async def drain_node(request: web.Request) -> web.Response:
-    await request.app[NODES].drain(actor_of(request), await _node_id(request))
+    await request.app[SERVICES].nodes.drain(actor_of(request), await _node_id(request))
     return await _done(request, "node.drained")
 
 
 @routes.post(f"{NODE}/resume", permission=Permission.OPERATE)
 async def resume_node(request: web.Request) -> web.Response:
-    await request.app[NODES].resume(actor_of(request), await _node_id(request))
+    await request.app[SERVICES].nodes.resume(actor_of(request), await _node_id(request))
     return await _done(request, "node.resumed")
 
 
@@ -78,7 +80,9 @@ async def set_slots(request: web.Request) -> web.Response:
     typed = form.get("slots", "").strip()
     try:
         slots = None if form.get("own") else _whole("slots", typed)
-        await request.app[NODES].set_slots(actor_of(request), await _node_id(request), slots)
+        await request.app[SERVICES].nodes.set_slots(
+            actor_of(request), await _node_id(request), slots
+        )
     except InvalidInput as error:
         view = await _view(request)
         return await _number_form(
@@ -102,7 +106,9 @@ async def set_weight(request: web.Request) -> web.Response:
     typed = form.get("weight", "").strip()
     try:
         weight = None if form.get("own") else _whole("weight", typed)
-        await request.app[NODES].set_weight(actor_of(request), await _node_id(request), weight)
+        await request.app[SERVICES].nodes.set_weight(
+            actor_of(request), await _node_id(request), weight
+        )
     except InvalidInput as error:
         view = await _view(request)
         return await _number_form(
@@ -136,7 +142,9 @@ async def _number_form(
 
 async def _view(request: web.Request) -> NodeView:
     """The node; NotFound unless it is one of the executor in the address."""
-    found = await request.app[NODES].get(actor_of(request), int(request.match_info["node_id"]))
+    found = await request.app[SERVICES].nodes.get(
+        actor_of(request), int(request.match_info["node_id"])
+    )
     if found.node.executor_id != int(request.match_info["executor_id"]):
         raise not_found()
     return found.view

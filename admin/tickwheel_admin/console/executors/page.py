@@ -14,7 +14,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, EXECUTORS
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 EXECUTOR = "/executors/{executor_id:[0-9]{1,18}}"
@@ -27,7 +27,7 @@ routes = Routes()
 
 @routes.get("/executors", permission=Permission.VIEW)
 async def list_executors(request: web.Request) -> web.Response:
-    executors = await request.app[EXECUTORS].list(actor_of(request))
+    executors = await request.app[SERVICES].executors.list(actor_of(request))
     return await render(
         request,
         "executors.html",
@@ -45,7 +45,7 @@ async def create_executor(request: web.Request) -> web.Response:
     form = await read_form(request)
     name = form.get("name", "").strip()
     try:
-        made = await request.app[EXECUTORS].create(
+        made = await request.app[SERVICES].executors.create(
             actor_of(request), name=name, description=form.get("description", "")
         )
     except InvalidInput as error:
@@ -60,7 +60,7 @@ async def create_executor(request: web.Request) -> web.Response:
 
 @routes.get(EXECUTOR, permission=Permission.VIEW)
 async def show_executor(request: web.Request) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     live = [view for view in detail.nodes if view.node.state is NodeState.LIVE]
     ended = [view for view in detail.nodes if view.node.state is not NodeState.LIVE]
     text = request.query.get("q", "").strip()[:100]
@@ -97,20 +97,20 @@ def _has(view: NodeView, text: str) -> bool:
 
 @routes.post(f"{EXECUTOR}/pause", permission=Permission.OPERATE)
 async def pause_executor(request: web.Request) -> web.Response:
-    await request.app[EXECUTORS].pause(actor_of(request), _executor_id(request))
+    await request.app[SERVICES].executors.pause(actor_of(request), _executor_id(request))
     return _switched(request, "executor.paused")
 
 
 @routes.post(f"{EXECUTOR}/resume", permission=Permission.OPERATE)
 async def resume_executor(request: web.Request) -> web.Response:
-    await request.app[EXECUTORS].resume(actor_of(request), _executor_id(request))
+    await request.app[SERVICES].executors.resume(actor_of(request), _executor_id(request))
     return _switched(request, "executor.resumed")
 
 
 @routes.get(f"{EXECUTOR}/first-node", permission=Permission.VIEW)
 async def show_first_node(request: web.Request) -> web.Response:
     """A part of the page that shows a new executor's token, which is shown only once."""
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     live = [view.node for view in detail.nodes if view.node.state is NodeState.LIVE]
     return await render(request, "first_node.html", {"nodes": live})
 
@@ -129,7 +129,7 @@ async def delete_executor(request: web.Request) -> web.Response:
     typed = form.get("name", "").strip()
     try:
         if with_jobs:
-            detail = await request.app[EXECUTORS].get(actor, executor_id)
+            detail = await request.app[SERVICES].executors.get(actor, executor_id)
             if typed != detail.item.name:
                 raise InvalidInput.one(
                     "name",
@@ -137,7 +137,7 @@ async def delete_executor(request: web.Request) -> web.Response:
                     "This is not its name: type “%(name)s”.",
                     name=detail.item.name,
                 )
-        await request.app[EXECUTORS].delete(actor, executor_id, with_jobs=with_jobs)
+        await request.app[SERVICES].executors.delete(actor, executor_id, with_jobs=with_jobs)
     except (Conflict, InvalidInput) as error:
         return await _delete_form(request, error=error, with_jobs=with_jobs, typed=typed)
     response = go_to(request, "/executors")
@@ -152,7 +152,7 @@ async def _delete_form(
     with_jobs: bool = False,
     typed: str = "",
 ) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     return await render(
         request,
         "executor_delete.html",

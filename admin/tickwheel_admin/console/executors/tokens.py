@@ -12,7 +12,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import NewExecutor
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, EXECUTORS
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 TOKEN = "/executors/{executor_id:[0-9]{1,18}}/token"  # noqa: S105 - an address
@@ -23,7 +23,7 @@ routes = Routes()
 
 @routes.get(TOKEN, permission=Permission.ADMINISTER)
 async def ask_rotation(request: web.Request) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     set_reader(request)
     return await render(
         request, "token_rotate.html", {"executor": detail.item, "overlaps": _overlaps()}
@@ -33,24 +33,24 @@ async def ask_rotation(request: web.Request) -> web.Response:
 @routes.post(TOKEN, permission=Permission.ADMINISTER)
 async def rotate_token(request: web.Request) -> web.Response:
     form = await read_form(request)
-    made = await request.app[EXECUTORS].rotate_token(
+    made = await request.app[SERVICES].executors.rotate_token(
         actor_of(request),
         _executor_id(request),
         overlap_seconds=whole_number(form.get("overlap")) or 0,
     )
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     return await token_page(request, made, is_new=False, old_until=detail.item.old_token_until)
 
 
 @routes.get(f"{TOKEN}/revoke", permission=Permission.ADMINISTER)
 async def ask_revocation(request: web.Request) -> web.Response:
-    detail = await request.app[EXECUTORS].get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     return await render(request, "token_revoke.html", {"executor": detail.item})
 
 
 @routes.post(f"{TOKEN}/revoke", permission=Permission.ADMINISTER)
 async def revoke_old_token(request: web.Request) -> web.Response:
-    await request.app[EXECUTORS].revoke_old_token(actor_of(request), _executor_id(request))
+    await request.app[SERVICES].executors.revoke_old_token(actor_of(request), _executor_id(request))
     address = f"/executors/{_executor_id(request)}"
     return done_or_back(request, address, "executor.token_revoked", topics=("nodes",))
 

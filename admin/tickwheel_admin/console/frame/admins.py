@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from tickwheel_admin.web.identity import actor_or_none
-from tickwheel_admin.web.keys import OVERVIEW
+from tickwheel_admin.web.keys import SERVICES
 
 if TYPE_CHECKING:
     from tickwheel_admin.services.overview.service import AdminView
@@ -31,7 +31,7 @@ class Admins:
         if actor is None or actor.must_change_password or now < self._refresh_at:
             return
         self._refresh_at = now + REFRESH_SECONDS  # before the await, so that one request looks
-        self.known = await request.app[OVERVIEW].admins()
+        self.known = await request.app[SERVICES].overview.admins()
 
 
 ADMINS: web.AppKey[Admins] = web.AppKey("admins")

@@ -11,7 +11,7 @@ from tickwheel_admin.domain.errors import NotFound, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.service import JobItem, JobQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import SERVICES
 
 SUGGESTED_AT_MOST = 30
 _SEPARATOR = " / "
@@ -26,7 +26,7 @@ def text_of(item: JobItem) -> str:
 async def text_of_id(request: web.Request, job_id: int) -> str:
     """How a job is written of which only the id is known."""
     try:
-        return text_of((await request.app[JOBS].get(actor_of(request), job_id)).item)
+        return text_of((await request.app[SERVICES].jobs.get(actor_of(request), job_id)).item)
     except NotFound:  # deleted, or not visible to this person
         return f"#{job_id}"
 
@@ -37,7 +37,9 @@ async def suggestions(
     """Jobs that may be meant, for which this person has the permission."""
     actor = actor_of(request)
     wanted = text.strip().split(_SEPARATOR, 1)[-1][:200]
-    page = await request.app[JOBS].page(actor, JobQuery(text=wanted), limit=SUGGESTED_AT_MOST)
+    page = await request.app[SERVICES].jobs.page(
+        actor, JobQuery(text=wanted), limit=SUGGESTED_AT_MOST
+    )
     return [text_of(item) for item in page.items if actor.may(permission, item.job.executor_id)]
 
 
@@ -46,11 +48,13 @@ async def ids_of(request: web.Request, text: str) -> list[int]:
     if by_id := _ID.fullmatch(text):
         return [int(by_id[1])]
     actor = actor_of(request)
-    executors = {e.name: e.id for e in await request.app[EXECUTORS].names(actor)}
+    executors = {e.name: e.id for e in await request.app[SERVICES].executors.names(actor)}
     before, separator, after = text.partition(_SEPARATOR)
     is_named = bool(separator) and before in executors
     name = after if is_named else text
-    return await request.app[JOBS].called(actor, name, executors[before] if is_named else None)
+    return await request.app[SERVICES].jobs.called(
+        actor, name, executors[before] if is_named else None
+    )
 
 
 def unclear(field: str, found: Sequence[int], *, code: str = "job.unknown") -> Problem:

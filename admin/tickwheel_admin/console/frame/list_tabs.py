@@ -13,7 +13,7 @@ from tickwheel_admin.console.frame.reader import number
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.services.overview.list_counts import Number
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SAVED_VIEWS
+from tickwheel_admin.web.keys import SERVICES
 
 SHOWN_AS_TABS = 5  # saved views; more of them open in a menu
 
@@ -101,7 +101,7 @@ async def list_head(
     state = typed.one("state") or ""
     actor = actor_of(request)
     address = list_address(page, typed.text, sort=sort)
-    views = await request.app[SAVED_VIEWS].list(actor, page)
+    views = await request.app[SERVICES].saved_views.list(actor, page)
     return ListHead(
         tabs=[
             Tab(

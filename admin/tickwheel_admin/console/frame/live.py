@@ -1,7 +1,7 @@
 """The stream of small events that tells open pages to fetch their live parts again.
 
 It carries topics and no data: what a page may see is decided where it fetches. Changes made by this
-admin arrive by `Events`, those of other admins are relayed there (`services.elsewhere`). A browser
+admin arrive by `Events`, those of other admins are relayed there (`services.relay`). A browser
 says how old its page is, so that what changed between the page and the stream is not lost.
 """
 
@@ -18,7 +18,7 @@ from tickwheel_admin.console.frame.streams import EVENTS_PATH, Stream
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.events import events
 from tickwheel_admin.services.events.events import Events
-from tickwheel_admin.web.keys import ELSEWHERE, EVENTS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 GATHER_SECONDS = 0.3  # changes within this time are told as one
@@ -125,8 +125,8 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
 async def _missed(request: web.Request) -> set[str]:
     """What may have changed since the page was made that opens this stream."""
     age = _age_seconds(request) + MARGIN_SECONDS
-    topics = request.app[EVENTS].changed_within(age)
-    if not await request.app[ELSEWHERE].has_watched_for(age):
+    topics = request.app[SERVICES].events.changed_within(age)
+    if not await request.app[SERVICES].relay.has_watched_for(age):
         topics = frozenset(_TOPICS)
     return {name for topic in topics for name in _TOPICS.get(topic, ())}
 

@@ -15,7 +15,7 @@ from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.suggestions import Found
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SUGGESTIONS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 WORDS_AT_MOST = 4
@@ -40,7 +40,7 @@ async def find(request: web.Request) -> web.Response:
     """What `q` may mean: 20 jobs, 5 executors, 5 nodes, 4 words and 4 headings at most."""
     set_reader(request)
     actor, text = actor_of(request), request.query.get("q", "").strip()[:MAX_TEXT_CHARS]
-    found = await request.app[SUGGESTIONS].anything(actor, text)
+    found = await request.app[SERVICES].suggestions.anything(actor, text)
     words = glossary.search(actor, text, most=WORDS_AT_MOST)
     items = [
         *_found(found),

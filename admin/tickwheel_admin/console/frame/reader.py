@@ -17,7 +17,7 @@ from babel.numbers import format_compact_decimal, format_decimal, format_percent
 from tickwheel_admin.console.frame.i18n import HTML_LANG, LANGUAGE, gettext
 from tickwheel_admin.domain.input.fields import MAX_INSTANT, MIN_INSTANT, is_instant
 from tickwheel_admin.web.i18n import CHINESE, ENGLISH, language_of
-from tickwheel_admin.web.keys import SETTINGS
+from tickwheel_admin.web.keys import SERVICES
 
 THEMES = ("light", "dark", "system")
 THEME_COOKIE = "tickwheel_theme"
@@ -77,7 +77,7 @@ def set_reader(request: web.Request) -> Reader:
     zones = (
         chosen,
         request.cookies.get(TIME_ZONE_COOKIE, ""),
-        request.app[SETTINGS].known.default_timezone or "",
+        request.app[SERVICES].settings.known.default_timezone or "",
     )
     reader = Reader(
         language=language_of(request),

@@ -37,7 +37,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
 from tickwheel_admin.web.identity import actor_or_none, csrf_of
-from tickwheel_admin.web.keys import SETTINGS, SYSTEM
+from tickwheel_admin.web.keys import SERVICES
 
 BLOCK_HEADER = "X-Block"
 COMPILE_PAUSE_SECONDS = 0.005  # between two templates: fires of the first second are on time
@@ -165,7 +165,7 @@ class Renderer:
             "csrf_token": csrf_of(request) if actor is not None else "",
             "flash": None,
             "paused_at": None,
-            "instance_name": request.app[SETTINGS].known.instance_name,
+            "instance_name": request.app[SERVICES].settings.known.instance_name,
             "admins": request.app[ADMINS].known,
             "query": lambda **changes: _query(request, changes),
             "new_request_key": new_request_key,
@@ -188,10 +188,10 @@ async def render(
     values = dict(context or {})
     if BLOCK_HEADER not in request.headers:
         if request.method == hdrs.METH_GET:  # not for each of a flood of wrong passwords
-            await request.app[SETTINGS].get()
+            await request.app[SERVICES].settings.get()
         await request.app[ADMINS].refresh(request)
         if actor_or_none(request) is not None:
-            values["paused_at"] = await request.app[SYSTEM].paused_at()
+            values["paused_at"] = await request.app[SERVICES].system.paused_at()
     return request.app[RENDERER].page(request, template_name, values, status=status, block=block)
 
 

@@ -12,7 +12,7 @@ from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SAVED_VIEWS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 VIEW = "/views/{view_id:[0-9]{1,15}}"
@@ -31,7 +31,7 @@ async def save_view(request: web.Request) -> web.Response:
     form = await read_form(request)
     page = _page_of(form.get("page", ""))
     query, name, shared = form.get("filter", ""), form.get("name", ""), "shared" in form
-    views, actor = request.app[SAVED_VIEWS], actor_of(request)
+    views, actor = request.app[SERVICES].saved_views, actor_of(request)
     try:
         view_id = await views.save(actor, page, name, query, shared=shared)
     except (InvalidInput, Conflict) as error:
@@ -42,14 +42,14 @@ async def save_view(request: web.Request) -> web.Response:
 
 @routes.get(VIEW, permission=Permission.VIEW)
 async def edit_view(request: web.Request) -> web.Response:
-    view = await request.app[SAVED_VIEWS].get(actor_of(request), _view_id(request))
+    view = await request.app[SERVICES].saved_views.get(actor_of(request), _view_id(request))
     return await _form(request, _values(view))
 
 
 @routes.post(VIEW, permission=Permission.VIEW)
 async def change_view(request: web.Request) -> web.Response:
     form = await read_form(request)
-    views, actor, view_id = request.app[SAVED_VIEWS], actor_of(request), _view_id(request)
+    views, actor, view_id = request.app[SERVICES].saved_views, actor_of(request), _view_id(request)
     name, shared = form.get("name", ""), "shared" in form
     try:
         await views.change(actor, view_id, name=name, shared=shared)
@@ -63,7 +63,7 @@ async def change_view(request: web.Request) -> web.Response:
 
 @routes.post(f"{VIEW}/delete", permission=Permission.VIEW)
 async def delete_view(request: web.Request) -> web.Response:
-    views, actor = request.app[SAVED_VIEWS], actor_of(request)
+    views, actor = request.app[SERVICES].saved_views, actor_of(request)
     view = await views.get(actor, _view_id(request))
     await views.delete(actor, view.id)
     return go_to(request, f"/{view.page}")

@@ -19,7 +19,7 @@ from aiohttp import web
 from tickwheel_admin.domain.errors import TooMany
 from tickwheel_admin.services.events.events import PEOPLE
 from tickwheel_admin.web.identity import actor_of, are_still_allowed, cookie_of
-from tickwheel_admin.web.keys import ELSEWHERE, EVENTS, UNAVAILABLE_WHEN
+from tickwheel_admin.web.keys import SERVICES, UNAVAILABLE_WHEN
 
 log = structlog.get_logger(__name__)
 
@@ -144,7 +144,7 @@ class OpenStreams:
 
     async def _watch(self, app: web.Application) -> None:
         changed = asyncio.Event()
-        stop = app[EVENTS].listen(PEOPLE, changed.set)
+        stop = app[SERVICES].events.listen(PEOPLE, changed.set)
         try:
             while self._streams:
                 try:
@@ -206,7 +206,7 @@ class Stream:
         self._heartbeat_at = self._loop.time() + self.heartbeat_seconds
         self._over = False
         self._waits_for: asyncio.Event | None = None
-        self._watching = request.app[ELSEWHERE].watching()
+        self._watching = request.app[SERVICES].relay.watching()
         self.response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
@@ -285,7 +285,7 @@ class Stream:
 async def stop_watching(app: web.Application) -> None:
     """For `app.on_cleanup`: there is no page left to relay anything to."""
     await app[OPEN_STREAMS].close()
-    await app[ELSEWHERE].close()
+    await app[SERVICES].relay.close()
 
 
 async def stop_streams(app: web.Application) -> None:

@@ -21,7 +21,7 @@ from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.services.executors.service import ExecutorDetail
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import SERVICES
 
 
 async def executor_of(request: web.Request, form: JobForm) -> ExecutorDetail | None:
@@ -30,7 +30,7 @@ async def executor_of(request: web.Request, form: JobForm) -> ExecutorDetail | N
     if executor_id is None:
         return None
     try:
-        return await request.app[EXECUTORS].get(actor_of(request), executor_id)
+        return await request.app[SERVICES].executors.get(actor_of(request), executor_id)
     except NotFound:
         return None
 
@@ -111,7 +111,7 @@ async def copy_of(request: web.Request, job_id: int, *, executors: Collection[in
     Args:
         executors: those that this person may add jobs to.
     """
-    job = (await request.app[JOBS].get(actor_of(request), job_id)).item.job
+    job = (await request.app[SERVICES].jobs.get(actor_of(request), job_id)).item.job
     form = form_of_job(
         job.config,
         executor_id=job.executor_id,

@@ -34,7 +34,7 @@ from tickwheel_admin.services.executors.service import ExecutorDetail, ExecutorI
 from tickwheel_admin.services.jobs.imports import JobImport
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CALENDARS, EXECUTORS, JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 JOB = "/jobs/{job_id:[0-9]{1,18}}"
@@ -64,7 +64,7 @@ async def create_job(request: web.Request) -> web.Response:
         return await _changed(request, form, sent["do"], executors=executors)
     try:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
-        jobs, actor = request.app[JOBS], actor_of(request)
+        jobs, actor = request.app[SERVICES].jobs, actor_of(request)
         missing: Sequence[Problem] = ()
         if executor_id is None:
             missing = InvalidInput.one("executor_id", "required", "Choose an executor.").problems
@@ -94,7 +94,7 @@ async def create_job(request: web.Request) -> web.Response:
 
 @routes.get(f"{JOB}/edit", permission=Permission.DEVELOP)
 async def show_edit(request: web.Request) -> web.Response:
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     job = detail.item.job
     if detail.managed:
         return await render(request, "job_by_code.html", {"job": job})
@@ -118,7 +118,7 @@ async def save_job(request: web.Request) -> web.Response:
     try:
         revision = whole_number(form["revision"]) or 0
         raw, noted = await draft_job(request, form)
-        await request.app[JOBS].update(
+        await request.app[SERVICES].jobs.update(
             actor_of(request), job_id, raw, revision=revision, noted=noted
         )
     except (InvalidInput, Conflict) as error:
@@ -186,7 +186,7 @@ async def _saved(
     address = f"/jobs/{job_id}"
     if sent.get("then") == "run":
         try:
-            run_id = await request.app[JOBS].run_now(
+            run_id = await request.app[SERVICES].jobs.run_now(
                 actor_of(request), job_id, request_key=sent.get("run_key") or None
             )
             address = f"/runs/{run_id}"
@@ -221,7 +221,7 @@ async def _form_page(
             "suggested": await suggestions(request, "", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
-            "calendars": await request.app[CALENDARS].names(actor_of(request)),
+            "calendars": await request.app[SERVICES].calendars.names(actor_of(request)),
         },
         status=200 if error is None else error.status,
         block="form",
@@ -234,7 +234,7 @@ async def _form_page(
 async def _own_executors(request: web.Request) -> list[ExecutorItem]:
     """Executors whose jobs this person may edit."""
     actor = actor_of(request)
-    executors = await request.app[EXECUTORS].list(actor)
+    executors = await request.app[SERVICES].executors.list(actor)
     return [e for e in executors if actor.may(Permission.DEVELOP, e.id)]
 
 

@@ -9,7 +9,7 @@ from tickwheel_admin.console.frame.rendering import done_or_back, go_to, render
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -21,25 +21,27 @@ routes = Routes()
 
 @routes.post(f"{JOB}/pause", permission=Permission.OPERATE)
 async def pause_job(request: web.Request) -> web.Response:
-    await request.app[JOBS].pause(actor_of(request), _job_id(request))
+    await request.app[SERVICES].jobs.pause(actor_of(request), _job_id(request))
     return await _switched(request, "job.paused")
 
 
 @routes.post(f"{JOB}/resume", permission=Permission.OPERATE)
 async def resume_job(request: web.Request) -> web.Response:
-    await request.app[JOBS].resume(actor_of(request), _job_id(request))
+    await request.app[SERVICES].jobs.resume(actor_of(request), _job_id(request))
     return await _switched(request, "job.resumed")
 
 
 @routes.post(f"{TRIGGER}/pause", permission=Permission.OPERATE)
 async def pause_trigger(request: web.Request) -> web.Response:
-    await request.app[JOBS].pause_trigger(actor_of(request), _job_id(request), _trigger_id(request))
+    await request.app[SERVICES].jobs.pause_trigger(
+        actor_of(request), _job_id(request), _trigger_id(request)
+    )
     return _trigger_switched(request, "trigger.paused")
 
 
 @routes.post(f"{TRIGGER}/resume", permission=Permission.OPERATE)
 async def resume_trigger(request: web.Request) -> web.Response:
-    await request.app[JOBS].resume_trigger(
+    await request.app[SERVICES].jobs.resume_trigger(
         actor_of(request), _job_id(request), _trigger_id(request)
     )
     return _trigger_switched(request, "trigger.resumed")
@@ -47,7 +49,7 @@ async def resume_trigger(request: web.Request) -> web.Response:
 
 @routes.get(f"{JOB}/delete", permission=Permission.DEVELOP)
 async def ask_delete(request: web.Request) -> web.Response:
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     return await render(
         request, "job_delete.html", {"job": detail.item.job, "managed": detail.managed}
     )
@@ -55,7 +57,7 @@ async def ask_delete(request: web.Request) -> web.Response:
 
 @routes.post(f"{JOB}/delete", permission=Permission.DEVELOP)
 async def delete_job(request: web.Request) -> web.Response:
-    await request.app[JOBS].delete(actor_of(request), _job_id(request))
+    await request.app[SERVICES].jobs.delete(actor_of(request), _job_id(request))
     response = go_to(request, "/jobs")
     set_flash(response, "job.deleted")
     return response

@@ -26,7 +26,7 @@ from tickwheel_admin.services.jobs.bulk import BulkOfJobs, Change, JobAction
 from tickwheel_admin.services.jobs.service import JobQuery, MatchingJobs
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOB_BULK
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -86,7 +86,7 @@ async def export_jobs(request: web.Request) -> web.StreamResponse:
     asked = await _asked(request, request.query)
     if asked.problems:
         raise InvalidInput(asked.problems)
-    parts = request.app[JOB_BULK].export(actor_of(request), asked.job_ids, asked.query)
+    parts = request.app[SERVICES].job_bulk.export(actor_of(request), asked.job_ids, asked.query)
     first = await anext(parts, "")  # what is refused is refused before anything is sent
     response = web.StreamResponse(
         headers={
@@ -111,13 +111,13 @@ async def _ask(
     if asked.problems:
         matching, problem = MatchingJobs(0, False), asked.problems[0]
     elif asked.query is not None:
-        matching = await request.app[JOB_BULK].count(actor_of(request), asked.query)
+        matching = await request.app[SERVICES].job_bulk.count(actor_of(request), asked.query)
     context = {"request_key": new_request_key(), "matching": matching, "problem": problem}
     return await _page(request, asked, context, status=200 if problem is None else 422)
 
 
 async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | None) -> BulkOfJobs:
-    service, actor = request.app[JOB_BULK], actor_of(request)
+    service, actor = request.app[SERVICES].job_bulk, actor_of(request)
     if asked.problems:
         raise InvalidInput(asked.problems)
     change = Change(action=asked.action, tag=asked.tag or None, request_key=key)
@@ -138,7 +138,9 @@ async def _asked(request: web.Request, values: MultiMapping[str]) -> Asked:
     everything = values.get("all") == "yes"
     typed, query = Typed("", {}, ()), None
     if everything:
-        executors: list[ExecutorName] = await request.app[EXECUTORS].names(actor_of(request))
+        executors: list[ExecutorName] = await request.app[SERVICES].executors.names(
+            actor_of(request)
+        )
         typed, query = read_job_filter({"q": values.get("q", "")}, executors)
     ids = (whole_number(text) for text in values.getall("job", []))
     doing = values.get("do", "")

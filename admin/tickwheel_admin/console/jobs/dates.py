@@ -14,7 +14,7 @@ from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.triggers.service import Explanation
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_PARENTS, JOBS, SCHEDULES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_TIMES = 8
@@ -35,7 +35,9 @@ class TriggerOnDate:
 
 @routes.get("/jobs/{job_id:[0-9]{1,18}}/dates", permission=Permission.VIEW)
 async def explain_date(request: web.Request) -> web.Response:
-    detail = await request.app[JOBS].get(actor_of(request), int(request.match_info["job_id"]))
+    detail = await request.app[SERVICES].jobs.get(
+        actor_of(request), int(request.match_info["job_id"])
+    )
     reader = set_reader(request)
     date = request.query.get("date", "").strip()[:20]
     rows = [await _on_date(request, each, date) for each in detail.item.triggers] if date else []
@@ -45,7 +47,9 @@ async def explain_date(request: web.Request) -> web.Response:
         "job_dates.html",
         {
             "job": detail.item.job,
-            "parents": await request.app[JOB_PARENTS].of(actor_of(request), detail.item.job.id),
+            "parents": await request.app[SERVICES].job_parents.of(
+                actor_of(request), detail.item.job.id
+            ),
             "rows": rows,
             "date": date or local_date(reader.now_at, reader.timezone),
             "asked": bool(date),
@@ -56,7 +60,7 @@ async def explain_date(request: web.Request) -> web.Response:
 async def _on_date(request: web.Request, trigger: Trigger, date: str) -> TriggerOnDate:
     found, problem = None, None
     try:
-        found = await request.app[SCHEDULES].explain_trigger(
+        found = await request.app[SERVICES].triggers.explain_trigger(
             actor_of(request), trigger.id, date=date
         )
     except InvalidInput as error:

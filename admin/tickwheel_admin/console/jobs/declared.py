@@ -10,7 +10,7 @@ from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import DECLARED_JOBS, EXECUTORS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 DECLARED = "/executors/{executor_id:[0-9]{1,18}}/declared-jobs"
@@ -22,8 +22,8 @@ routes = Routes()
 @routes.get(DECLARED, permission=Permission.VIEW)
 async def list_declared(request: web.Request) -> web.Response:
     actor, executor_id = actor_of(request), _executor_id(request)
-    detail = await request.app[EXECUTORS].get(actor, executor_id)
-    items = await request.app[DECLARED_JOBS].list(actor, executor_id)
+    detail = await request.app[SERVICES].executors.get(actor, executor_id)
+    items = await request.app[SERVICES].declared_jobs.list(actor, executor_id)
     return await render(
         request,
         "declared_jobs.html",
@@ -42,7 +42,7 @@ async def list_declared(request: web.Request) -> web.Response:
 async def accept_declared(request: web.Request) -> web.Response:
     """With `rename_from`: as the new name of that job; `declared_at`: if it is what was shown."""
     form = await read_form(request)
-    await request.app[DECLARED_JOBS].accept(
+    await request.app[SERVICES].declared_jobs.accept(
         actor_of(request),
         _executor_id(request),
         form.get("name", ""),
@@ -55,7 +55,7 @@ async def accept_declared(request: web.Request) -> web.Response:
 @routes.post(f"{DECLARED}/ignore", permission=Permission.DEVELOP)
 async def ignore_declared(request: web.Request) -> web.Response:
     form = await read_form(request)
-    await request.app[DECLARED_JOBS].ignore(
+    await request.app[SERVICES].declared_jobs.ignore(
         actor_of(request), _executor_id(request), form.get("name", "")
     )
     return _done(request, "declared.ignored")
@@ -64,7 +64,7 @@ async def ignore_declared(request: web.Request) -> web.Response:
 @routes.post(f"{DECLARED}/release", permission=Permission.DEVELOP)
 async def release_declared(request: web.Request) -> web.Response:
     form = await read_form(request)
-    await request.app[DECLARED_JOBS].release(
+    await request.app[SERVICES].declared_jobs.release(
         actor_of(request), _executor_id(request), form.get("name", "")
     )
     return _done(request, "declared.released")
@@ -73,7 +73,7 @@ async def release_declared(request: web.Request) -> web.Response:
 @routes.post(f"{DECLARED}/policy", permission=Permission.ADMINISTER)
 async def set_policy(request: web.Request) -> web.Response:
     form = await read_form(request)
-    await request.app[DECLARED_JOBS].set_policy(
+    await request.app[SERVICES].declared_jobs.set_policy(
         actor_of(request), _executor_id(request), form.get("policy", "")
     )
     return _done(request, "declared.policy")

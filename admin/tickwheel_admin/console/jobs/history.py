@@ -16,7 +16,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.history import Comparison
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_HISTORY
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 ROLL_BACK = f"{JOB}/history/{{revision:[0-9]{{1,9}}}}/roll-back"
@@ -28,7 +28,7 @@ routes = Routes()
 async def show_history(request: web.Request) -> web.Response:
     job_id = int(request.match_info["job_id"])
     head = await head_of(request, "history")
-    page = await request.app[JOB_HISTORY].page(
+    page = await request.app[SERVICES].job_history.page(
         actor_of(request), job_id, cursor=request.query.get("cursor")
     )
     compared, problem = await _compared(request, job_id)
@@ -56,7 +56,7 @@ async def roll_back(request: web.Request) -> web.Response:
     form = await read_form(request)
     job_id, revision = (int(request.match_info[name]) for name in ("job_id", "revision"))
     try:
-        await request.app[JOB_HISTORY].roll_back(
+        await request.app[SERVICES].job_history.roll_back(
             actor_of(request),
             job_id,
             revision,
@@ -78,7 +78,9 @@ async def _compared(request: web.Request, job_id: int) -> tuple[Comparison | Non
     if not before or not after:
         return None, None
     try:
-        compared = await request.app[JOB_HISTORY].compare(actor_of(request), job_id, before, after)
+        compared = await request.app[SERVICES].job_history.compare(
+            actor_of(request), job_id, before, after
+        )
     except NotFound as error:
         if error.code != "job.revision_unknown":
             raise
@@ -96,7 +98,7 @@ async def _roll_back_page(
     head = await head_of(request, "history")
     revision = int(request.match_info["revision"])
     job = head["job"]
-    compared = await request.app[JOB_HISTORY].compare(
+    compared = await request.app[SERVICES].job_history.compare(
         actor_of(request), job.id, job.revision, revision
     )
     set_reader(request)

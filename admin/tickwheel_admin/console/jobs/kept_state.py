@@ -11,7 +11,7 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_STATES, JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 STATE = "/jobs/{job_id:[0-9]{1,18}}/state"
@@ -30,7 +30,7 @@ async def set_state(request: web.Request) -> web.Response:
     form = await read_form(request)
     typed = form.get("state", "")
     try:
-        await request.app[JOB_STATES].set(
+        await request.app[SERVICES].job_states.set(
             actor_of(request),
             _job_id(request),
             typed.strip() or "{}",
@@ -43,13 +43,13 @@ async def set_state(request: web.Request) -> web.Response:
 
 @routes.get(f"{STATE}/clear", permission=Permission.DEVELOP)
 async def ask_clear(request: web.Request) -> web.Response:
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     return await render(request, "job_state_clear.html", {"job": detail.item.job})
 
 
 @routes.post(f"{STATE}/clear", permission=Permission.DEVELOP)
 async def clear_state(request: web.Request) -> web.Response:
-    await request.app[JOB_STATES].clear(actor_of(request), _job_id(request))
+    await request.app[SERVICES].job_states.clear(actor_of(request), _job_id(request))
     return _done(request, "job.state_cleared")
 
 
@@ -61,8 +61,8 @@ async def _form(
     error: Conflict | InvalidInput | None = None,
 ) -> web.Response:
     actor, job_id = actor_of(request), _job_id(request)
-    detail = await request.app[JOBS].get(actor, job_id)
-    kept = await request.app[JOB_STATES].get(actor, job_id)
+    detail = await request.app[SERVICES].jobs.get(actor, job_id)
+    kept = await request.app[SERVICES].job_states.get(actor, job_id)
     return await render(
         request,
         "job_state_edit.html",

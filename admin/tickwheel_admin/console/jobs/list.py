@@ -15,7 +15,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.service import JobItem, JobQuery, JobSort, JobView
 from tickwheel_admin.services.lists.paging import Page
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOB_PARENTS, JOBS, LIST_COUNTS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 DENSITY_COOKIE = "tickwheel_density"
@@ -29,7 +29,7 @@ routes = Routes()
 async def list_jobs(request: web.Request) -> web.Response:
     actor = actor_of(request)
     set_reader(request)
-    executors = await request.app[EXECUTORS].names(actor)
+    executors = await request.app[SERVICES].executors.names(actor)
     typed, query = read_job_filter(request.query, executors)
     sort = "" if query.sort == JobSort.NAME else query.sort
     address = list_address("jobs", typed.text, sort=sort)
@@ -38,10 +38,12 @@ async def list_jobs(request: web.Request) -> web.Response:
         return web.Response(status=303, headers={hdrs.LOCATION: address})
     page: Page[JobItem] = Page(items=[], next=None)
     if not typed.problems:
-        page = await request.app[JOBS].page(actor, query, cursor=request.query.get("cursor"))
+        page = await request.app[SERVICES].jobs.page(
+            actor, query, cursor=request.query.get("cursor")
+        )
     total = ""
     if page.next or page.previous:
-        matching = await request.app[LIST_COUNTS].matching(actor, query)
+        matching = await request.app[SERVICES].list_counts.matching(actor, query)
         # Counts of jobs that fail and of what changes meanwhile can be behind what is shown.
         total = number(max(matching.jobs, len(page.items))) + "+" * matching.capped
     response = await render(
@@ -50,7 +52,7 @@ async def list_jobs(request: web.Request) -> web.Response:
         {
             "is_whole": is_whole,
             "jobs": page.items,
-            "parents": await request.app[JOB_PARENTS].of_each(
+            "parents": await request.app[SERVICES].job_parents.of_each(
                 actor, [item.job.id for item in page.items if not item.triggers]
             ),
             "page": page,
@@ -81,7 +83,7 @@ def with_address(request: web.Request, response: web.Response, address: str) -> 
 async def _head(request: web.Request, typed: Typed, query: JobQuery, sort: str) -> ListHead:
     # Numbers under a filter would have to look at every job, and others would say what is not so.
     alone = query == JobQuery(view=query.view, sort=query.sort) and not typed.problems
-    numbers = await request.app[LIST_COUNTS].jobs(actor_of(request)) if alone else {}
+    numbers = await request.app[SERVICES].list_counts.jobs(actor_of(request)) if alone else {}
     return await list_head(
         request,
         ListPage.JOBS,

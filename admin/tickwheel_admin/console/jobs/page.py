@@ -23,7 +23,7 @@ from tickwheel_admin.services.jobs.service import JobDetail
 from tickwheel_admin.services.jobs.yaml import to_yaml
 from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOB_PARENTS, JOB_STATES, JOBS, RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 JOB = "/jobs/{job_id:[0-9]{1,18}}"
@@ -44,8 +44,8 @@ routes = Routes()
 async def show_job(request: web.Request) -> web.Response:
     actor, job_id = actor_of(request), int(request.match_info["job_id"])
     head = await head_of(request, "overview")
-    runs = await request.app[RUNS].page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
-    kept = await request.app[JOB_STATES].get(actor, job_id)
+    runs = await request.app[SERVICES].runs.page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
+    kept = await request.app[SERVICES].job_states.get(actor, job_id)
     set_reader(request)
     drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
     return await render(
@@ -54,7 +54,7 @@ async def show_job(request: web.Request) -> web.Response:
         {
             **head,
             "runs": runs.items,
-            "waiting": await request.app[RUNS].why_they_wait(runs.items[:SHOWN_RECENT]),
+            "waiting": await request.app[SERVICES].runs.why_they_wait(runs.items[:SHOWN_RECENT]),
             "drawn": drawn,
             "chart": column_chart(
                 [[(shown_state(item.run), length_ms(item) or 1)] for item in drawn],
@@ -74,7 +74,7 @@ async def list_runs(request: web.Request) -> web.Response:
     head = await head_of(request, "runs")
     state = request.query.get("state", "")
     chosen = state if state in STATES else None
-    page = await request.app[RUNS].page(
+    page = await request.app[SERVICES].runs.page(
         actor, RunQuery(job_id=job_id, state=chosen), cursor=request.query.get("cursor")
     )
     set_reader(request)
@@ -84,7 +84,7 @@ async def list_runs(request: web.Request) -> web.Response:
         {
             **head,
             "runs": page.items,
-            "waiting": await request.app[RUNS].why_they_wait(page.items),
+            "waiting": await request.app[SERVICES].runs.why_they_wait(page.items),
             "next_cursor": page.next,
             "state": chosen or "",
             "states": [(each, group_name(each)) for each in STATES],
@@ -111,7 +111,7 @@ async def show_config(request: web.Request) -> web.Response:
 async def download_yaml(request: web.Request) -> web.Response:
     """The job as a file."""
     job_id = int(request.match_info["job_id"])
-    detail = await request.app[JOBS].get(actor_of(request), job_id)
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), job_id)
     return web.Response(
         text=to_yaml(job_to_raw(detail.item.job.config)),
         content_type="application/yaml",
@@ -127,8 +127,8 @@ async def head_of(request: web.Request, tab: str) -> dict[str, Any]:
         tab: the one that is shown: overview, runs, config or history.
     """
     job_id = int(request.match_info["job_id"])
-    detail: JobDetail = await request.app[JOBS].get(actor_of(request), job_id)
-    parents = await request.app[JOB_PARENTS].of(actor_of(request), job_id)
+    detail: JobDetail = await request.app[SERVICES].jobs.get(actor_of(request), job_id)
+    parents = await request.app[SERVICES].job_parents.of(actor_of(request), job_id)
     return {
         "detail": detail,
         "job": detail.item.job,

@@ -35,7 +35,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 JOB_RUN = "/jobs/{job_id:[0-9]{1,18}}/run"
@@ -58,7 +58,7 @@ async def run_now(request: web.Request) -> web.Response:
         return await _form(request, sent=form)
     by_button = "parameters" not in form
     try:
-        run_id = await request.app[JOBS].run_now(
+        run_id = await request.app[SERVICES].jobs.run_now(
             actor_of(request),
             _job_id(request),
             request_key=form.get("request_key") or None,
@@ -88,7 +88,7 @@ async def _asked(request: web.Request, form: MultiMapping[str]) -> dict[str, Any
     Raises:
         InvalidInput: what is typed is no JSON or no number.
     """
-    detail = await request.app[JOBS].get(actor_of(request), _job_id(request))
+    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     text, problems = text_of_form(detail.schema, form, over=True)
     typed = Typed(values=form, problems=problems)
     seconds = typed.length("delay", typed.text("delay_unit")) or 0
@@ -116,7 +116,7 @@ async def _form(
     """The form as somebody filled it in; None: nobody did yet."""
     set_reader(request)
     actor = actor_of(request)
-    detail = await request.app[JOBS].get(actor, _job_id(request))
+    detail = await request.app[SERVICES].jobs.get(actor, _job_id(request))
     job = detail.item.job
     values = {} if sent is None else {name: sent.get(name, "") for name in _FIELDS}
     if sent is None:
@@ -125,7 +125,7 @@ async def _form(
         parameters = switched(detail.schema, sent, over=True)
     else:
         parameters = form_as_sent(detail.schema, sent, problems=problems)
-    executor = await request.app[EXECUTORS].get(actor, job.executor_id)
+    executor = await request.app[SERVICES].executors.get(actor, job.executor_id)
     found = {_PLACES.get(problem.field, problem.field): problem for problem in reversed(problems)}
     return await render(
         request,

@@ -28,7 +28,7 @@ from tickwheel_admin.services.overview.service import (
     RunFigures,
 )
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import ATTENTION, CONFIG, EXECUTORS, OVERVIEW
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 KINDS = ("succeeded", "failed", "timed_out", "other")  # of the outcome chart, from the bottom up
@@ -60,14 +60,14 @@ async def show_overview(request: web.Request) -> web.Response:
     if block == "attention":
         return await render(request, "overview.html", await _attention(request))
     period = _period(request.query.get("p", ""))
-    data = await request.app[OVERVIEW].get(
+    data = await request.app[SERVICES].overview.get(
         actor,
         period,
         parts=PARTS.get(block, EVERYTHING),
         zone_offset_ms=_zone_offset_ms(request),
     )
     if data.first_steps:
-        executors = await request.app[EXECUTORS].list(actor)
+        executors = await request.app[SERVICES].executors.list(actor)
         return await render(
             request,
             "first_steps.html",
@@ -125,7 +125,7 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
 
 async def _attention(request: web.Request) -> dict[str, Any]:
     """What needs attention; nothing else of the overview has to be read for it."""
-    looked = await request.app[ATTENTION].look(actor_of(request))
+    looked = await request.app[SERVICES].attention.look(actor_of(request))
     set_reader(request)
     return {"concerns": told(looked.concerns), "shown_concerns": SHOWN, "looked": looked}
 

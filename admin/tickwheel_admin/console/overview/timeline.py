@@ -15,7 +15,7 @@ from tickwheel_admin.domain.triggers.planning import runs_left
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.services.jobs.lists import fires_of
 from tickwheel_admin.services.overview.service import FREQUENT_MS, NextJob
-from tickwheel_admin.web.keys import SCHEDULES
+from tickwheel_admin.web.keys import SERVICES
 
 HOUR_MS = 3_600_000
 FEW_FIRES = 6  # fewer of them say nothing of how often they come
@@ -98,7 +98,7 @@ async def _with_its_calendar(
     if spec.kind is TriggerKind.FIXED_RATE and spec.anchor_at is None:
         spec = replace(spec, anchor_at=first_at)
     try:
-        preview = await request.app[SCHEDULES].preview(
+        preview = await request.app[SERVICES].triggers.preview(
             trigger_to_raw(spec), n=MOST_FIRES + 1, after=first_at - 1
         )
     except InvalidInput:

@@ -22,7 +22,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.service import Bulk, Matching, RetryRevision, RunGroup, RunQuery
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -50,7 +50,7 @@ async def ask_bulk(request: web.Request) -> web.Response:
     asked = _asked(request.query)
     matching = Matching(len(asked.run_ids), False)
     if asked.query is not None:
-        matching = await request.app[RUNS].count_matching(actor_of(request), asked.query)
+        matching = await request.app[SERVICES].runs.count_matching(actor_of(request), asked.query)
     return await _page(request, asked, {"request_key": new_request_key(), "matching": matching})
 
 
@@ -68,7 +68,7 @@ async def do_bulk(request: web.Request) -> web.Response:
 
 
 async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | None) -> Bulk:
-    runs, actor = request.app[RUNS], actor_of(request)
+    runs, actor = request.app[SERVICES].runs, actor_of(request)
     if asked.query is None:
         if not asked.run_ids:
             return Bulk(runs=[], skipped={})

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS
+from tickwheel_admin.web.keys import SERVICES
 
 HOUR_MS = 3_600_000
 LAST = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
@@ -161,7 +161,7 @@ async def node_name(request: web.Request, query: RunQuery) -> str:
 async def nodes_of(request: web.Request, executor_id: int) -> list[tuple[int, str]]:
     """Ids and names of an executor's nodes, live and lately ended; none of one that is not seen."""
     try:
-        detail = await request.app[EXECUTORS].get(actor_of(request), executor_id)
+        detail = await request.app[SERVICES].executors.get(actor_of(request), executor_id)
     except NotFound:
         return []
     return [(view.node.id, view.node.name) for view in detail.nodes]
@@ -180,11 +180,13 @@ def reader_zone() -> ZoneInfo:
 
 async def _job_name(request: web.Request, job_id: int) -> str:
     try:
-        return (await request.app[JOBS].get(actor_of(request), job_id)).item.job.config.name
+        return (
+            await request.app[SERVICES].jobs.get(actor_of(request), job_id)
+        ).item.job.config.name
     except NotFound:
         return f"#{job_id}"
 
 
 async def _executor_name(request: web.Request, executor_id: int) -> str:
-    executors = await request.app[EXECUTORS].names(actor_of(request))
+    executors = await request.app[SERVICES].executors.names(actor_of(request))
     return next((e.name for e in executors if e.id == executor_id), f"#{executor_id}")

@@ -30,7 +30,7 @@ from tickwheel_admin.domain.runs.error import alike
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.services.runs.service import RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, SUGGESTIONS
+from tickwheel_admin.web.keys import SERVICES
 
 _STATES = (
     RunGroup.ACTIVE, RunGroup.FAILED_ANY, RunGroup.UNRESOLVED, RunGroup.RESOLVED, *RunState,
@@ -46,7 +46,9 @@ _LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a tim
 async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
     """What an address asks for, in text or by its older parameters."""
     typed = Typed(request.query.get("q", "").strip()[:MAX_CHARS], _older(request.query), _KEYS)
-    executors = {e.name: e.id for e in await request.app[EXECUTORS].names(actor_of(request))}
+    executors = {
+        e.name: e.id for e in await request.app[SERVICES].executors.names(actor_of(request))
+    }
     executor_id = _executor(typed, executors)
     job_id = await _job(request, typed)
     node_id = await _node(request, typed, executor_id)
@@ -206,7 +208,9 @@ async def _node(request: web.Request, typed: Typed, executor_id: int | None) -> 
         return None
     if name.startswith("#") and (node_id := whole_number(name[1:])) is not None:
         return node_id
-    found = await request.app[SUGGESTIONS].nodes_named(actor_of(request), name, executor_id)
+    found = await request.app[SERVICES].suggestions.nodes_named(
+        actor_of(request), name, executor_id
+    )
     if not found:
         typed.unknown("node", name, ())
         return None

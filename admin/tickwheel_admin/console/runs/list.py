@@ -20,7 +20,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.lists.paging import Page
 from tickwheel_admin.services.runs.service import RunGroup, RunItem, RunQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import LIST_COUNTS, RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 TABS = (
@@ -45,7 +45,9 @@ async def list_runs(request: web.Request) -> web.Response:
         return go_to(request, f"/runs/{run_id}")
     page: Page[RunItem] = Page(items=[], next=None)
     if not typed.problems:
-        page = await request.app[RUNS].page(actor, query, cursor=request.query.get("cursor"))
+        page = await request.app[SERVICES].runs.page(
+            actor, query, cursor=request.query.get("cursor")
+        )
     response = await render(
         request,
         "runs.html",
@@ -53,7 +55,7 @@ async def list_runs(request: web.Request) -> web.Response:
             "is_whole": is_whole,
             "runs": page.items,
             "page": page,
-            "waiting": await request.app[RUNS].why_they_wait(page.items),
+            "waiting": await request.app[SERVICES].runs.why_they_wait(page.items),
             "query_values": query,
             "box": run_filter_box(typed, me=actor.name),
             "head": await _head(request, typed, query),
@@ -78,7 +80,7 @@ async def _run_asked_for(request: web.Request, typed: Typed) -> int | None:
     if run_id is None:
         return None
     try:
-        await request.app[RUNS].get(actor_of(request), run_id)
+        await request.app[SERVICES].runs.get(actor_of(request), run_id)
     except NotFound:
         return None
     return run_id
@@ -88,7 +90,7 @@ async def _head(request: web.Request, typed: Typed, query: RunQuery) -> ListHead
     # Numbers of tabs are read by state and time; under another filter they would have to look far.
     alone = RunQuery(state=query.state, from_at=query.from_at, to_at=query.to_at)
     numbers = (
-        await request.app[LIST_COUNTS].runs(
+        await request.app[SERVICES].list_counts.runs(
             actor_of(request), from_at=query.from_at, to_at=query.to_at
         )
         if query == alone and not typed.problems

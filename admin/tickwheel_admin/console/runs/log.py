@@ -17,7 +17,7 @@ from tickwheel_admin.services.events.events import log_topic
 from tickwheel_admin.services.runs.log_lines import LinesWanted
 from tickwheel_admin.services.runs.service import LogEntry, LogPage
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EVENTS, RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import Level
 
@@ -46,13 +46,13 @@ async def show_lines(request: web.Request) -> web.Response:
     after = whole_number(request.query.get("after"))
     wanted = _wanted(request)
     if after is not None:
-        page = await request.app[RUNS].log(
+        page = await request.app[SERVICES].runs.log(
             actor, run_id, attempt=attempt, after=after, limit=LINES_AT_ONCE, wanted=wanted
         )
         told = {"next": page.next, "last": page.last, "more": page.more}
         lines, attempt = page.lines, page.attempt
     else:
-        earlier = await request.app[RUNS].log_before(
+        earlier = await request.app[SERVICES].runs.log_before(
             actor,
             run_id,
             attempt=attempt,
@@ -84,7 +84,7 @@ async def stream_log(request: web.Request) -> web.StreamResponse:
     page = await _read(request, run_id, chosen, after)  # 404 before any header is sent
     woken = asyncio.Event()
     # Not of every run's changes: with many runs each stream would read all the time.
-    stop = request.app[EVENTS].listen(log_topic(run_id), woken.set)
+    stop = request.app[SERVICES].events.listen(log_topic(run_id), woken.set)
     try:
         async with Stream(request) as stream:
             while await stream.is_wanted():
@@ -143,7 +143,7 @@ async def download_log(request: web.Request) -> web.StreamResponse:
 
 
 async def _show_last(request: web.Request, last: int) -> web.Response:
-    page = await request.app[RUNS].log_before(
+    page = await request.app[SERVICES].runs.log_before(
         actor_of(request),
         int(request.match_info["run_id"]),
         attempt=whole_number(request.query.get("attempt")),
@@ -167,7 +167,7 @@ async def _read(
     *,
     limit: int = LINES_AT_ONCE,
 ) -> LogPage:
-    return await request.app[RUNS].log(
+    return await request.app[SERVICES].runs.log(
         actor_of(request), run_id, attempt=attempt, after=after, limit=limit
     )
 
@@ -182,7 +182,7 @@ def _wanted(request: web.Request) -> LinesWanted:
 
 
 async def _is_final(request: web.Request, run_id: int) -> bool:
-    detail = await request.app[RUNS].get(actor_of(request), run_id)
+    detail = await request.app[SERVICES].runs.get(actor_of(request), run_id)
     return detail.item.run.state in FINAL
 
 

@@ -32,7 +32,7 @@ from tickwheel_admin.services.runs.edits import check_not_ended, check_stopping,
 from tickwheel_admin.services.runs.service import RetryRevision, RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import JOBS, RUNS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
@@ -75,7 +75,7 @@ async def ask_cancel(request: web.Request) -> web.Response:
 
 @routes.post(f"{RUN}/cancel", permission=Permission.OPERATE)
 async def cancel_run(request: web.Request) -> web.Response:
-    await request.app[RUNS].cancel(actor_of(request), _run_id(request))
+    await request.app[SERVICES].runs.cancel(actor_of(request), _run_id(request))
     return done_or_back(
         request, f"/runs/{_run_id(request)}", "run.cancelled", topics=("runs", "stats")
     )
@@ -90,7 +90,7 @@ async def ask_release(request: web.Request) -> web.Response:
 
 @routes.post(f"{RUN}/release", permission=Permission.OPERATE)
 async def release_run(request: web.Request) -> web.Response:
-    await request.app[RUNS].release(actor_of(request), _run_id(request))
+    await request.app[SERVICES].runs.release(actor_of(request), _run_id(request))
     return done_or_back(
         request, f"/runs/{_run_id(request)}", "run.released", topics=("runs", "stats")
     )
@@ -107,7 +107,7 @@ async def retry_run(request: web.Request) -> web.Response:
     if "do" in form:
         return await _retry_form(request, sent=form)
     try:
-        new_id = await request.app[RUNS].retry(
+        new_id = await request.app[SERVICES].runs.retry(
             actor_of(request),
             _run_id(request),
             parameters=await _typed_parameters(request, form),
@@ -153,7 +153,7 @@ async def _typed_parameters(request: web.Request, form: MultiMapping[str]) -> st
 async def _job_now(request: web.Request, detail: RunDetail) -> tuple[int | None, str | None]:
     """The revision that the job has now, and what its handler takes; None: it is gone; anything."""
     try:
-        job = await request.app[JOBS].get(actor_of(request), detail.item.run.job_id)
+        job = await request.app[SERVICES].jobs.get(actor_of(request), detail.item.run.job_id)
     except NotFound:
         return None, None
     return job.item.job.revision, job.schema
@@ -254,7 +254,7 @@ def _between(start: int | None, end: int | None) -> int | None:
 
 
 async def _detail(request: web.Request) -> RunDetail:
-    return await request.app[RUNS].get(actor_of(request), _run_id(request))
+    return await request.app[SERVICES].runs.get(actor_of(request), _run_id(request))
 
 
 def _run_id(request: web.Request) -> int:

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import EXECUTORS, JOBS, PURGE
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 FIELDS = {
@@ -70,7 +70,7 @@ async def ask_purge(request: web.Request) -> web.Response:
     values |= {name: request.query[name] for name in FIELDS if name in request.query}
     actor = actor_of(request)
     if not values["executor"] and not actor.may(Permission.ADMINISTER):
-        executors = await request.app[EXECUTORS].names(actor)
+        executors = await request.app[SERVICES].executors.names(actor)
         own = [e.id for e in executors if actor.may(Permission.ADMINISTER, e.id)]
         values["executor"] = str(own[0]) if own else ""
     asked = await _read(request, values)
@@ -84,7 +84,7 @@ async def purge(request: web.Request) -> web.Response:
     if asked.problems:
         return await _page(request, asked)
     try:
-        done = await request.app[PURGE].step(
+        done = await request.app[SERVICES].purge.step(
             actor_of(request), cursor=form.get("cursor") or None, **asked.wish
         )
     except InvalidInput as error:
@@ -133,7 +133,9 @@ async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
 async def _executor_of(request: web.Request, job_id: int) -> int | None:
     """The executor of a job; None for one that is deleted, or not visible to this person."""
     try:
-        return (await request.app[JOBS].get(actor_of(request), job_id)).item.job.executor_id
+        return (
+            await request.app[SERVICES].jobs.get(actor_of(request), job_id)
+        ).item.job.executor_id
     except NotFound:
         return None
 
@@ -145,10 +147,10 @@ async def _page(
     matching = None
     if told is None and not asked.problems:
         try:
-            matching = await request.app[PURGE].preview(actor, **asked.wish)
+            matching = await request.app[SERVICES].purge.preview(actor, **asked.wish)
         except InvalidInput as error:
             asked = Asked(values=asked.values, problems=tuple(error.problems))
-    executors = await request.app[EXECUTORS].names(actor)
+    executors = await request.app[SERVICES].executors.names(actor)
     set_reader(request)
     is_refused = bool(asked.problems) and request.method == "POST"
     return await render(

@@ -10,7 +10,7 @@ from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.console.system.licences import libraries, vendored
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, SYSTEM
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
@@ -23,7 +23,7 @@ async def show_about(request: web.Request) -> web.Response:
         request,
         "about.html",
         {
-            "database": await request.app[SYSTEM].database(actor),
+            "database": await request.app[SERVICES].system.database(actor),
             "python": platform.python_version(),
             "admin_name": request.app[CONFIG].name,
             "admin_url": request.app[CONFIG].console_url,

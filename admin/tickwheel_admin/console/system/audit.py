@@ -19,7 +19,7 @@ from tickwheel_admin.services.system.audit import AuditItem, AuditQuery
 from tickwheel_admin.services.system.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS
 from tickwheel_admin.services.system.audit_objects import read_object
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import AUDIT, EXECUTORS
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 PER_PAGE = 50
@@ -75,8 +75,8 @@ async def show_audit(request: web.Request) -> web.Response:
     problem = _problem_of(wanted.query)
     if problem is None:
         cursor = request.query.get("cursor")
-        page = await request.app[AUDIT].page(actor, wanted.query, cursor, PER_PAGE)
-    executors = await request.app[EXECUTORS].names(actor)
+        page = await request.app[SERVICES].audit.page(actor, wanted.query, cursor, PER_PAGE)
+    executors = await request.app[SERVICES].executors.names(actor)
     names = {each.id: each.name for each in executors}
     choices = audit_words.action_choices()
     if wanted.query.action not in dict(choices) and wanted.query.action:

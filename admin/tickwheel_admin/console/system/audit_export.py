@@ -15,7 +15,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.lists.paging import Page
 from tickwheel_admin.services.system.audit import AuditItem, AuditQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import AUDIT
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 MOST_ROWS = 100_000  # the newest ones; further ones by a filter of time
@@ -47,7 +47,7 @@ async def _stream(
     set_reader(request)
     query = audit_filter(request.query).query
     # The first read before the answer begins: what is refused is refused with a page.
-    page = await request.app[AUDIT].page(actor, query, None, PER_READ)
+    page = await request.app[SERVICES].audit.page(actor, query, None, PER_READ)
     response = web.StreamResponse(
         headers={
             hdrs.CONTENT_TYPE: f"{kind}; charset=utf-8",
@@ -81,13 +81,13 @@ async def _everything(
                     yield parts
         if page.next is None:
             return
-        page = await request.app[AUDIT].page(actor_of(request), query, page.next, PER_READ)
+        page = await request.app[SERVICES].audit.page(actor_of(request), query, page.next, PER_READ)
 
 
 async def _pages(request: web.Request, query: AuditQuery) -> AsyncIterator[Sequence[AuditItem]]:
     cursor = None
     while True:
-        page = await request.app[AUDIT].page(actor_of(request), query, cursor, PER_READ)
+        page = await request.app[SERVICES].audit.page(actor_of(request), query, cursor, PER_READ)
         yield page.items
         cursor = page.next
         if cursor is None:

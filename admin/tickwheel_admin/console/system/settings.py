@@ -16,7 +16,7 @@ from tickwheel_admin.domain.settings import settings_to_raw
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, SETTINGS
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 _TEXTS = ("instance_name", "default_timezone")
@@ -28,7 +28,7 @@ routes = Routes()
 @routes.get("/settings", permission=Permission.ADMINISTER, on_all=True)
 async def show_settings(request: web.Request) -> web.Response:
     actor_of(request).require(Permission.ADMINISTER)
-    settings = await request.app[SETTINGS].get()
+    settings = await request.app[SERVICES].settings.get()
     values = {name: value or "" for name, value in settings_to_raw(settings).items()}
     return await _page(request, values)
 
@@ -40,7 +40,7 @@ async def save_settings(request: web.Request) -> web.Response:
     raw: dict[str, Any] = {name: typed[name] or None for name in _TEXTS}
     raw |= {name: _number(typed[name]) for name in _NUMBERS}
     try:
-        await request.app[SETTINGS].save(actor_of(request), raw)
+        await request.app[SERVICES].settings.save(actor_of(request), raw)
     except InvalidInput as error:
         return await _page(request, typed, error.problems, status=422)
     response = go_to(request, "/settings")

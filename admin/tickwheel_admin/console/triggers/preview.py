@@ -20,7 +20,7 @@ from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.triggers.service import Disagreement
-from tickwheel_admin.web.keys import SCHEDULES
+from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 SHOWN_FIRES = 6
@@ -66,11 +66,11 @@ def _other_dialects(card: TriggerCard) -> list[tuple[str, str]]:
 
 
 async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:
-    """Raises InvalidInput like `Schedules.preview`, also for what cannot even be read."""
+    """Raises InvalidInput like `Triggers.preview`, also for what cannot even be read."""
     raw = read_card(typed)
     if typed.problems:
         raise InvalidInput(typed.problems)
-    found = await request.app[SCHEDULES].preview(raw, n=SHOWN_FIRES, translate=_)
+    found = await request.app[SERVICES].triggers.preview(raw, n=SHOWN_FIRES, translate=_)
     return {
         "problem": None,
         "words": schedule_text(found.spec),

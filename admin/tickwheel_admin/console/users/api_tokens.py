@@ -17,7 +17,7 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission, Role
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import CONFIG, PEOPLE
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.routes import Routes
 
@@ -29,7 +29,7 @@ routes = Routes()
 
 @routes.get("/tokens", permission=Permission.LOGGED_IN)
 async def list_tokens(request: web.Request) -> web.Response:
-    actor, people = actor_of(request), request.app[PEOPLE]
+    actor, people = actor_of(request), request.app[SERVICES].people
     may_see_all = actor.may(Permission.ADMINISTER)
     of_all = may_see_all and request.query.get("of") == "all"
     next_cursor = None
@@ -62,7 +62,7 @@ async def create_token(request: web.Request) -> web.Response:
     form = await read_form(request)
     name = form.get("name", "").strip()
     try:
-        token = await request.app[PEOPLE].create_token(
+        token = await request.app[SERVICES].people.create_token(
             actor_of(request),
             name=name,
             role=_role(form.get("role", "")),
@@ -88,7 +88,9 @@ async def create_token(request: web.Request) -> web.Response:
 @routes.post("/tokens/{token_id:[0-9]{1,18}}/revoke", permission=Permission.LOGGED_IN)
 async def revoke_token(request: web.Request) -> web.Response:
     form = await read_form(request)
-    await request.app[PEOPLE].revoke_token(actor_of(request), int(request.match_info["token_id"]))
+    await request.app[SERVICES].people.revoke_token(
+        actor_of(request), int(request.match_info["token_id"])
+    )
     response = go_to(request, safe_next(form.get("back"), default="/tokens"))
     set_flash(response, "token.revoked")
     return response

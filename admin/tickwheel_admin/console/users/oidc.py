@@ -11,7 +11,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.users.oidc.attempt import VALID_MS
 from tickwheel_admin.web.client import address_of, is_secure, user_agent_of
 from tickwheel_admin.web.identity import cookie_of
-from tickwheel_admin.web.keys import CONFIG, OIDC
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.redirects import safe_next
 from tickwheel_admin.web.request_log import correlation_id_of
 from tickwheel_admin.web.routes import Routes
@@ -25,7 +25,7 @@ routes = Routes()
 async def begin(request: web.Request) -> web.StreamResponse:
     """Send the browser to the provider, from the address that it will be sent back to."""
     next_page = safe_next(request.query.get("next"))
-    oidc, config = request.app[OIDC], request.app[CONFIG]
+    oidc, config = request.app[SERVICES].oidc, request.app[CONFIG]
     if oidc is None:
         raise web.HTTPNotFound
     if request.host != _host_of(config.console_url) and "here" not in request.query:
@@ -53,7 +53,7 @@ async def begin(request: web.Request) -> web.StreamResponse:
 @routes.get(CALLBACK_PATH, permission=Permission.PUBLIC)
 async def finish(request: web.Request) -> web.StreamResponse:
     """Let in whomever the provider says it is; the cookie is good for one answer."""
-    oidc = request.app[OIDC]
+    oidc = request.app[SERVICES].oidc
     if oidc is None:
         raise web.HTTPNotFound
     try:

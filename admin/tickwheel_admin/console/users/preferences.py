@@ -8,7 +8,7 @@ from tickwheel_admin.console.frame.reader import CHOSEN_ZONE_COOKIE, THEME_COOKI
 from tickwheel_admin.domain.users.preferences import Preferences
 from tickwheel_admin.web.client import is_secure
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE
-from tickwheel_admin.web.keys import PEOPLE
+from tickwheel_admin.web.keys import SERVICES
 
 YEAR_SECONDS = 31_536_000
 
@@ -29,7 +29,7 @@ async def mirror_at_login(
 
     A zone does not: it was chosen by whoever used the browser before.
     """
-    people = request.app[PEOPLE]
+    people = request.app[SERVICES].people
     session = await people.session(session_cookie)
     if session is None:
         return

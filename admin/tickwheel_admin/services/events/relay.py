@@ -28,7 +28,7 @@ LINGER_SECONDS = 60.0
 _Counts = Mapping[str, int]
 
 
-class Elsewhere:
+class EventRelay:
     """Watches for others while it is wanted. Used from the event loop's thread only."""
 
     def __init__(self, store: Store, events: Events) -> None:
@@ -47,7 +47,7 @@ class Elsewhere:
         self._watchers += 1
         if self._task is None or self._task.done():
             self._seen = None
-            self._task = asyncio.create_task(self._watch(), name="elsewhere")
+            self._task = asyncio.create_task(self._watch(), name="event relay")
         try:
             yield
         finally:

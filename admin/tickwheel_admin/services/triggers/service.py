@@ -68,7 +68,7 @@ class SchedulePreview:
     disagreement: Disagreement | None  # where croniter computes other fires
 
 
-class Schedules:
+class Triggers:
     """Use cases of schedules."""
 
     def __init__(self, store: Store) -> None:

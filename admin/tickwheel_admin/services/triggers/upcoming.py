@@ -51,7 +51,7 @@ class Coming:
         zone: str,
         frequent: bool = True,
     ) -> Heat:
-        """As `Schedules.coming`."""
+        """As `Triggers.coming`."""
         if days not in CELL_MINUTES:
             raise InvalidInput.one(
                 "days", "not_one_of", "This must be one of %(choices)s.", choices="1, 7"

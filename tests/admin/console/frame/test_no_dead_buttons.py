@@ -20,9 +20,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.admin.kit.served import GOOD_PASSWORD, Client, cheap_passwords, config_in
 from tests.browser.sample_rows import ADMIN, NOW
 from tests.browser.sample_world import build
-from tickwheel_admin.app import Services, create_app, create_services
+from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.console.frame.reader import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 

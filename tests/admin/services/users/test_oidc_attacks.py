@@ -20,7 +20,7 @@ from tests.admin.kit.oidc import Oidc, oidc_world, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
 from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
 from tickwheel_admin.services.users.service import COMMAND_LINE
-from tickwheel_admin.web.keys import OIDC
+from tickwheel_admin.web.keys import SERVICES
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ async def test_other_answers_for_the_code_are_an_outage_to_people(oidc: Oidc) ->
 
 
 async def test_a_flood_of_answers_does_not_become_a_flood_at_the_provider(oidc: Oidc) -> None:
-    login = cast("web.Application", oidc.client.app)[OIDC]
+    login = cast("web.Application", oidc.client.app)[SERVICES].oidc
     assert login is not None
     free, login._places = login._places, 0
 

@@ -1,0 +1,66 @@
+"""The use cases, as pages, endpoints and the command line find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.events.relay import EventRelay
+from tickwheel_admin.services.executors.nodes import Nodes
+from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.jobs.bulk import JobBulk
+from tickwheel_admin.services.jobs.creation import JobCreation
+from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
+from tickwheel_admin.services.jobs.history import JobHistory
+from tickwheel_admin.services.jobs.kept_state import JobStates
+from tickwheel_admin.services.jobs.parents import JobParents
+from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.lists.saved_views import SavedViews
+from tickwheel_admin.services.lists.suggestions import Suggestions
+from tickwheel_admin.services.overview.attention.service import Attention
+from tickwheel_admin.services.overview.list_counts import ListCounts
+from tickwheel_admin.services.overview.service import Overview
+from tickwheel_admin.services.runs.purge import Purge
+from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.system.audit import AuditLog
+from tickwheel_admin.services.system.service import System
+from tickwheel_admin.services.system.settings import Settings
+from tickwheel_admin.services.triggers.service import Triggers
+from tickwheel_admin.services.users.oidc.login import OidcLogin
+from tickwheel_admin.services.users.service import People
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The use cases and what they share; `app.create_services` makes them."""
+
+    store: Store
+    ids: Ids
+    events: Events
+    relay: EventRelay
+    people: People
+    oidc: OidcLogin | None  # None: nobody logs in at a provider
+    executors: Executors
+    nodes: Nodes
+    jobs: Jobs
+    job_bulk: JobBulk
+    job_creation: JobCreation
+    job_states: JobStates
+    job_history: JobHistory
+    job_parents: JobParents
+    declared_jobs: DeclaredJobs
+    runs: Runs
+    list_counts: ListCounts
+    saved_views: SavedViews
+    suggestions: Suggestions
+    purge: Purge
+    calendars: Calendars
+    triggers: Triggers
+    settings: Settings
+    overview: Overview
+    attention: Attention
+    audit: AuditLog
+    system: System
