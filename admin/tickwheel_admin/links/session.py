@@ -148,6 +148,7 @@ class NodeSession:
         finally:
             self._shut()
             self._hub.remove(self)
+            self._recorder.leave(self)
             if self._looking is not None:
                 self._looking.cancel()
                 await asyncio.gather(self._looking, return_exceptions=True)

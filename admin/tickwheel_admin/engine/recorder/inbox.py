@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from tickwheel_admin.engine.ports import HeldPart, Received, Session
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
@@ -70,6 +70,7 @@ class Inbox:
         self._waiting = {standing: _Amount() for standing in _Standing}
         # As long as their sockets live; who is not here is unknown.
         self._standings: WeakKeyDictionary[Session, _Standing] = WeakKeyDictionary()
+        self._gone: WeakSet[Session] = WeakSet()  # their sockets are closed
         self._suspects_at = 0.0  # when they may be looked at next
 
     def __len__(self) -> int:
@@ -84,8 +85,26 @@ class Inbox:
         )
         return of_node and self._waiting[self._standing(session)].fits
 
-    def judge(self, ignored: Mapping[Session, int], batch: Sequence[Received]) -> None:
-        """Say of how many messages of a batch there was nothing to record."""
+    def leave(self, session: Session) -> int:
+        """The socket of a node has closed. How many messages are dropped: all of a suspect.
+
+        Who sends nothing but what means nothing, and comes back all the time, must not leave it
+        all here. It was not acknowledged, so a node that meant it sends it again.
+        """
+        self._gone.add(session)
+        if self._standing(session) is not _Standing.SUSPECT or session not in self._queues:
+            return 0
+        queue, waiting = self._queues.pop(session), self._waiting[_Standing.SUSPECT]
+        waiting.messages -= len(queue.messages)
+        waiting.text -= queue.text
+        return len(queue.messages)
+
+    def judge(self, ignored: Mapping[Session, int], batch: Sequence[Received]) -> int:
+        """Say of how many messages of a batch there was nothing to record.
+
+        Returns how many messages are dropped, as by `leave`.
+        """
+        dropped = 0
         said = Counter(dict.fromkeys(ignored, 0))
         for received in batch:
             said[received.session] += _weight(received)
@@ -93,6 +112,9 @@ class Inbox:
             nothing = ignored.get(session, 0)
             is_suspect = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
             self._stand(session, _Standing.SUSPECT if is_suspect else _Standing.GOOD)
+            if session in self._gone:
+                dropped += self.leave(session)
+        return dropped
 
     def rests_for(self, now: float) -> float | None:
         """Seconds until suspects may be looked at again, when nobody else waits; else None."""

@@ -63,6 +63,10 @@ class Recorder(Loop):
         self._waiting.add(session, messages)
         self.wake()
 
+    def leave(self, session: Session) -> None:
+        """The socket of a node has closed."""
+        _log_dropped(self._waiting.leave(session))
+
     @property
     def backlog(self) -> int:
         """Messages that wait to be recorded."""
@@ -100,7 +104,8 @@ class Recorder(Loop):
             )
 
         recorded = await self._ids.run_with_ids("run", write)
-        self._waiting.judge(Counter(session for _, session, _ in recorded.ignored), batch)
+        ignored = Counter(session for _, session, _ in recorded.ignored)
+        _log_dropped(self._waiting.judge(ignored, batch))
         reached("recorded")
         self._tell(recorded)
         reached("acknowledged")
@@ -162,6 +167,11 @@ def _log_ignored(ignored: Sequence[tuple[str, Session, int]]) -> None:
             count=len(run_ids),
             run_ids=run_ids[:IDS_IN_LOG],
         )
+
+
+def _log_dropped(count: int) -> None:
+    if count:
+        log.warning("report.ignored", reason="suspect_left", count=count)
 
 
 _UNSTORABLE = "The result could not be stored; the admin's log says why."
