@@ -1,0 +1,1 @@
+"""Which runs a trigger brings, and when."""
