@@ -17,9 +17,9 @@ from cronsim import CronSim
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.parser import parse_field
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 MIXED = (
     ("*/5 * * * *", Dialect.UNIX),

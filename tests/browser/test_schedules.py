@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.browser.conftest import PageErrors
 from tests.browser.consoles import Console
 from tests.browser.sample_rows import NOW
-from tickwheel_admin.domain.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 DIALECTS = ("unix", "quartz", "spring")

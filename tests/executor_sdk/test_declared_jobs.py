@@ -12,7 +12,8 @@ from tickwheel_admin.domain.input.job import JOB_FIELDS as API_JOB_FIELDS
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.input.run_rules import CHILD_FIELDS as API_CHILD_FIELDS
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS as API_TRIGGER_FIELDS
-from tickwheel_admin.domain.triggers.trigger import Dialect, MisfirePolicy, TriggerKind
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind
 from tickwheel_executor import Executor, HandlerError
 from tickwheel_executor.handlers.job_fields import JOB_FIELDS, TRIGGER_FIELDS, ChildFields
 from tickwheel_shared.protocol import MAX_DECLARED_JOBS, Hello

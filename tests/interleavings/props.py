@@ -14,9 +14,9 @@ from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.domain.input.job import config_to_json
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.fires import new_run
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.domain.triggers.fires import new_run
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.calendars.edits import add_calendar

@@ -12,7 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 BLOCK_SECONDS = 600
 _SIZES = (60, 60, 24)  # of second, minute and hour

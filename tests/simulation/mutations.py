@@ -10,12 +10,12 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tickwheel_admin.domain.executors import reports
+from tickwheel_admin.domain.planning import plan as planning
 from tickwheel_admin.domain.runs import moves as run_moves
-from tickwheel_admin.domain.runs import reports
 from tickwheel_admin.domain.runs.blocking import Verdict
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.domain.triggers import planning
 from tickwheel_admin.engine import handoff as handing_over
 from tickwheel_admin.engine.dispatcher import claim, route_memory, router
 from tickwheel_admin.engine.dispatcher import concurrency as turns

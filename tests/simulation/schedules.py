@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
 
 CALENDAR = "quiet-times"
 _ORDINARY = 1_800_000_000  # 2027-01-15 08:00 UTC

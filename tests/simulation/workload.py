@@ -9,7 +9,7 @@ from typing import Any
 from tests.simulation.chaos import Weather
 from tests.simulation.routing import draw_routing
 from tests.simulation.schedules import extras, wall_trigger
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
 
 # Seconds of a slot that one run of the handler takes, roughly, its tries together.
 _COST = {

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from tickwheel_admin.domain.input.fields import instant_to_iso, is_instant
+from tickwheel_admin.domain.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.input.json_text import MAX_DEPTH, is_within
 from tickwheel_admin.services.lists.paging import Page
 from tickwheel_shared.held_json import why_not_held

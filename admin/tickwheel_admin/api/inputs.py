@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
 from tickwheel_admin.web.body import read_json
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tickwheel_admin.api.inputs import MAX_CURSOR_CHARS, MAX_ID
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 
 Q = TypeVar("Q")
 

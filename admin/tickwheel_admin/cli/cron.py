@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.cron_lines import iso, line, report
-from tickwheel_admin.domain.input.fields import instant_from_iso
-from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.fields import instant_from_iso
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -166,7 +169,7 @@ def _instant(text: str) -> int:
 
 
 def _describe(args: argparse.Namespace, spec: TriggerSpec) -> None:
-    from tickwheel_admin.domain.schedule.describe import describe
+    from tickwheel_admin.domain.triggers.describe import describe
 
     text = describe(spec, _translator(args.lang))
     print(text if args.zone == "UTC" else f"{text} ({args.zone})")

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from tickwheel_admin.domain.schedule import dialect_of
+from tickwheel_admin.domain.schedule.clock_changes import Gap
 from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.local_days import local_day
-from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, PreviewFire, preview
 from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Transition, Zone, zone_of
-from tickwheel_admin.domain.triggers.trigger import Gap, TriggerSpec
+from tickwheel_admin.domain.triggers.preview import MAX_PREVIEW, Mark, PreviewFire, preview
+from tickwheel_admin.domain.triggers.schedule import dialect_of
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 
 MARKS = {
     Mark.GAP: "moved: the clocks skip its time",
@@ -43,7 +44,7 @@ def _marked(fire: PreviewFire, zone: Zone) -> str:
 
 def report(spec: TriggerSpec, *, now: int) -> Iterator[str]:
     """What `cron check` says of a valid expression, line by line."""
-    from tickwheel_admin.domain.schedule.describe import describe
+    from tickwheel_admin.domain.triggers.describe import describe
 
     zone = zone_of(spec.timezone)
     expression = parse_cron(spec.expression or "", dialect_of(spec))
@@ -88,7 +89,7 @@ def _touched(spec: TriggerSpec, change: Transition) -> list[PreviewFire]:
 
 
 def _opinion(spec: TriggerSpec, *, now: int) -> str:
-    from tickwheel_admin.domain.schedule.second_opinion import COMPARED, compared
+    from tickwheel_admin.domain.triggers.second_opinion import COMPARED, compared
 
     found = compared(spec, after=now)
     if found is True:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import zone_of
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.runs import reports
 from tickwheel_admin.domain.runs.run import Move, Run
 from tickwheel_admin.store.jobs.kept_state import Loan, lend_states, write_states
 from tickwheel_admin.store.runs.checkpoints import (

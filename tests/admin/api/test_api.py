@@ -13,11 +13,11 @@ from aiohttp import ClientResponse
 
 from tests.admin.kit.clock import NOW
 from tests.admin.kit.served import Served, served
-from tickwheel_admin.domain.input import fields
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain import fields
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.planning.missed_fires import message_of
+from tickwheel_admin.domain.planning.plan import Missed
 from tickwheel_admin.domain.runs.run import PARKED_AT
-from tickwheel_admin.domain.triggers.missed_fires import message_of
-from tickwheel_admin.domain.triggers.planning import Missed
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables

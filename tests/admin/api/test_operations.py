@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tests.admin.api.test_api import Api, api, codes
 from tests.admin.kit.clock import NOW
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 

@@ -7,8 +7,8 @@ import unicodedata
 import pytest
 
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.fields import checked_name
 from tickwheel_admin.domain.input.calendar import parse_calendar
-from tickwheel_admin.domain.input.fields import checked_name
 from tickwheel_admin.domain.input.job import parse_job, parse_tag
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.users.saved_view import parse_name

@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 from multidict import CIMultiDictProxy, MultiDictProxy
 
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.web import body
 from tickwheel_admin.web.routes import Route, route_of
 

@@ -15,8 +15,8 @@ from tickwheel_admin.api.inputs import (
     query_fields,
     taken_id,
 )
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.calendar import calendar_to_raw
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.calendars.service import (
     CalendarDetail,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer, instant, instants
 from tickwheel_admin.api.inputs import body_fields, optional_id, query_fields
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.triggers.service import (
     Disagreement,

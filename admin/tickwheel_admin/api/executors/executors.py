@@ -11,7 +11,7 @@ from tickwheel_admin.api.executors.views import (
     new_executor_view,
 )
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS
 from tickwheel_admin.web.identity import actor_of

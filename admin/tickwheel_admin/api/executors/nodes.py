@@ -7,7 +7,7 @@ from aiohttp import web
 from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.executors.views import node_detail_view
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.nodes import MAX_SLOTS, MAX_WEIGHT
 from tickwheel_admin.web.identity import actor_of

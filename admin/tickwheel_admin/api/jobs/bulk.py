@@ -17,7 +17,7 @@ from tickwheel_admin.api.inputs import (
 from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
 from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.domain.errors import InvalidInput, UserError
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.bulk import MAX_IDS, BulkOfJobs, Change, JobAction

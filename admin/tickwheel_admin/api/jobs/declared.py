@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.domain.users.user import Permission

@@ -15,7 +15,7 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
 )
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.history import RevisionItem

@@ -20,7 +20,7 @@ from tickwheel_admin.api.inputs import (
 from tickwheel_admin.api.jobs.queries import FILTER, job_query_of
 from tickwheel_admin.api.jobs.views import job_detail_view, job_view
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Permission

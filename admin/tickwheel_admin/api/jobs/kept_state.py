@@ -7,7 +7,7 @@ from aiohttp import web
 from tickwheel_admin.api.answers import answer, instant, json_or_text
 from tickwheel_admin.api.inputs import ID, body_fields, path_id
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of

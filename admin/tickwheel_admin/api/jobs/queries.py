@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwheel_admin.api.inputs import MAX_TEXT_CHARS, optional_id, tags_in, text_in
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.services.jobs.service import JobQuery
 
 FILTER = ("text", "executor_id", "owner", "tag", "handler", "view")

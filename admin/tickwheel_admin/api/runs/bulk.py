@@ -14,7 +14,7 @@ from tickwheel_admin.api.many import cursor_of, ids_or_filter
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.runs.views import bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.bulk import MAX_IDS
 from tickwheel_admin.services.runs.service import RunQuery

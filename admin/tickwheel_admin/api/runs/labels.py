@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import FINAL, Run
-from tickwheel_admin.domain.triggers.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
 from tickwheel_admin.web.i18n import translate
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import MAX_CURSOR_CHARS, body_fields, optional_id
 from tickwheel_admin.api.runs.views import matching_view
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.purge import MAX_KEEP_NEWEST, MAX_OLDER_THAN_SECONDS
 from tickwheel_admin.web.identity import actor_of

@@ -16,7 +16,7 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.runs.views import log_view, matching_view, run_detail_view, run_view
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer, instant, page_view
 from tickwheel_admin.api.inputs import optional_id, page_of, query_fields
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.system.audit import MAX_TEXT_CHARS, AuditItem, AuditQuery
 from tickwheel_admin.services.system.audit_objects import MAX_CHARS as MAX_OBJECT_CHARS

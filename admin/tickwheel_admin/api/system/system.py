@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.api.inputs import body_fields
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.system.service import AdminItem
 from tickwheel_admin.web.identity import actor_of

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of

@@ -7,7 +7,7 @@ from aiohttp import web
 from tickwheel_admin.api.answers import answer, page_view
 from tickwheel_admin.api.inputs import ID, MAX_ID, body_fields, page_of, path_id, query_fields
 from tickwheel_admin.api.users.views import token_view
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission, Role
 from tickwheel_admin.services.users.api_tokens import MAX_EXECUTORS, MAX_VALID_DAYS
 from tickwheel_admin.web.identity import actor_of

@@ -14,7 +14,7 @@ from tickwheel_admin.api.inputs import (
     query_fields,
 )
 from tickwheel_admin.api.users.views import actor_view, person_detail_view, person_view
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.input.grants import parse_grants
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.identity import actor_of

@@ -16,8 +16,8 @@ from multidict import MultiMapping
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.input.calendar import calendar_to_raw
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS, seconds_of_time, short_time
-from tickwheel_admin.domain.triggers.trigger import Dialect
 from tickwheel_admin.services.calendars.service import ImportedDays
 
 _DEFAULTS: dict[str, str] = {

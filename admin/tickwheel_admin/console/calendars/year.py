@@ -12,8 +12,8 @@ from babel.dates import format_date
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.reader import READER
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.schedule import ScheduleError
-from tickwheel_admin.domain.schedule.calendars import compiled
+from tickwheel_admin.domain.calendars.compiled import compiled
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR, MIN_YEAR
 
 

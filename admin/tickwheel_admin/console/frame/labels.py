@@ -6,9 +6,9 @@ import re
 
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.reader import duration, instant, number
+from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
-from tickwheel_admin.domain.triggers.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.services.runs.service import AttemptView
 from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.services.system.loop_names import loop_words

@@ -15,7 +15,7 @@ from babel.dates import format_datetime
 from babel.numbers import format_compact_decimal, format_decimal, format_percent
 
 from tickwheel_admin.console.frame.i18n import HTML_LANG, LANGUAGE, gettext
-from tickwheel_admin.domain.input.fields import MAX_INSTANT, MIN_INSTANT, is_instant
+from tickwheel_admin.domain.fields import MAX_INSTANT, MIN_INSTANT, is_instant
 from tickwheel_admin.web.i18n import CHINESE, ENGLISH, language_of
 from tickwheel_admin.web.keys import SERVICES
 

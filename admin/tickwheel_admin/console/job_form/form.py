@@ -36,7 +36,7 @@ from tickwheel_admin.console.triggers.form import (
     read_cards,
 )
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.fields import as_seconds
+from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy

@@ -11,7 +11,7 @@ from aiohttp import web
 from tickwheel_admin.console.frame.reader import READER
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.trigger import trigger_to_raw
-from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.services.jobs.lists import fires_of
 from tickwheel_admin.services.overview.service import FREQUENT_MS, NextJob

@@ -12,8 +12,8 @@ from babel.dates import format_date, format_datetime
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
 from tickwheel_admin.console.frame.reader import READER, time_zones
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.local_days import by_plain_clocks
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 from tickwheel_admin.services.triggers.service import PreviewFire, RemovedDay
 

@@ -15,9 +15,10 @@ from tickwheel_admin.console.triggers.form import TriggerCard, cards_as_sent
 from tickwheel_admin.console.triggers.values import read_card
 from tickwheel_admin.console.triggers.words import details, dialect_choices, schedule_text
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.schedule import ScheduleError
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import parse_cron
-from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.triggers.service import Disagreement
 from tickwheel_admin.web.keys import SERVICES

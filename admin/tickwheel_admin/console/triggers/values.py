@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 from tickwheel_admin.console.frame.reader import time_zones
 from tickwheel_admin.console.frame.units import Typed, in_units, pretty
-from tickwheel_admin.domain.input.fields import as_seconds, instant_from_iso, instant_to_iso
+from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS, seconds_of_time, short_time
-from tickwheel_admin.domain.triggers.trigger import Dialect, MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 
 _INSTANTS = ("at", "anchor_at", "start_at", "end_at")
 # How a raw length is called in the form, which keeps what was typed for each kind apart.

@@ -12,15 +12,14 @@ from tickwheel_admin.console.frame.i18n import ngettext
 from tickwheel_admin.console.frame.policies import Choices, name_of
 from tickwheel_admin.console.frame.reader import READER, instant, length_in_words, number
 from tickwheel_admin.console.triggers.form import shown_for as shown_for
-from tickwheel_admin.domain.schedule.describe import describe
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
+from tickwheel_admin.domain.triggers.describe import describe
 from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
-    Dialect,
-    Gap,
     MisfirePolicy,
-    Overlap,
     TriggerKind,
     TriggerSpec,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tickwheel_admin.domain.triggers.trigger import Dialect
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 
 
 class CalendarSense(StrEnum):

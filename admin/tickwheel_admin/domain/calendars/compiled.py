@@ -11,7 +11,7 @@ from calendar import monthrange
 from functools import lru_cache
 
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSense, CalendarSpec
-from tickwheel_admin.domain.schedule.exclusions import Exclusion
+from tickwheel_admin.domain.calendars.exclusions import Exclusion
 from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
     MAX_YEAR,

@@ -6,9 +6,9 @@ wall time that clocks show at the instant; kinds that name wall times go by thos
 
 from __future__ import annotations
 
+from tickwheel_admin.domain.calendars.compiled import CompiledCalendar
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.base import Schedule
-from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
 from tickwheel_admin.domain.schedule.zones import Zone
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 
 MAX_DESCRIPTION_CHARS = 1_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

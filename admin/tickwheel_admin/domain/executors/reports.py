@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.fires import start_by_again
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.run import CHECK_MS, CUT_OFF, LIVE, Move, Run, RunState
-from tickwheel_admin.domain.triggers.fires import start_by_again
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,

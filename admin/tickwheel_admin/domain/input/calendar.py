@@ -15,8 +15,11 @@ from tickwheel_admin.domain.calendars.calendar import (
     TimeWindow,
 )
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
-from tickwheel_admin.domain.input.wall_clock import (
+from tickwheel_admin.domain.fields import Fields, raise_if_any
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.schedule.wall_clock_fields import (
     read_dates,
     read_list,
     read_time,
@@ -24,9 +27,8 @@ from tickwheel_admin.domain.input.wall_clock import (
     read_yearly,
     weekdays_to_raw,
 )
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
-from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 CALENDAR_FIELDS = (
     "name",

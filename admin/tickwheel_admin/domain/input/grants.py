@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role, may_have_scripts
 
 MAX_GRANTS = 500  # of one person

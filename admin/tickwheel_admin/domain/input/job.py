@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.fields import (
+from tickwheel_admin.domain.fields import (
     INVISIBLE_CHARACTER,
     Fields,
     as_seconds,
@@ -39,7 +39,7 @@ from tickwheel_admin.domain.input.trigger import read_trigger
 from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.names import normal_name, unseen_character
-from tickwheel_admin.domain.triggers.fires import merged_parameters
+from tickwheel_admin.domain.planning.fires import merged_parameters
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 

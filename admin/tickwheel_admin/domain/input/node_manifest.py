@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.domain.input.json_text import MAX_DEPTH, is_within
 from tickwheel_shared.held_json import has_huge_number

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem, Word
-from tickwheel_admin.domain.input.fields import closest
+from tickwheel_admin.domain.fields import closest
 
 MAX_TOLD = 20  # problems, choices or names
 MAX_SHOWN_CHARS = 50

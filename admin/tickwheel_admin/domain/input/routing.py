@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tickwheel_admin.domain.input.fields import INVISIBLE_CHARACTER, Fields, is_clean
+from tickwheel_admin.domain.fields import INVISIBLE_CHARACTER, Fields, is_clean
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
 from tickwheel_admin.domain.routing.selector import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tickwheel_admin.domain.input.fields import Fields, as_seconds
+from tickwheel_admin.domain.fields import Fields, as_seconds
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, ChildLink, ChildOn
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy

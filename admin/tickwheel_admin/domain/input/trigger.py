@@ -8,28 +8,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tickwheel_admin.domain import schedule
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import (
-    Fields,
-    as_seconds,
-    closest,
-    instant_to_iso,
-    raise_if_any,
-)
+from tickwheel_admin.domain.fields import Fields, as_seconds, closest, instant_to_iso, raise_if_any
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.input.trigger_kinds import ALL_WEEKDAYS, read_own_fields
-from tickwheel_admin.domain.input.wall_clock import weekdays_to_raw
-from tickwheel_admin.domain.schedule import ScheduleError
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.schedule.wall_clock_fields import weekdays_to_raw
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MAX_JITTER_MS,
     MAX_REPEAT_COUNT,
     MISFIRE_THRESHOLD_MS,
-    Dialect,
-    Gap,
     MisfirePolicy,
-    Overlap,
     TriggerKind,
     TriggerSpec,
 )
@@ -237,7 +230,7 @@ def _read_missed(fields: Fields) -> dict[str, Any]:
 
 def _is_computable(spec: TriggerSpec, fields: Fields) -> bool:
     try:
-        schedule.parse(spec, saved_at=0)
+        parse(spec, saved_at=0)
     except ScheduleError as error:
         fields.refuse(error.field, f"{spec.kind.value}.invalid", error.template, **error.params)
         return False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.domain.input.fields import Fields
-from tickwheel_admin.domain.input.wall_clock import read_date, read_time, read_weekdays
+from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.schedule.wall_clock_fields import read_date, read_time, read_weekdays
 from tickwheel_admin.domain.triggers.trigger import (
     MAX_EVERY_MS,
     MIN_EVERY_MS,
-    Dialect,
     IntervalUnit,
     TriggerKind,
 )

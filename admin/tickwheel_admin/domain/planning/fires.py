@@ -9,12 +9,12 @@ from functools import lru_cache
 from msgspec import structs
 
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.missed_fires import MISFIRE, message_of
+from tickwheel_admin.domain.planning.plan import Plan
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.moves import skipped
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.schedule.jitter import due_of
-from tickwheel_admin.domain.triggers.missed_fires import MISFIRE, message_of
-from tickwheel_admin.domain.triggers.planning import Plan
 from tickwheel_admin.domain.triggers.trigger import Trigger
 
 LAST_PRIORITY = 9

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from tickwheel_admin.domain.planning.plan import MAX_COUNTED, Missed
 from tickwheel_admin.domain.runs.run import Run, RunState
-from tickwheel_admin.domain.triggers.planning import MAX_COUNTED, Missed
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
 
 MISFIRE = "misfire"  # the reason of such a run

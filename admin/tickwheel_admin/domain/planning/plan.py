@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.triggers.schedule import first_allowed
 from tickwheel_admin.domain.triggers.trigger import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,

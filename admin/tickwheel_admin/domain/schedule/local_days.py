@@ -1,23 +1,9 @@
-"""Local dates, and the wall times of a trigger, on the time line."""
+"""Local dates on the time line."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
-
-# What they fire at are wall times; the others fire at instants or after lengths.
-WALL_TIME_KINDS = (TriggerKind.CRON, TriggerKind.CALENDAR_INTERVAL, TriggerKind.DAILY_WINDOW)
-
-
-def by_plain_clocks(spec: TriggerSpec) -> TriggerSpec:
-    """The same rules in UTC and without bounds: its fires are the wall times that they name.
-
-    For kinds that name wall times. None of those is moved or comes twice.
-    """
-    return replace(spec, timezone="UTC", start_at=None, end_at=None)
 
 
 def local_day(instant: int, zone: Zone) -> int:

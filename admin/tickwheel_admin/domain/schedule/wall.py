@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS, MAX_YEAR, day_number
 from tickwheel_admin.domain.schedule.zones import Segment, Zone
-from tickwheel_admin.domain.triggers.trigger import Gap, Overlap
 
 LAST_WALL = day_number(MAX_YEAR, 12, 31) * DAY_SECONDS + DAY_SECONDS - 1
 _LATEST = LAST_WALL + DAY_SECONDS  # UTC seconds; by then every clock shows a later year

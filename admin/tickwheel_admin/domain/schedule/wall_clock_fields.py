@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tickwheel_admin.domain.input.fields import Fields
+from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
     WEEKDAYS,

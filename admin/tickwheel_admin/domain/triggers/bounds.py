@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 

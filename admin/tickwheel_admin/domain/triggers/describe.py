@@ -7,8 +7,8 @@ orders times and days by its own templates.
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.input.fields import instant_to_iso
-from tickwheel_admin.domain.schedule import ScheduleError, dialect_of
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.describe.days import (
     Days,
@@ -16,11 +16,11 @@ from tickwheel_admin.domain.schedule.describe.days import (
     weekdays_in_words,
 )
 from tickwheel_admin.domain.schedule.describe.months import year_bound
-from tickwheel_admin.domain.schedule.describe.more import describe_more as describe_more
 from tickwheel_admin.domain.schedule.describe.times import times_in_words
 from tickwheel_admin.domain.schedule.describe.words import Translate as Translate
 from tickwheel_admin.domain.schedule.describe.words import every, length
 from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS, seconds_of_time, short_time
+from tickwheel_admin.domain.triggers.schedule import dialect_of
 from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.input.fields import instant_to_iso
+from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.describe.words import Translate, length
-from tickwheel_admin.domain.triggers.trigger import Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 
 def describe_more(spec: TriggerSpec, _: Translate) -> list[str]:

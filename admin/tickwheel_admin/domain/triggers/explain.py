@@ -7,20 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.input.fields import as_seconds, instant_to_iso
-from tickwheel_admin.domain.schedule import ScheduleError, dialect_of, parse
-from tickwheel_admin.domain.schedule.base import Schedule
-from tickwheel_admin.domain.schedule.calendars import compiled
+from tickwheel_admin.domain.calendars.compiled import compiled
+from tickwheel_admin.domain.fields import as_seconds, instant_to_iso
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap
 from tickwheel_admin.domain.schedule.cron import CronExpression, FieldKind, parse_cron
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
 from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS, WEEKDAY_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
-from tickwheel_admin.domain.schedule.local_days import (
-    WALL_TIME_KINDS,
-    by_plain_clocks,
-    day_limits,
-    local_day,
-)
+from tickwheel_admin.domain.schedule.local_days import day_limits, local_day
 from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
     MIN_YEAR,
@@ -28,7 +23,13 @@ from tickwheel_admin.domain.schedule.wall_clock import (
     day_of_date,
 )
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.triggers.trigger import Gap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import (
+    WALL_TIME_KINDS,
+    by_plain_clocks,
+    dialect_of,
+    parse,
+)
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 MAX_FIRES = 100
 

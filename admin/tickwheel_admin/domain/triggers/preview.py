@@ -6,18 +6,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.base import Schedule
-from tickwheel_admin.domain.schedule.calendars import compiled
-from tickwheel_admin.domain.schedule.local_days import (
-    WALL_TIME_KINDS,
-    by_plain_clocks,
-    day_limits,
-    local_day,
-)
+from tickwheel_admin.domain.calendars.compiled import compiled
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap
+from tickwheel_admin.domain.schedule.local_days import day_limits, local_day
 from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.triggers.trigger import Gap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import WALL_TIME_KINDS, by_plain_clocks, parse
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 MAX_PREVIEW = 1_000
 MAX_REMOVED = 20

@@ -5,21 +5,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule.base import Schedule as Schedule
-from tickwheel_admin.domain.schedule.base import ScheduleError as ScheduleError
-from tickwheel_admin.domain.schedule.bounds import Bounded, check_bounds, check_fires
-from tickwheel_admin.domain.schedule.calendar_interval import calendar_interval
-from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
+from tickwheel_admin.domain.calendars.compiled import CompiledCalendar, compiled
+from tickwheel_admin.domain.calendars.filtered import AllowedTimes, Filtered
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
-from tickwheel_admin.domain.schedule.daily_window import daily_window
-from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
-from tickwheel_admin.domain.schedule.fixed import FixedRate, Never, Once, first_delay_ms
-from tickwheel_admin.domain.schedule.local_days import WALL_TIME_KINDS
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.bounds import Bounded, check_bounds, check_fires
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import calendar_interval
+from tickwheel_admin.domain.triggers.kinds.daily_window import daily_window
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRate, Never, Once, first_delay_ms
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+
+# What they fire at are wall times; the others fire at instants or after lengths.
+WALL_TIME_KINDS = (TriggerKind.CRON, TriggerKind.CALENDAR_INTERVAL, TriggerKind.DAILY_WINDOW)
 
 
 @lru_cache(maxsize=20_000)
@@ -96,3 +99,11 @@ def dialect_of(spec: TriggerSpec) -> Dialect:
             "“%(dialect)s” is not a cron dialect; use unix, quartz or spring.",
             dialect=spec.dialect,
         ) from None
+
+
+def by_plain_clocks(spec: TriggerSpec) -> TriggerSpec:
+    """The same rules in UTC and without bounds: its fires are the wall times that they name.
+
+    For kinds that name wall times. None of those is moved or comes twice.
+    """
+    return replace(spec, timezone="UTC", start_at=None, end_at=None)

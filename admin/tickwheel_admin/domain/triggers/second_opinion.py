@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from croniter import CroniterBadDateError, CroniterError, croniter
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.schedule import dialect_of
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron import Cron, CronExpression, Field, FieldKind, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.tokens import (
     From,
     LastDay,
@@ -25,7 +26,8 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Range,
 )
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import dialect_of
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 COMPARED = 50
 _LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # the year field of croniter 7.0.0 ends there

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+
 
 class TriggerKind(StrEnum):
     """Which fields of a schedule count. A job without triggers fires by hand or API only."""
@@ -33,32 +35,6 @@ class MisfirePolicy(StrEnum):
     FIRE_ONCE = "fire_once"  # one run now, for the latest missed instant
     SKIP = "skip"  # one skipped run that says how many were missed
     FIRE_ALL = "fire_all"  # a run for each, oldest first; beyond the latest 1,000 as with skip
-
-
-class Dialect(StrEnum):
-    """How a cron expression is read: the same text means different things."""
-
-    UNIX = "unix"  # 5 fields and macros, 0 and 7 are Sunday, either of the two days counts
-    QUARTZ = "quartz"  # 6 or 7 fields, 1 is Sunday; also XXL-JOB's
-    SPRING = "spring"  # 6 fields, 0 and 7 are Sunday
-
-
-class Gap(StrEnum):
-    """What becomes of wall times that the clocks skip when they go forward."""
-
-    FIRE = "fire"  # all that fall into the gap are one fire at the first instant after it
-    SKIP = "skip"  # they do not fire
-
-
-class Overlap(StrEnum):
-    """What becomes of wall times that happen twice when the clocks go back."""
-
-    AUTO = (
-        "auto"  # both for an interval (`*`, `-` or `/` in second, minute or hour), else the first
-    )
-    FIRST = "first"
-    SECOND = "second"
-    BOTH = "both"
 
 
 class IntervalUnit(StrEnum):

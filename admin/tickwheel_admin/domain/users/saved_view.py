@@ -7,7 +7,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, urlencode
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, checked_name, is_clean
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, checked_name, is_clean
 
 MAX_NAME_CHARS = 60
 MAX_QUERY_CHARS = 2_000

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.fires import shards_of
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.routing.strategies import RandomSource
 from tickwheel_admin.domain.runs import moves as run_moves
@@ -28,7 +29,6 @@ from tickwheel_admin.domain.runs.run import (
     Origin,
     Run,
 )
-from tickwheel_admin.domain.triggers.fires import shards_of
 from tickwheel_admin.engine.dispatcher.concurrency import Turns, blocks
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
 from tickwheel_admin.engine.dispatcher.router import Placed, Router

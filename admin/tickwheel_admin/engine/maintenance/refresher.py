@@ -13,9 +13,10 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule import ScheduleError, parse
+from tickwheel_admin.domain.planning.plan import next_since
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import TZDATA_VERSION
-from tickwheel_admin.domain.triggers.planning import next_since
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.events.events import TRIGGERS, Events

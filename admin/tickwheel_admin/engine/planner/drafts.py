@@ -14,9 +14,8 @@ import structlog
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.triggers.fires import runs_needed, runs_of_plan
-from tickwheel_admin.domain.triggers.planning import (
+from tickwheel_admin.domain.planning.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.planning.plan import (
     Plan,
     missing_calendar,
     next_since,
@@ -24,6 +23,8 @@ from tickwheel_admin.domain.triggers.planning import (
     plan_fixed_delay,
     runs_left,
 )
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import (
     MISFIRE_THRESHOLD_MS,
     Trigger,

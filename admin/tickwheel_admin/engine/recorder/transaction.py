@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from tickwheel_admin.domain.executors import reports
+from tickwheel_admin.domain.executors.reports import Answer
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.runs import reports
-from tickwheel_admin.domain.runs.reports import Answer
 from tickwheel_admin.domain.runs.run import LIVE, Move, RunState
 from tickwheel_admin.engine.handoff import Left
 from tickwheel_admin.engine.ports import HeldPart, Received, Session

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.fires import start_by_again
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, Move, Run, RunState
-from tickwheel_admin.domain.triggers.fires import start_by_again
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import ended_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.input.calendar import calendar_to_raw, parse_calendar
-from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.calendars.imports import CalendarFormat as CalendarFormat
 from tickwheel_admin.services.calendars.imports import ImportedDays as ImportedDays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import closest
+from tickwheel_admin.domain.fields import closest
 from tickwheel_admin.store.executors.executors import offered_handlers
 
 MAX_NAMED = 20

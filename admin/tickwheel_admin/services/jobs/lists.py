@@ -13,11 +13,12 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, FAILURES, RunState
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.handlers.schemas import schema_of

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.jobs.lists import (
     BEGINNING,

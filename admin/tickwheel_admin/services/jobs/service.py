@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.job import parse_parameters, read_job
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Actor, Permission

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import Fields, raise_if_any
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.job import JOB_FIELDS
 from tickwheel_admin.services.jobs.yaml_reader import YamlObject, read_yaml
 from tickwheel_admin.services.jobs.yaml_writer import write_yaml

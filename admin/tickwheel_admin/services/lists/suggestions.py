@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.store.database.database import Store

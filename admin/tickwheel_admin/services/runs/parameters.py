@@ -7,10 +7,10 @@ import json
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import raise_if_any
+from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.input.parameter_schema import Work, check_parameters, parameter_problems
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
-from tickwheel_admin.domain.triggers.fires import merged_parameters
+from tickwheel_admin.domain.planning.fires import merged_parameters
 from tickwheel_admin.services.handlers.schemas import schema_of
 
 

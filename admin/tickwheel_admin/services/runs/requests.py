@@ -10,13 +10,13 @@ from msgspec import structs
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.executors.node import NodeState
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.json_text import HUGE_NUMBER_REFUSED
 from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.planning.fires import merged_parameters, new_run, shards_of
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.moves import expanded, node_gone
 from tickwheel_admin.domain.runs.run import Origin, Run
-from tickwheel_admin.domain.triggers.fires import merged_parameters, new_run, shards_of
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.runs.parameters import check_run_parameters
 from tickwheel_admin.store.database.clock import now_ms

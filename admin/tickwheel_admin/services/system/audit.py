@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.paging import (
     Number,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.store.system import audit_names as store
 
 # What one may ask about, and what the actions begin with that are done to it.

@@ -15,10 +15,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.jobs.job import Job
-from tickwheel_admin.domain.runs.run import FINAL
-from tickwheel_admin.domain.schedule import Schedule, ScheduleError, first_allowed, parse
-from tickwheel_admin.domain.triggers.fires import runs_needed, runs_of_plan
-from tickwheel_admin.domain.triggers.planning import (
+from tickwheel_admin.domain.planning.fires import runs_needed, runs_of_plan
+from tickwheel_admin.domain.planning.plan import (
     Plan,
     next_after_end,
     next_since,
@@ -26,6 +24,9 @@ from tickwheel_admin.domain.triggers.planning import (
     plan_fixed_delay,
     runs_left,
 )
+from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms

@@ -10,20 +10,22 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.input.trigger import parse_trigger
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.describe import describe, describe_more
-from tickwheel_admin.domain.schedule.explain import Explanation as Explanation
-from tickwheel_admin.domain.schedule.explain import Reason as Reason
-from tickwheel_admin.domain.schedule.explain import explain
-from tickwheel_admin.domain.schedule.preview import Mark as Mark
-from tickwheel_admin.domain.schedule.preview import PreviewFire as PreviewFire
-from tickwheel_admin.domain.schedule.preview import RemovedDay as RemovedDay
-from tickwheel_admin.domain.schedule.preview import preview
-from tickwheel_admin.domain.schedule.second_opinion import Disagreement as Disagreement
-from tickwheel_admin.domain.schedule.second_opinion import second_opinion
-from tickwheel_admin.domain.triggers.planning import runs_left
+from tickwheel_admin.domain.planning.plan import runs_left
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.describe import describe
+from tickwheel_admin.domain.triggers.describe_more import describe_more
+from tickwheel_admin.domain.triggers.explain import Explanation as Explanation
+from tickwheel_admin.domain.triggers.explain import Reason as Reason
+from tickwheel_admin.domain.triggers.explain import explain
+from tickwheel_admin.domain.triggers.preview import Mark as Mark
+from tickwheel_admin.domain.triggers.preview import PreviewFire as PreviewFire
+from tickwheel_admin.domain.triggers.preview import RemovedDay as RemovedDay
+from tickwheel_admin.domain.triggers.preview import preview
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.second_opinion import Disagreement as Disagreement
+from tickwheel_admin.domain.triggers.second_opinion import second_opinion
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.scope import not_found

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.schedule import ScheduleError
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads

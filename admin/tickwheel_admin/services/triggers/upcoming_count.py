@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule import Schedule, ScheduleError, parse
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind
 from tickwheel_admin.services.lists.heavy_reads import Breath
 from tickwheel_admin.store.triggers.triggers import ArmedTrigger

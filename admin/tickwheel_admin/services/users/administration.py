@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.input.fields import CONTROL_CHARACTERS, is_clean
+from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.input.grants import check_grants
 from tickwheel_admin.domain.users.user import (
     Actor,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotLoggedIn
-from tickwheel_admin.domain.input.fields import checked_name, is_clean
+from tickwheel_admin.domain.fields import checked_name, is_clean
 from tickwheel_admin.domain.users.user import Actor, Permission, Role
 from tickwheel_admin.services.lists.paging import (
     Number,

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.jobs.children import follows, parameters_of_child, request_key_of
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.fires import new_run
+from tickwheel_admin.domain.planning.plan import missing_calendar, next_after_end
 from tickwheel_admin.domain.routing.policy import Routing
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
-from tickwheel_admin.domain.schedule import ScheduleError
-from tickwheel_admin.domain.triggers.fires import new_run
-from tickwheel_admin.domain.triggers.planning import missing_calendar, next_after_end
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 from tickwheel_admin.store.calendars.calendars import read_calendars

@@ -17,7 +17,7 @@ from tickwheel_admin.console.triggers.form import (
     read_cards,
 )
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.input.fields import instant_from_iso
+from tickwheel_admin.domain.fields import instant_from_iso
 from tickwheel_admin.domain.input.trigger import parse_trigger, trigger_to_raw
 from tickwheel_admin.domain.triggers.trigger import TriggerKind
 

@@ -23,11 +23,10 @@ from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.triggers.trigger import (
-    Gap,
     IntervalUnit,
     MisfirePolicy,
-    Overlap,
     TriggerKind,
     TriggerSpec,
 )

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from tickwheel_admin.domain.schedule import Schedule
-from tickwheel_admin.domain.triggers.trigger import Gap, Overlap
+from tickwheel_admin.domain.schedule.base import Schedule
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 
 MINUTE = timedelta(minutes=1)
 # A zone and a day within a week of which its clocks change.

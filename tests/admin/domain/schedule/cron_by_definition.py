@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from random import Random
 
-from tickwheel_admin.domain.triggers.trigger import Dialect
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")

@@ -19,21 +19,16 @@ from tickwheel_admin.domain.calendars.calendar import (
     TimeWindow,
 )
 from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json, calendar_to_json
+from tickwheel_admin.domain.calendars.compiled import CompiledCalendar, compiled
+from tickwheel_admin.domain.calendars.filtered import AllowedTimes, Filtered
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.calendar import calendar_to_raw, parse_calendar
-from tickwheel_admin.domain.schedule import first_allowed, parse
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
-from tickwheel_admin.domain.schedule.calendars import CompiledCalendar, compiled
-from tickwheel_admin.domain.schedule.filtered import AllowedTimes, Filtered
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import (
-    Dialect,
-    Gap,
-    IntervalUnit,
-    Overlap,
-    TriggerKind,
-    TriggerSpec,
-)
+from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 DAY_MS = 86_400_000
 

@@ -13,8 +13,8 @@ from croniter import croniter
 from tests.admin.domain.schedule.cron_by_definition import ByDefinition, random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 86_400_000

@@ -6,6 +6,7 @@ import pytest
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import MACROS, CronExpression, FieldKind, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.tokens import (
     All,
     From,
@@ -18,7 +19,6 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Token,
     Value,
 )
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 Q, S, U = Dialect.QUARTZ, Dialect.SPRING, Dialect.UNIX
 

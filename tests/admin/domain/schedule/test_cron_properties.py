@@ -11,10 +11,11 @@ import pytest
 
 from tests.admin.domain.schedule.cron_by_definition import random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron import MACROS, Cron, CronExpression, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.search import LocalSearch
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 _ZONES = (
     "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo",

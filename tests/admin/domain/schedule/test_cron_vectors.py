@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 _ROWS = list(
     csv.DictReader((Path(__file__).parent / "data/cron_vectors.csv").read_text().splitlines())

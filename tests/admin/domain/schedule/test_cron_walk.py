@@ -22,9 +22,10 @@ from tests.admin.domain.schedule.clocks import (
 )
 from tests.admin.domain.schedule.cron_by_definition import ByDefinition, random_expression
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Dialect, Gap, Overlap
 
 # Minutes since the hour field decides about gaps and the text about overlaps.
 _EXPRESSIONS = (

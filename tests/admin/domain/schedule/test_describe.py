@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tickwheel_admin.domain.schedule import ScheduleError, parse
-from tickwheel_admin.domain.schedule.describe import describe, describe_more
-from tickwheel_admin.domain.triggers.trigger import (
-    Gap,
-    IntervalUnit,
-    Overlap,
-    TriggerKind,
-    TriggerSpec,
-)
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.triggers.describe import describe
+from tickwheel_admin.domain.triggers.describe_more import describe_more
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 from tickwheel_admin.web.i18n import CHINESE, translations
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from tests.admin.domain.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
-from tickwheel_admin.domain.schedule import ScheduleError
-from tickwheel_admin.domain.schedule.explain import Explanation, explain
-from tickwheel_admin.domain.triggers.trigger import Gap, IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap
+from tickwheel_admin.domain.triggers.explain import Explanation, explain
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 BERLIN = "Europe/Berlin"
 HOLIDAYS = Calendar(name="holidays", version=1, spec=CalendarSpec(dates=("2026-10-01",)))

@@ -21,14 +21,10 @@ from tests.admin.domain.schedule.clocks import (
     ms,
     nexts,
 )
-from tickwheel_admin.domain.schedule import ScheduleError, first_allowed, parse
-from tickwheel_admin.domain.triggers.trigger import (
-    Gap,
-    IntervalUnit,
-    Overlap,
-    TriggerKind,
-    TriggerSpec,
-)
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 BERLIN = "Europe/Berlin"
 EVERY_MONTH = TriggerSpec(

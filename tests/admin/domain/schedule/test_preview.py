@@ -9,17 +9,12 @@ import pytest
 
 from tests.admin.domain.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
-from tickwheel_admin.domain.schedule import parse
+from tickwheel_admin.domain.calendars.compiled import CompiledCalendar
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
-from tickwheel_admin.domain.schedule.calendars import CompiledCalendar
-from tickwheel_admin.domain.schedule.preview import MAX_PREVIEW, Mark, Preview, preview
-from tickwheel_admin.domain.triggers.trigger import (
-    Gap,
-    IntervalUnit,
-    Overlap,
-    TriggerKind,
-    TriggerSpec,
-)
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.triggers.preview import MAX_PREVIEW, Mark, Preview, preview
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
 
 BERLIN = "Europe/Berlin"
 AT_HALF_PAST_TWO = TriggerSpec(kind=TriggerKind.CRON, expression="30 2 * * *", timezone=BERLIN)

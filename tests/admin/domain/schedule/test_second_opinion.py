@@ -8,10 +8,12 @@ import pytest
 
 from tests.admin.domain.schedule.clocks import ms
 from tests.admin.domain.schedule.cron_by_definition import random_expression
-from tickwheel_admin.domain.schedule import ScheduleError, second_opinion
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron
-from tickwheel_admin.domain.schedule.second_opinion import Disagreement, compared
-from tickwheel_admin.domain.triggers.trigger import Dialect, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.triggers import second_opinion
+from tickwheel_admin.domain.triggers.second_opinion import Disagreement, compared
+from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 START = ms("2026-01-01T00:00:00Z")
 

@@ -9,14 +9,15 @@ from itertools import islice
 import pytest
 
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.schedule import Schedule, parse
-from tickwheel_admin.domain.triggers.planning import (
+from tickwheel_admin.domain.planning.plan import (
     MAX_COUNTED,
     next_after_end,
     next_since,
     plan,
     plan_fixed_delay,
 )
+from tickwheel_admin.domain.schedule.base import Schedule
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import (
     IntervalUnit,
     MisfirePolicy,

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.rows import add_job, all_runs, change, create_schema, now
+from tickwheel_admin.domain.planning.missed_fires import missed_fires_of
 from tickwheel_admin.domain.runs.run import Origin, RunState
-from tickwheel_admin.domain.triggers.missed_fires import missed_fires_of
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.store.database import tables

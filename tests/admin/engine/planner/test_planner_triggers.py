@@ -16,7 +16,7 @@ from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, create_schema, now
 from tickwheel_admin.domain.runs.run import Origin, Run
-from tickwheel_admin.domain.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import (
     IntervalUnit,
     MisfirePolicy,

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.services import ADMIN, JOB, World
 from tickwheel_admin.domain.input.trigger import parse_trigger
-from tickwheel_admin.domain.schedule import Schedule, parse
+from tickwheel_admin.domain.schedule.base import Schedule
+from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database import tables
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
-from tickwheel_admin.domain.input.fields import MAX_INSTANT
+from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.triggers import upcoming as coming
 from tickwheel_admin.services.triggers import upcoming_count as fire_count

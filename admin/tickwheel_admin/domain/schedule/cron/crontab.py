@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.input.fields import as_seconds
+from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.triggers.trigger import Dialect
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 
 _MOST_SHOWN = 80  # characters of an expression
 _ZONE = re.compile(r"(?:CRON_)?TZ=(.*)", re.IGNORECASE)

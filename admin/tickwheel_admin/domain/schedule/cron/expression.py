@@ -11,11 +11,11 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import whole_refusals as refusals
 from tickwheel_admin.domain.schedule.cron.crontab import check_foreign_parts, check_line
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.fields import RULES, FieldKind, FieldRules
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
 from tickwheel_admin.domain.schedule.cron.parser import parse_field
 from tickwheel_admin.domain.schedule.cron.tokens import Field
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 MAX_EXPRESSION_CHARS = 500
 # Each as the unix dialect writes it; the spring dialect has them too, at second 0.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from tickwheel_admin.domain.errors import Word
-from tickwheel_admin.domain.triggers.trigger import Dialect
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 
 FIRST_YEAR = 1970
 LAST_YEAR = 2199

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import refusals
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.fields import FieldKind, FieldRules
 from tickwheel_admin.domain.schedule.cron.tokens import (
     All,
@@ -22,7 +23,6 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Token,
     Value,
 )
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _CACHED = 8_192  # fields; a few hundred texts are most of what people write
 _ITEM = re.compile(

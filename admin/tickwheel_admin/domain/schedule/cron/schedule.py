@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from tickwheel_admin.domain.schedule.allowed_grid import WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.expression import CronExpression
 from tickwheel_admin.domain.schedule.cron.months import END_DAY
 from tickwheel_admin.domain.schedule.cron.search import DAY, NEVER, AllowedSearch, LocalSearch
 from tickwheel_admin.domain.schedule.zones import FOREVER, Segment, Zone
-from tickwheel_admin.domain.triggers.trigger import Gap, Overlap
 
 _EARLIEST = -2 * DAY  # UTC seconds: before 1970-01-01 00:00 in every zone
 _LATEST = (END_DAY + 2) * DAY

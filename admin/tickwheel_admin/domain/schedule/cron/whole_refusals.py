@@ -7,10 +7,10 @@ from difflib import get_close_matches
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron.days import days_of_month, days_of_week
+from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.fields import MONTH_WORDS
 from tickwheel_admin.domain.schedule.cron.months import SHAPE_OF_MONTH, SHAPES
 from tickwheel_admin.domain.schedule.cron.tokens import Field
-from tickwheel_admin.domain.triggers.trigger import Dialect
 
 _MOST_SHOWN = 80  # characters of an expression
 

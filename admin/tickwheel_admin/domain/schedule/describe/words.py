@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tickwheel_admin.domain.input.fields import as_seconds
+from tickwheel_admin.domain.fields import as_seconds
 
 Translate = Callable[[str], str]
 

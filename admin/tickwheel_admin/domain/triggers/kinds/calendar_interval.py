@@ -6,6 +6,7 @@ from calendar import monthrange
 
 from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Overlap
 from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallGrid, WallSchedule
 from tickwheel_admin.domain.schedule.wall_clock import (
     DAY_SECONDS,
@@ -16,7 +17,7 @@ from tickwheel_admin.domain.schedule.wall_clock import (
     seconds_of_time,
 )
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, Overlap, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerSpec
 
 _DAYS = {IntervalUnit.DAY: 1, IntervalUnit.WEEK: 7}
 _MONTHS = {IntervalUnit.MONTH: 1, IntervalUnit.YEAR: 12}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tickwheel_admin.domain.schedule.allowed_grid import AllowedGrid, WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.wall import LAST_WALL, WallGrid, WallSchedule
 from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS, seconds_of_time
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.trigger import Gap, Overlap, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerSpec
 
 
 def daily_window(spec: TriggerSpec, calendar: WallCalendar | None = None) -> WallSchedule:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
-from tickwheel_admin.domain.input.fields import is_clean
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
 from tickwheel_admin.domain.jobs.declared_job import (
     CodeJobs,
