@@ -23,7 +23,7 @@ from .errors import (
 )
 from .executor import Executor
 from .handlers.hooks import Ending
-from .logs.structlog import structlog_lines
+from .logs.structlog_lines import structlog_lines
 from .run.context import Run, current_run
 from .run.log import RunLog
 from .run_status import RunStatus

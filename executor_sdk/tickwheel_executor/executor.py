@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeVar, Unpack
 from .handlers.handlers import HandlerFunction, Handlers, limits_of
 from .handlers.job_fields import JobFields
 from .logs.capture import set_up_logging
-from .node.embedding import InOwnThread
-from .node.lifecycle import NodeLife
-from .process.own_thread import cancel_leftovers
+from .node.embedding import EmbeddedNode
+from .node.lifecycle import NodeLifecycle
+from .process.loop_thread import cancel_leftovers
 from .process.pool import PoolProcessReached, in_pool_process
-from .process.signals import OwnSignals
+from .process.signals import ShutdownSignals
 from .settings import NodeSettings, check, default_name
 
 _logger = logging.getLogger("tickwheel.executor")
@@ -83,13 +83,13 @@ class Executor:
         self._has_name = bool(name)
         self._grace_seconds = shutdown_grace_seconds
         self._handlers = Handlers()
-        self._life = NodeLife(
+        self._lifecycle = NodeLifecycle(
             lambda: self.settings,
             self._handlers,
             spool_dir=Path(spool_dir) if spool_dir is not None else None,
             grace_seconds=shutdown_grace_seconds,
         )
-        self._in_own_thread = InOwnThread(self._life, grace_seconds=shutdown_grace_seconds)
+        self._embedded = EmbeddedNode(self._lifecycle, grace_seconds=shutdown_grace_seconds)
 
     @property
     def settings(self) -> NodeSettings:
@@ -238,18 +238,18 @@ class Executor:
             logging.shutdown()
             os._exit(128 + number)  # handlers may refuse to end; results are safe in the spool
 
-        signals = OwnSignals(on_signal)
+        signals = ShutdownSignals(on_signal)
         signals.take()
         # What is there now stays for good, modules above all. To look through it for garbage again
         # and again would cost more than a fifth of what a run of a short handler costs.
         gc.collect()
         gc.freeze()
-        await self._life.start()
-        refused = loop.create_task(self._life.until_refused())
+        await self._lifecycle.start()
+        refused = loop.create_task(self._lifecycle.until_refused())
         await asyncio.wait((asked, refused), return_when=asyncio.FIRST_COMPLETED)
         if not asked.done():
             _logger.error("stopping, for no admin lets this node in: %s", refused.result())
-            await self._life.stop()
+            await self._lifecycle.stop()
             return REFUSED_EXIT_CODE
         refused.cancel()
         _logger.info(
@@ -257,7 +257,7 @@ class Executor:
             asked.result().name,
             self._grace_seconds,
         )
-        return 0 if await self._life.stop() else 1
+        return 0 if await self._lifecycle.stop() else 1
 
     # --- inside another service ------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ class Executor:
             SpoolError: the spool directory cannot be used, or did not answer in time.
         """
         if not in_pool_process():
-            self._in_own_thread.start(timeout)
+            self._embedded.start(timeout)
 
     def stop(self) -> bool:
         """End what `start` began: finish what is running, deliver it, and return when it is done.
@@ -287,7 +287,7 @@ class Executor:
         Raises:
             RuntimeError: a handler of this executor calls it, which would wait for itself.
         """
-        return self._in_own_thread.stop()
+        return self._embedded.stop()
 
     async def __aenter__(self) -> Executor:
         """Start to work, on the running loop; takes over no signals and does not wait for admins.
@@ -298,7 +298,7 @@ class Executor:
         """
         if in_pool_process():
             raise PoolProcessReached  # what comes next would wait for ever
-        await self._life.start()
+        await self._lifecycle.start()
         return self
 
     async def __aexit__(
@@ -308,7 +308,7 @@ class Executor:
         frames: TracebackType | None,
     ) -> None:
         """Finish what is running, deliver it, and end."""
-        await self._life.stop()
+        await self._lifecycle.stop()
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.attempts.attempt import Attempt
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.attempts.attempt import InFlightAttempt
+from tickwheel_executor.run.context import Stop
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -180,7 +180,7 @@ async def test_who_ends_in_time_reports_the_real_result() -> None:
     admin.acknowledges = False
     session.send(alone())
     await asyncio.sleep(11.5)
-    assert not node._held._cut_off._watched  # it does not remember the ended for ever
+    assert not node._in_flight._lease_guard._watched  # it does not remember the ended for ever
     await asyncio.sleep(10)
     (result,) = spool.disk.values()
     assert (result.outcome, value(result)) == (Outcome.SUCCEEDED, "done")
@@ -194,10 +194,10 @@ async def test_who_has_ended_unreported_is_not_told_to_stop() -> None:
 
     nothing: Any = None
     through: Any = Through()
-    attempt = Attempt(request(), nothing, nothing, nothing)
+    attempt = InFlightAttempt(request(), nothing, nothing, nothing)
     attempt.execution = through
-    attempt.tell_to_stop(Stop(outcome=Outcome.CUT_OFF, message="too late"))
-    attempt.insist()
+    attempt.request_stop(Stop(outcome=Outcome.CUT_OFF, message="too late"))
+    attempt.stop_again()
     assert attempt.stop is None
 
 

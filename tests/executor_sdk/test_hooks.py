@@ -256,10 +256,10 @@ def test_a_broken_hook_for_lost_runs_keeps_none_from_the_others(
     def broken(run: Run) -> None:
         raise LookupError("no pager")
 
-    class Given:
+    class AnyRun:
         id = 7
 
-    Hooks(lost=[broken, journal.lost]).call_lost(Given())  # type: ignore[arg-type]
+    Hooks(lost=[broken, journal.lost]).call_lost(AnyRun())  # type: ignore[arg-type]
     assert journal.notes == [("lost", 7)]
     assert "no pager" in caplog.text
 

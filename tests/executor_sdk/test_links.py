@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tickwheel_executor import Run
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.settings import normal_url
 from tickwheel_shared.protocol import (
     Accepted,
@@ -252,7 +252,7 @@ async def test_an_admin_that_starts_later_is_connected_to_as_well() -> None:
 
 def test_a_link_may_come_while_a_thread_asks_whether_one_is_open() -> None:
     unused: Any = None
-    links = Links([], unused, token="t", connect=unused, random=random.Random(1))
+    links = AdminLinks([], unused, token="t", connect=unused, random=random.Random(1))
 
     class Learning:
         @property

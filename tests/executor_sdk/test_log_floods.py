@@ -15,10 +15,10 @@ import pytest
 
 from tickwheel_executor import Executor, Run
 from tickwheel_executor.logs import shipper as log_shipper
-from tickwheel_executor.logs.lines import LogCap
+from tickwheel_executor.logs.lines import LogLimit
 from tickwheel_executor.run.log import RunLog
-from tickwheel_executor.runner.process_line import Line
-from tickwheel_executor.runner.process_wire import Ready, Reported, packed
+from tickwheel_executor.runner.node_connection import NodeConnection
+from tickwheel_executor.runner.process_wire import ProgressReport, ReadySignal, frame_of
 from tickwheel_executor.testing import FakeAdmin, HandlerEnd, run_handler
 from tickwheel_shared.protocol import LogChunk, LogLine, Result
 
@@ -228,9 +228,9 @@ async def test_a_long_log_has_neither_gap_nor_double_whatever_breaks_meanwhile()
 def test_what_is_logged_while_a_line_is_put_down_comes_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    admit = LogCap.admit
+    admit = LogLimit.admit
 
-    def admit_and_clean_up(self: LogCap, log: RunLog, lines: list[LogLine], at: int) -> Any:
+    def admit_and_clean_up(self: LogLimit, log: RunLog, lines: list[LogLine], at: int) -> Any:
         if lines[0].text == "first":
             log.warning("an unclosed file")
         return admit(self, log, lines, at)
@@ -239,7 +239,7 @@ def test_what_is_logged_while_a_line_is_put_down_comes_after_it(
         run.log.info("first")
         run.log.info("second")
 
-    monkeypatch.setattr(LogCap, "admit", admit_and_clean_up)
+    monkeypatch.setattr(LogLimit, "admit", admit_and_clean_up)
     assert texts(run_handler(work).result()) == ["first", "an unclosed file", "second"]
 
 
@@ -249,10 +249,10 @@ def test_what_is_logged_while_a_process_sends_is_sent_as_well() -> None:
     def sendall(data: bytes) -> None:
         sent.append(data)
         if len(sent) == 1:
-            line.send(Ready())
+            line.send(ReadySignal())
 
     connection: Any = SimpleNamespace(sendall=sendall)
-    interrupt: Any = SimpleNamespace(held_back=nullcontext)
-    line = Line(connection, interrupt)
-    line.send(Reported(0.5, "half"))
-    assert sent == [packed(Reported(0.5, "half")), packed(Ready())]
+    interrupt: Any = SimpleNamespace(deferred=nullcontext)
+    line = NodeConnection(connection, interrupt)
+    line.send(ProgressReport(0.5, "half"))
+    assert sent == [frame_of(ProgressReport(0.5, "half")), frame_of(ReadySignal())]

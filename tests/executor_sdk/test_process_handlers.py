@@ -21,12 +21,12 @@ from tests.executor_sdk import process_handlers as work
 from tests.support.polling import wait_until_async
 from tickwheel_executor import HandlerError
 from tickwheel_executor.attempts import admission as answers
-from tickwheel_executor.attempts.held import CUT_OFF_GRACE_SECONDS
+from tickwheel_executor.attempts.in_flight import CUT_OFF_GRACE_SECONDS
 from tickwheel_executor.handlers.handlers import Handlers, Limits, limits_of
 from tickwheel_executor.node import shutdown
 from tickwheel_executor.node.node import Node
 from tickwheel_executor.runner import process_runner
-from tickwheel_executor.runner.guard import Guard
+from tickwheel_executor.runner.guard import ProcessGuard
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -146,7 +146,7 @@ async def test_idle_processes_end_but_for_one(monkeypatch: pytest.MonkeyPatch) -
         await wait_until_async(lambda: sum(map(is_alive, pids)) == 1)
         session.send(asked(3))
         assert value(await session.expect(Result)) in pids  # that one is used again
-        runner = node._held._process_runner
+        runner = node._in_flight._process_runner
         assert runner is not None
         assert len(runner._all) == 1
 
@@ -251,7 +251,7 @@ async def test_a_module_that_breaks_in_the_process_fails_the_run_with_its_reason
 
 def test_the_guard_kills_what_is_left_and_is_replaced_when_it_is_killed() -> None:
     sleepers = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(3)]
-    guard = Guard()
+    guard = ProcessGuard()
     guard.watch(sleepers[0].pid)
     guard.watch(sleepers[1].pid)
     assert guard._process is not None
@@ -370,12 +370,12 @@ async def test_a_process_ends_its_handler_when_its_node_hears_nothing(tmp_path: 
     for function, parameters in ((work.sleeps, {"mark": str(mark)}), (work.stays, {})):
         async with a_node(function) as (node, admin, session):
             admin.acknowledges = False
-            runner = node._held._process_runner
+            runner = node._in_flight._process_runner
             assert runner is not None
-            node._held._cut_off.watch = lambda attempt: None  # type: ignore[method-assign]
+            node._in_flight._lease_guard.watch = lambda attempt: None  # type: ignore[method-assign]
             session.send(asked(1, parameters, stop_when_cut_off=True))
             await asleep(session)
-            runner.heard(asyncio.get_running_loop().time() + 0.2)
+            runner.renew_lease(asyncio.get_running_loop().time() + 0.2)
             result = await session.expect(Result)
             assert result.outcome is Outcome.CUT_OFF
             assert mark.read_text() == "cleaned up"
@@ -386,13 +386,13 @@ async def test_a_run_with_much_to_begin_from_arrives_in_one_piece() -> None:
     text = {"text": "x" * 60_000}
     raw = msgspec.Raw(msgspec.json.encode(text))
     async with a_node(work.weighs) as (node, _, session):
-        runner = node._held._process_runner
+        runner = node._in_flight._process_runner
         assert runner is not None
         for number in range(1, 6):
             session.send(asked(number, text, state=raw, checkpoint=raw))
             await session.expect(Accepted)
             for _ in range(50):
-                runner.heard(1e9)
+                runner.renew_lease(1e9)
                 await asyncio.sleep(0)
             assert value(await session.expect(Result)) == 180_000
 

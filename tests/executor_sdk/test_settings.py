@@ -18,7 +18,7 @@ from tickwheel_executor import (
     TickwheelExecutorError,
     current_run,
 )
-from tickwheel_executor.attempts.recent_claims import EndedAttempts
+from tickwheel_executor.attempts.recent_claims import RecentClaims
 from tickwheel_executor.handlers.handlers import Handlers
 from tickwheel_executor.node.lifecycle import _default_spool_dir
 from tickwheel_executor.settings import check
@@ -203,7 +203,7 @@ def test_current_run_outside_of_a_run() -> None:
 
 
 def test_ended_attempts_are_found_and_forgotten_after_a_quarter_of_an_hour() -> None:
-    ended = EndedAttempts()
+    ended = RecentClaims()
     ended.add((64, 1, "a"), Outcome.FAILED, 10_000.0)
     ended.add((65, 1, "b"), Refusal.FULL, 10_000.0)
     ended.add((64, 2, "c"), Outcome.SUCCEEDED, 10_000.0)
@@ -221,7 +221,7 @@ def test_ended_attempts_are_found_and_forgotten_after_a_quarter_of_an_hour() -> 
 
 
 def test_another_claim_of_an_ended_attempt_is_not_that_attempt() -> None:
-    ended = EndedAttempts()
+    ended = RecentClaims()
     ended.add((64, 1, "of the old timeline"), Outcome.SUCCEEDED, 0.0)
     assert ended.find((64, 1, "of the new one"), 0.0) is None
     assert not ended.renew((65, 1), 0.0)
@@ -234,7 +234,7 @@ def test_another_claim_of_an_ended_attempt_is_not_that_attempt() -> None:
 
 
 def test_ended_neighbours_share_a_page() -> None:
-    ended = EndedAttempts()
+    ended = RecentClaims()
     for run in range(200_000):
         ended.add((run, 1, f"t{run}"), Outcome.SUCCEEDED, 1.0)
     pages = ended._generations[-1]

@@ -8,7 +8,7 @@ import time
 from itertools import pairwise
 
 from tickwheel_executor import Run
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.context import Stop
 from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
@@ -329,14 +329,14 @@ async def test_a_thread_that_has_ended_unreported_is_not_told_to_stop() -> None:
     await node.start()
     session = await admin.session()
     session.send(request())
-    while (attempt := node._held.find((1, 1))) is None:  # noqa: ASYNC110 (turn by turn)
+    while (attempt := node._in_flight.find((1, 1))) is None:  # noqa: ASYNC110 (turn by turn)
         await asyncio.sleep(0)
     execution = attempt.execution
     assert execution is not None
     deadline = time.monotonic() + 10
     while not execution.has_ended and time.monotonic() < deadline:
         time.sleep(0.001)  # noqa: ASYNC251 (the loop must not hear of the end yet)
-    node._held.stop(attempt, Stop(outcome=Outcome.CANCELLED, message="a moment too late"))
+    node._in_flight.stop(attempt, Stop(outcome=Outcome.CANCELLED, message="a moment too late"))
     assert (await session.expect(Result)).outcome is Outcome.SUCCEEDED
     assert await node.drain(1)
 

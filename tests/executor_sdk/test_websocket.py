@@ -12,7 +12,7 @@ from aiohttp import WSMsgType
 from tests.support.polling import wait_until_async
 from tickwheel_executor import Executor, Run, SpoolError
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
-from tickwheel_executor.link.channel import Channel, connect
+from tickwheel_executor.link.channel import AdminChannel, connect
 
 from .fake_admin import TOKEN
 from .link_server import LinkServer
@@ -41,7 +41,7 @@ async def test_nobody_there_is_a_connect_error(unused_tcp_port: int) -> None:
 
 
 async def test_frames_go_out_as_text_and_come_in(server: LinkServer) -> None:
-    channel: Channel = await connect(server.url, TOKEN)
+    channel: AdminChannel = await connect(server.url, TOKEN)
     await channel.send('[{"type":"hello","name":"结果"}]'.encode())
     frame = await channel.receive()
     assert json.loads(frame or "")[0]["type"] == "welcome"

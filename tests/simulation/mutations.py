@@ -33,17 +33,15 @@ from tickwheel_admin.store.runs import follow_ups
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as triggers
 from tickwheel_executor.attempt_key import claim_of
-from tickwheel_executor.attempts import admission as answers
-from tickwheel_executor.attempts import checkpoints
-from tickwheel_executor.attempts import lease_guard as cut_off
+from tickwheel_executor.attempts import admission, checkpoints, lease_guard
 from tickwheel_executor.link import links
-from tickwheel_executor.run import outcome as verdict
+from tickwheel_executor.run import outcome
 from tickwheel_executor.spool import delivery, file_spool
 
 
 def node_forgets_what_it_has_met() -> None:
     """G2: a node starts what it is sent, whether it has met the attempt or not."""
-    answers.Answers.answer_known = lambda self, link, message: False  # type: ignore[method-assign]
+    admission.Admission.answer_known = lambda self, link, message: False  # type: ignore[method-assign]
 
 
 def any_token_proves() -> None:
@@ -219,7 +217,7 @@ def admins_trust_their_view_at_once() -> None:
 
 def nodes_run_on_when_they_are_cut_off() -> None:
     """G8: a node ends nothing when it hears from no admin."""
-    cut_off.CutOff._stop_all = lambda self: None  # type: ignore[method-assign]
+    lease_guard.LeaseGuard._stop_all = lambda self: None  # type: ignore[method-assign]
 
 
 def places_are_not_held() -> None:
@@ -365,12 +363,12 @@ def claims_come_early() -> None:
 
 def nodes_ignore_their_lease() -> None:
     """A node never knows that its lease is over, and starts what lay in its buffers."""
-    links.Links.lease_is_over = lambda self, now: False  # type: ignore[method-assign]
+    links.AdminLinks.lease_is_over = lambda self, now: False  # type: ignore[method-assign]
 
 
 def states_are_written_by_failures() -> None:
     """A run that fails leaves its state as if it had succeeded."""
-    verdict._GOOD_ENDS = tuple(handing_over.Outcome)
+    outcome._GOOD_ENDS = tuple(handing_over.Outcome)
     succeeded = handing_over.Outcome.SUCCEEDED
     original = handing_over.Left.result
 

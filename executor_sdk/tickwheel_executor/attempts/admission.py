@@ -1,8 +1,8 @@
-"""What a node says when an admin sends it an attempt, asks for one or cancels it.
+"""Decides what a node answers when an admin sends, queries or cancels an attempt.
 
-An attempt starts at most once, whatever comes late, twice or in another order: it is looked for
-among those held here, those whose result waits for its receipt, and those that have ended. Only
-what is found nowhere may start, and what is refused may not start later.
+An attempt starts at most once, even if messages arrive late, twice or out of order. The node looks
+for it among the attempts in flight, the results that wait for a receipt, and the recent claims.
+Only an attempt found in none of them may start, and one that was refused never starts later.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import logging
 from tickwheel_executor.attempt_key import claim_of, key_of
 from tickwheel_executor.handlers.handlers import Handler, Handlers
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.link.links import AdminLinks
+from tickwheel_executor.run.context import Stop
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import (
     Accepted,
@@ -30,13 +30,13 @@ from tickwheel_shared.protocol import (
     SetSlots,
 )
 
-from .held import HeldAttempts
-from .recent_claims import EndedAttempts
+from .in_flight import InFlightAttempts
+from .recent_claims import RecentClaims
 from .slots import Slots
 
 _logger = logging.getLogger("tickwheel.node")
 
-Asked = RunRequest | Query | Cancel
+AttemptMessage = RunRequest | Query | Cancel
 
 STOPS = {
     CancelReason.OPERATOR: Stop(outcome=Outcome.CANCELLED, message="cancelled by an operator"),
@@ -50,25 +50,25 @@ STOPS = {
 }
 
 
-class Answers:
+class Admission:
     """Decides what starts here. Made on the running loop."""
 
     def __init__(
         self,
         *,
         handlers: Handlers,
-        held: HeldAttempts,
+        in_flight: InFlightAttempts,
         delivery: ResultDelivery,
-        links: Links,
+        links: AdminLinks,
         slots: Slots,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._handlers = handlers
-        self._held = held
+        self._in_flight = in_flight
         self._delivery = delivery
         self._links = links
         self._slots = slots
-        self._ended = EndedAttempts()
+        self._ended = RecentClaims()
         self._asked_to_drain = False  # an operator wants no new runs here
         self.leaving = False  # this process is going away
 
@@ -93,7 +93,7 @@ class Answers:
         if refusal is not None or handler is None:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
             return
-        self._held.begin(link, message, handler)  # before the socket's writer is woken
+        self._in_flight.begin(link, message, handler)  # before the socket's writer is woken
         link.send_patiently(_accepted(message))
 
     def on_query(self, link: Link, message: Query | Cancel) -> None:
@@ -103,14 +103,14 @@ class Answers:
 
     def on_cancel(self, link: Link, message: Cancel) -> None:
         """Stop it, or say what became of it."""
-        attempt = self._held.find(key_of(message))
+        attempt = self._in_flight.find(key_of(message))
         if attempt is None or attempt.request.token != message.token:
             self.on_query(link, message)
             return
         if message.reason is CancelReason.STALE:
-            attempt.lose()
+            attempt.mark_lost()
         if attempt.stop is None and not attempt.finished:
-            self._held.stop(attempt, STOPS[message.reason])
+            self._in_flight.stop(attempt, STOPS[message.reason])
         elif message.reason is not CancelReason.STALE:
             link.send(_accepted(message))
         # A stale one is sent in answer to "accepted": saying that again would go on for ever.
@@ -129,10 +129,10 @@ class Answers:
         """An admin has this result: from now on only how it ended is remembered."""
         self._ended.add(claim_of(result), result.outcome, self._loop.time())
 
-    def answer_known(self, link: Link, message: Asked) -> bool:
+    def answer_known(self, link: Link, message: AttemptMessage) -> bool:
         """Answer for an attempt that this node has met before; False when it has not."""
         key, now = key_of(message), self._loop.time()
-        attempt = self._held.find(key)
+        attempt = self._in_flight.find(key)
         if attempt is None and not self._delivery.has_any(key) and not self._ended.renew(key, now):
             return False  # nearly always
         claim = claim_of(message)
@@ -163,17 +163,17 @@ class Answers:
             return Refusal.FULL, ""
         return None, ""
 
-    def _refuse(self, link: Link, message: Asked, reason: Refusal, text: str = "") -> None:
+    def _refuse(self, link: Link, message: AttemptMessage, reason: Refusal, text: str = "") -> None:
         self._ended.add(claim_of(message), reason, self._loop.time())
         link.send(_refused(message, reason, text))
 
 
-def _accepted(message: Asked) -> Accepted:
-    """It is held here."""
+def _accepted(message: AttemptMessage) -> Accepted:
+    """The attempt is in flight here."""
     return Accepted(run=message.run, attempt=message.attempt, token=message.token)
 
 
-def _refused(message: Asked, reason: Refusal, text: str = "") -> Refused:
+def _refused(message: AttemptMessage, reason: Refusal, text: str = "") -> Refused:
     """It was not started here and never will be."""
     return Refused(
         run=message.run,
@@ -184,7 +184,7 @@ def _refused(message: Asked, reason: Refusal, text: str = "") -> Refused:
     )
 
 
-def _ended_before(message: Asked, outcome: Outcome) -> Result:
+def _ended_before(message: AttemptMessage, outcome: Outcome) -> Result:
     """It ended, and its result had its receipt: how it ended is all that is kept."""
     return Result(
         run=message.run,

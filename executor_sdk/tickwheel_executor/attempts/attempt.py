@@ -10,14 +10,13 @@ from tickwheel_executor.as_json import NULL
 from tickwheel_executor.attempt_key import key_of
 from tickwheel_executor.handlers.handlers import Handler
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.run.context import Run, mark_cancelled
-from tickwheel_executor.run.outcome import Verdict
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.context import Run, Stop, mark_cancelled
+from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_executor.runner import Execution
 from tickwheel_shared.protocol import Outcome, Result, RunRequest
 
 
-class Attempt:
+class InFlightAttempt:
     """State of a held attempt. The node changes it; it only ever moves forward."""
 
     __slots__ = (
@@ -47,9 +46,9 @@ class Attempt:
         self.is_lost = False  # it does not count any more, whatever its handler does
         self.finished = False  # the handler has ended; the result is on its way to the disk
 
-    def tell_to_stop(self, stop: Stop) -> None:
+    def request_stop(self, stop: Stop) -> None:
         """Make the handler end; the first reason given is the one that is reported."""
-        if self.stop is not None or self._is_through:
+        if self.stop is not None or self._has_ended:
             return
         self.stop = stop
         mark_cancelled(self.run, stop)
@@ -58,35 +57,37 @@ class Attempt:
         if remark:
             self.run.log.warning("%s", remark)
 
-    def insist(self) -> None:
+    def stop_again(self) -> None:
         """It was told to stop and has not ended: do not wait until it is told again anyway."""
-        if self.execution is not None and not self._is_through:
+        if self.execution is not None and not self._has_ended:
             self.execution.stop()
 
     @property
-    def _is_through(self) -> bool:
+    def _has_ended(self) -> bool:
         return self.finished or (self.execution is not None and self.execution.has_ended)
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """It does not count any more: tell those who want to know, once."""
         if not self.is_lost:
             self.is_lost = True
             self.handler.hooks.call_lost(self.run)
 
-    def conclude(self, verdict: Verdict, *, checkpoint: msgspec.Raw, log_lines: int) -> Result:
+    def make_result(
+        self, outcome: AttemptOutcome, *, checkpoint: msgspec.Raw, log_lines: int
+    ) -> Result:
         """The result of an attempt whose handler has ended; a success leaves no checkpoint."""
-        is_good = verdict.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
+        is_good = outcome.kind in (Outcome.SUCCEEDED, Outcome.SKIPPED)
         return Result(
             run=self.request.run,
             attempt=self.request.attempt,
             token=self.request.token,
-            outcome=verdict.outcome,
+            outcome=outcome.kind,
             duration_ms=round((asyncio.get_running_loop().time() - self.started) * 1000),
-            result=verdict.result,
-            message=verdict.message,
-            retry_after_ms=verdict.retry_after_ms,
-            final=verdict.final,
-            state=verdict.state,
+            result=outcome.result,
+            message=outcome.message,
+            retry_after_ms=outcome.retry_after_ms,
+            final=outcome.final,
+            state=outcome.state,
             log_lines=log_lines,
             checkpoint=NULL if is_good else checkpoint,
         )

@@ -19,7 +19,7 @@ import msgspec
 from tickwheel_executor.as_json import NULL
 from tickwheel_executor.attempt_key import Key, key_of
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import Checkpoint, RunRequest
 
@@ -27,8 +27,8 @@ _SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class _Newest:
-    """What a held attempt saved last."""
+class _LatestCheckpoint:
+    """The checkpoint that an attempt saved last."""
 
     request: RunRequest
     link: Link  # where the run came from
@@ -38,27 +38,27 @@ class _Newest:
 
 
 class Checkpoints:
-    """Keeps the newest checkpoint of every held attempt and brings it to an admin."""
+    """Keeps the newest checkpoint of every attempt in flight and sends it to an admin."""
 
     def __init__(
-        self, links: Links, *, context: Context, is_going_on: Callable[[Key], bool]
+        self, links: AdminLinks, *, context: Context, is_running: Callable[[Key], bool]
     ) -> None:
         self._links = links
-        self._is_going_on = is_going_on  # whether an attempt is held, and not through
+        self._is_running = is_running  # whether the handler of an attempt has not ended
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._lock = threading.Lock()
-        self._by_key: dict[Key, _Newest] = {}  # attempts that have saved one
+        self._by_key: dict[Key, _LatestCheckpoint] = {}  # attempts that have saved one
         self._armed = False
         self._flushed_at = float("-inf")
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child: nothing is held, and whoever held the lock is not here."""
+        """In a child: nothing is in flight, and the thread that held the lock does not exist."""
         self._lock = threading.Lock()
         self._by_key = {}
-        self._is_going_on = lambda _: False
+        self._is_running = lambda _: False
 
     def save(self, request: RunRequest, link: Link, data: msgspec.Raw) -> None:
         """Take the newest checkpoint of an attempt; from any thread. None count after its end."""
@@ -66,9 +66,9 @@ class Checkpoints:
         with self._lock:
             newest = self._by_key.get(key)
             if newest is None:
-                if not self._is_going_on(key):
+                if not self._is_running(key):
                     return
-                newest = self._by_key[key] = _Newest(request, link)
+                newest = self._by_key[key] = _LatestCheckpoint(request, link)
             newest.data, newest.sent_on = bytes(data), None
             newest.seq += 1
             if self._armed:
@@ -122,7 +122,7 @@ class Checkpoints:
                 if newest.sent_on is None:
                     newest.sent_on = self._send(newest)
 
-    def _send(self, newest: _Newest) -> Link | None:
+    def _send(self, newest: _LatestCheckpoint) -> Link | None:
         """Send it; None: there is no socket, and the next one that opens is to take it."""
         target = self._links.pick(newest.link)
         if target is not None:

@@ -14,31 +14,31 @@ import asyncio
 from collections.abc import Callable
 
 from tickwheel_executor.attempt_key import Key
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 
-from .attempt import Attempt
+from .attempt import InFlightAttempt
 
 
-class CutOff:
+class LeaseGuard:
     """Watches over those attempts. `stop` is called once for each, when it must end."""
 
-    def __init__(self, links: Links, stop: Callable[[Attempt], None]) -> None:
+    def __init__(self, links: AdminLinks, stop: Callable[[InFlightAttempt], None]) -> None:
         self._links = links
         self._stop = stop
         self._loop = asyncio.get_running_loop()
-        self._watched: dict[Key, Attempt] = {}
+        self._watched: dict[Key, InFlightAttempt] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, attempt: Attempt) -> None:
+    def watch(self, attempt: InFlightAttempt) -> None:
         """Stop this attempt when the node is cut off."""
         self._watched[attempt.key] = attempt
         self.aim()
 
-    def forget(self, attempt: Attempt) -> None:
+    def forget(self, attempt: InFlightAttempt) -> None:
         """It has ended."""
         self._watched.pop(attempt.key, None)
 
-    def must_stop(self, attempt: Attempt) -> bool:
+    def must_stop(self, attempt: InFlightAttempt) -> bool:
         """Asked before each step of its handler; True when it was stopped by this very call."""
         if self._loop.time() < self._links.cut_off_at or attempt.key not in self._watched:
             return False

@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import Context
 
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.process import forks
 from tickwheel_shared.protocol import Progress
 
@@ -18,7 +18,7 @@ _SECONDS = 1.0
 class ProgressReporter:
     """Merges what handlers report, and sends it at most once a second."""
 
-    def __init__(self, links: Links, *, context: Context) -> None:
+    def __init__(self, links: AdminLinks, *, context: Context) -> None:
         self._links = links
         self._context = context
         self._loop = asyncio.get_running_loop()

@@ -28,7 +28,7 @@ _ENDINGS: tuple[Outcome | Refusal, ...] = (*Outcome, *Refusal)
 _CODES = {ending: code for code, ending in enumerate(_ENDINGS, start=1)}
 
 
-class EndedAttempts:
+class RecentClaims:
     """Remembers how claims of attempts ended. `now` is the loop's monotonic time in seconds."""
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ class Api:
                 for admin in list(self._admins):
                     try:
                         answer = await self._ask_one(session, admin, request)
-                    except _Away as reason:
+                    except _AdminUnavailable as reason:
                         away[admin] = str(reason)
                         continue
                     # In one step: threads may ask side by side.
@@ -100,11 +100,11 @@ class Api:
                 text = await answer.text(errors="replace")
                 status = answer.status
         except TimeoutError:
-            raise _Away(f"no answer within {_REQUEST_SECONDS:g} s") from None
+            raise _AdminUnavailable(f"no answer within {_REQUEST_SECONDS:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _Away(str(error) or type(error).__name__) from None
+            raise _AdminUnavailable(str(error) or type(error).__name__) from None
         if status in _AWAY:
-            raise _Away(f"it answered {status}")
+            raise _AdminUnavailable(f"it answered {status}")
         return _answer(status, text)
 
     @asynccontextmanager
@@ -122,7 +122,7 @@ class Api:
         )
 
 
-class _Away(Exception):
+class _AdminUnavailable(Exception):
     """This admin cannot answer now; another one may."""
 
 

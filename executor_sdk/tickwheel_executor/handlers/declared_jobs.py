@@ -18,7 +18,7 @@ _WHEN = ("cron", "every", "at")  # one trigger in short
 _OF_ONE_TRIGGER = (*TRIGGER_DETAILS, "dialect", "anchor_at")
 
 
-class DeclaredJobs:
+class JobDeclarations:
     """The jobs that an executor declares, by name."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_executor.errors import Fail
-from tickwheel_executor.run.input import Given
+from tickwheel_executor.run.context import RunInput
 from tickwheel_shared.protocol import RunRequest
 
 from .signature import ParametersError, Signature
@@ -16,7 +16,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 _object_or_none = msgspec.json.Decoder(dict[str, Any] | None)
 
 
-def decode(request: RunRequest, signature: Signature) -> Given:
+def decode(request: RunRequest, signature: Signature) -> RunInput:
     """What the request gives a handler with this signature.
 
     Raises:
@@ -31,7 +31,7 @@ def decode(request: RunRequest, signature: Signature) -> Given:
     except ParametersError as error:
         raise Fail(str(error)) from None
     try:
-        return Given(
+        return RunInput(
             parameters=parameters,
             arguments=arguments,
             state=_object_or_none.decode(request.state),

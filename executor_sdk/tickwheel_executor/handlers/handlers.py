@@ -15,12 +15,12 @@ from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.run.context import Run, arguments_of
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
 
-from .declared_jobs import DeclaredJobs
+from .declared_jobs import JobDeclarations
 from .hooks import Hooks
 from .signature import Signature
 
 if TYPE_CHECKING:
-    from .pickling import Pickled
+    from .pickling import PickledHandlers
 
 _logger = logging.getLogger("tickwheel.executor")
 
@@ -127,9 +127,11 @@ class Handlers:
         self._by_name: dict[str, Handler] = {}
         self._closed = False
         self.hooks = Hooks()
-        self.jobs = DeclaredJobs()
+        self.jobs = JobDeclarations()
         self.declared: list[msgspec.Raw] = []  # the jobs as JSON, once closed
-        self.pickled: Pickled | None = None  # those in processes, once closed; None: there are none
+        self.pickled: PickledHandlers | None = (
+            None  # those in processes, once closed; None: there are none
+        )
         self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
     def add(self, name: str, function: HandlerFunction, limits: Limits | None = None) -> None:
@@ -191,13 +193,13 @@ class Handlers:
         )
         self._closed = True
 
-    def _pickle(self) -> Pickled | None:
+    def _pickle(self) -> PickledHandlers | None:
         functions = {each.name: each.function for each in self._by_name.values() if each.in_process}
         if not functions:
             return None
-        from .pickling import pickled
+        from .pickling import pickle_handlers
 
-        return pickled(functions, self.hooks)
+        return pickle_handlers(functions, self.hooks)
 
     def get(self, name: str) -> Handler | None:
         """The handler of that name."""

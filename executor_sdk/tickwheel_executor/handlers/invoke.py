@@ -14,7 +14,7 @@ from typing import Any
 
 from tickwheel_executor.process import forks
 from tickwheel_executor.run.context import Run, stop_of
-from tickwheel_executor.run.outcome import End, Verdict, judge
+from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
 
 from .handlers import Handler
 from .hooks import Ending
@@ -24,25 +24,27 @@ class HandlerExitError(Exception):
     """The handler called sys.exit(); it must not end the whole service."""
 
 
-def perform(handler: Handler, run: Run) -> Verdict:
+def invoke(handler: Handler, run: Run) -> AttemptOutcome:
     """Run a plain handler to its end, in this thread."""
     begun, process = time.monotonic(), os.getpid()
     try:
         handler.hooks.call_started(run)
-        end = End(_called(handler, run))
+        completion = Completion(_called(handler, run))
     except SystemExit as error:
-        end = End(error=_exit(error))
+        completion = Completion(error=_exit(error))
     except BaseException as error:  # noqa: BLE001 (whatever it is, it ends the run only)
-        end = End(error=error)
+        completion = Completion(error=error)
     if os.getpid() != process:
-        forks.leave(end.error)  # the handler forked, and this is the child: it returns to nobody
-    verdict = judge(run, end)
+        forks.exit_child(
+            completion.error
+        )  # the handler forked, and this is the child: it returns to nobody
+    outcome = outcome_of(run, completion)
     if handler.hooks.ended:
-        handler.hooks.call_ended(run, _ending(verdict, time.monotonic() - begun))
-    return verdict
+        handler.hooks.call_ended(run, _ending(outcome, time.monotonic() - begun))
+    return outcome
 
 
-async def perform_async(handler: Handler, run: Run) -> Verdict:
+async def invoke_async(handler: Handler, run: Run) -> AttemptOutcome:
     """Run an async handler to its end, in this task.
 
     Raises:
@@ -53,22 +55,22 @@ async def perform_async(handler: Handler, run: Run) -> Verdict:
     try:
         if handler.hooks.started:
             await handler.hooks.await_started(run)
-        end = End(await handler.call(run))
+        completion = Completion(await handler.call(run))
     except SystemExit as error:
-        end = End(error=_exit(error))
+        completion = Completion(error=_exit(error))
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if stop_of(run) is None and task is not None and task.cancelling():
             raise  # by the node, without a word: it is gone
-        end = End(error=error)
+        completion = Completion(error=error)
     except Exception as error:  # noqa: BLE001 (whatever it is, it ends the run only)
-        end = End(error=error)
+        completion = Completion(error=error)
     if os.getpid() != process:
-        forks.leave(end.error)
-    verdict = judge(run, end)
+        forks.exit_child(completion.error)
+    outcome = outcome_of(run, completion)
     if handler.hooks.ended:
-        await handler.hooks.await_ended(run, _ending(verdict, loop.time() - begun))
-    return verdict
+        await handler.hooks.await_ended(run, _ending(outcome, loop.time() - begun))
+    return outcome
 
 
 def _called(handler: Handler, run: Run) -> Any:
@@ -85,5 +87,5 @@ def _exit(error: SystemExit) -> HandlerExitError:
     return exit_error
 
 
-def _ending(verdict: Verdict, seconds: float) -> Ending:
-    return Ending(outcome=verdict.outcome.value, message=verdict.message, seconds=seconds)
+def _ending(outcome: AttemptOutcome, seconds: float) -> Ending:
+    return Ending(outcome=outcome.kind.value, message=outcome.message, seconds=seconds)

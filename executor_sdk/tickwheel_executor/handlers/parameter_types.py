@@ -14,7 +14,7 @@ from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.run.context import Run
 
 
-class Types:
+class ParameterTypes:
     """The annotations of a function, looked up when they are wanted."""
 
     def __init__(self, handler: str, function: Callable[..., Any]) -> None:
@@ -89,7 +89,7 @@ class Types:
         return struct
 
     def _look_up(self, parameter: inspect.Parameter) -> Any:
-        holder = _Annotated({parameter.name: parameter.annotation})
+        holder = _AnnotationHolder({parameter.name: parameter.annotation})
         try:
             hints = get_type_hints(holder, self._globals, include_extras=True)
         except Exception as error:
@@ -101,7 +101,7 @@ class Types:
         return hints[parameter.name]
 
 
-class _Annotated:
+class _AnnotationHolder:
     """Something with annotations, for get_type_hints."""
 
     def __init__(self, annotations: dict[str, Any]) -> None:

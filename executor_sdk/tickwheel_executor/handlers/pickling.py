@@ -15,14 +15,14 @@ from .hooks import Hooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pickled:
+class PickledHandlers:
     """Functions as a pool process finds them again."""
 
     handlers: Mapping[str, bytes]  # by name
     hooks: bytes  # a pair of lists: those before, those after
 
 
-def pickled(functions: Mapping[str, Callable[..., Any]], hooks: Hooks) -> Pickled:
+def pickle_handlers(functions: Mapping[str, Callable[..., Any]], hooks: Hooks) -> PickledHandlers:
     """How another process imports these.
 
     Raises:
@@ -38,7 +38,7 @@ def pickled(functions: Mapping[str, Callable[..., Any]], hooks: Hooks) -> Pickle
     around: list[Callable[..., Any]] = [*hooks.started, *hooks.ended]
     for hook in around:
         _dumped(f"hook {getattr(hook, '__qualname__', hook)!r}", hook)
-    return Pickled(
+    return PickledHandlers(
         handlers={name: _dumped(f"handler {name!r}", each) for name, each in functions.items()},
         hooks=pickle.dumps((hooks.started, hooks.ended)),
     )

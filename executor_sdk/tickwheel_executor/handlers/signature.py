@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw
 from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.text import describe
 
-from .parameter_types import VARIADIC, Types, plain
+from .parameter_types import VARIADIC, ParameterTypes, plain
 from .schema import schema_of
 
 _MAX_NAMES = 20  # that a message lists
@@ -40,7 +40,7 @@ class Signature:
         self._handler = name
         self._parameters = _parameters_of(function)
         self._refuse_what_has_no_name()
-        types = Types(name, function)
+        types = ParameterTypes(name, function)
         run = self._find_run(types)
         self.run_by_name = ""  # how the run is passed; empty: not, or as the first argument
         self.run_first = False
@@ -139,7 +139,7 @@ class Signature:
                     "parameters of a run are passed by name: leave out the “/”"
                 )
 
-    def _find_run(self, types: Types) -> inspect.Parameter | None:
+    def _find_run(self, types: ParameterTypes) -> inspect.Parameter | None:
         parameters = list(self._parameters.values())
         annotated = [each for each in parameters if types.is_run(each)]
         if len(annotated) > 1:

@@ -22,7 +22,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
 _MAX_REASON_BYTES = 123  # RFC 6455: a close frame has no room for more
 
 
-class Channel(Protocol):
+class AdminChannel(Protocol):
     """Frames in both directions, in order, until one side closes.
 
     A channel finds out by itself that the other end is gone (nothing came for 15 s, pongs
@@ -50,12 +50,12 @@ class Channel(Protocol):
         """Break off at once. What was sent and has not arrived must not arrive any more."""
 
 
-# Opens a channel to an admin: (base URL, token) → Channel.
+# Opens a channel to an admin: (base URL, token) → AdminChannel.
 # Raises ConnectError, or UnauthorizedError when the admin answers 401 or 403.
-Connect = Callable[[str, str], Awaitable[Channel]]
+Connect = Callable[[str, str], Awaitable[AdminChannel]]
 
 
-async def connect(url: str, token: str) -> Channel:
+async def connect(url: str, token: str) -> AdminChannel:
     """Open a WebSocket to the admin with this base URL."""
     # The node has its own limit for the whole opening; aiohttp's total of 5 minutes must not end
     # a long-lived socket.
@@ -74,11 +74,11 @@ async def connect(url: str, token: str) -> Channel:
     except BaseException:  # cancelled, also by a time limit: leave no open session behind
         await session.close()
         raise
-    return WebSocketChannel(session, socket_)
+    return AdminSocket(session, socket_)
 
 
-class WebSocketChannel:
-    """A Channel over aiohttp's client WebSocket."""
+class AdminSocket:
+    """An AdminChannel over aiohttp's client WebSocket."""
 
     def __init__(
         self, session: aiohttp.ClientSession, socket_: aiohttp.ClientWebSocketResponse
@@ -147,7 +147,7 @@ class WebSocketChannel:
         """In a child: the connection is the parent's, and must end with the parent."""
         raw: socket.socket | None = self._socket.get_extra_info("socket")
         if raw is not None:
-            forks.let_go(raw.fileno())
+            forks.release_file(raw.fileno())
 
     def _describe(self, message: aiohttp.WSMessage) -> str:
         code = self._socket.close_code

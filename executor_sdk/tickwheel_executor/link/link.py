@@ -24,7 +24,7 @@ from tickwheel_shared.protocol import (
     encode_frames,
 )
 
-from .channel import Channel, Connect
+from .channel import AdminChannel, Connect
 
 _logger = logging.getLogger("tickwheel.link")
 
@@ -70,7 +70,7 @@ class LinkOwner(Protocol):
         """Handle one message that is not the link's own affair."""
 
 
-class _Ended(Exception):
+class _SocketEnd(Exception):
     """This socket is over; `wait_seconds` says how long to stay away, None: usual backoff."""
 
     def __init__(self, reason: str, *, wait_seconds: float | None = None) -> None:
@@ -92,12 +92,14 @@ class Link:
         self.down_since: float | None = None  # loop time; None while it is up
         self.trouble = ""  # why the newest attempt to connect, or the last socket, ended
         self.refused = False  # that was an answer which only people can change
-        self.told_at: float | None = None  # loop time; None: nobody was told yet that it is down
+        self.reported_at: float | None = (
+            None  # loop time; None: nobody was told yet that it is down
+        )
         self._owner = owner
         self._token = token
         self._connect = connect
         self._random = random
-        self._channel: Channel | None = None
+        self._channel: AdminChannel | None = None
         self._outbox: list[Message] = []
         self._patient = 0  # messages in it that may wait for others
         self._lingers = False  # the writer gives them that time
@@ -162,11 +164,11 @@ class Link:
             try:
                 await self._leave_to_twin()
                 await self._serve(await self._open_channel())
-            except _Ended as end:
+            except _SocketEnd as end:
                 reason, wait = str(end), end.wait_seconds
             except UnauthorizedError as error:
                 reason, wait = str(error), FATAL_BACKOFF_SECONDS
-                self._say_unauthorized(error)
+                self._log_unauthorized(error)
             except ConnectError as error:
                 reason = str(error)
             except Exception as error:
@@ -178,19 +180,19 @@ class Link:
             if loop.time() - started_at >= STABLE_SECONDS:
                 self._failures = 0
             self.trouble, self.refused = reason, wait is not None
-            self._say_down(loop.time())
+            self._log_down(loop.time())
             await asyncio.sleep(self._backoff() if wait is None else wait)
 
     # --- one socket ------------------------------------------------------------------------------
 
-    async def _open_channel(self) -> Channel:
+    async def _open_channel(self) -> AdminChannel:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return await self._connect(self.url, self._token)
         except TimeoutError:
             raise ConnectError(f"no connection within {CONNECT_SECONDS:.0f} s") from None
 
-    async def _serve(self, channel: Channel) -> None:
+    async def _serve(self, channel: AdminChannel) -> None:
         self._channel = channel
         try:
             rest = await self._greet(channel)
@@ -213,14 +215,14 @@ class Link:
             if not self._dead:
                 channel.abort()
             raise
-        except _Ended as end:
+        except _SocketEnd as end:
             self._went_down()
             await channel.close(1000, str(end))
             raise
         finally:
             self._went_down()
 
-    async def _greet(self, channel: Channel) -> list[FromAdmin]:
+    async def _greet(self, channel: AdminChannel) -> list[FromAdmin]:
         """Say hello, wait for welcome, queue the opening; returns what came after welcome."""
         self.hello_sent_at = asyncio.get_running_loop().time()
         for frame in encode_frames([self._owner.hello()]):
@@ -229,7 +231,7 @@ class Link:
             async with asyncio.timeout(WELCOME_SECONDS):
                 frame_in = await channel.receive()
         except TimeoutError:
-            raise _Ended(f"no welcome within {WELCOME_SECONDS:.0f} s") from None
+            raise _SocketEnd(f"no welcome within {WELCOME_SECONDS:.0f} s") from None
         if frame_in is None:
             raise ConnectError(channel.close_reason or "closed before welcome")
         messages = decode_from_admin(frame_in)
@@ -251,7 +253,7 @@ class Link:
         self._outbox, self._patient = list(self._owner.opening(self, welcome)), 0
         self._wake.set()
         self.is_open = True
-        self.down_since = self.told_at = None
+        self.down_since = self.reported_at = None
         self.trouble, self.refused = "", False
         self._beats = 0
         self._beats_sent_at = {}
@@ -267,7 +269,7 @@ class Link:
                 message.message,
                 SDK,
             )
-        raise _Ended(
+        raise _SocketEnd(
             f"rejected ({message.code}): {message.message}",
             wait_seconds=FATAL_BACKOFF_SECONDS if message.fatal else None,
         )
@@ -298,7 +300,7 @@ class Link:
         self._beats_sent_at[self._beats] = loop.time()
         self._beat_timer = loop.call_later(every_seconds, self._beat, every_seconds)
 
-    async def _write(self, channel: Channel) -> None:
+    async def _write(self, channel: AdminChannel) -> None:
         try:
             while True:
                 await self._wake.wait()
@@ -354,7 +356,7 @@ class Link:
         self._failures = min(self._failures + 1, 10)
         return self._random.uniform(max(MIN_BACKOFF_SECONDS, ceiling / 2), ceiling)
 
-    def _say_unauthorized(self, error: UnauthorizedError) -> None:
+    def _log_unauthorized(self, error: UnauthorizedError) -> None:
         _logger.error(
             "admin %s does not accept the executor token (%s). Check that the token (argument "
             "`token` or TICKWHEEL_TOKEN) is the one shown when the executor was made, that it was "
@@ -363,9 +365,9 @@ class Link:
             error,
         )
 
-    def _say_down(self, now: float) -> None:
-        if self.told_at is None and self.complaint:
-            self.told_at = now  # from now on Links says once a minute who is away
+    def _log_down(self, now: float) -> None:
+        if self.reported_at is None and self.complaint:
+            self.reported_at = now  # from now on AdminLinks logs once a minute who is away
             _logger.warning("admin %s: %s; trying again until it answers", self.url, self.trouble)
         else:
             _logger.debug("admin %s: %s; trying again", self.url, self.trouble)

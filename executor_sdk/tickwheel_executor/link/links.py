@@ -18,11 +18,11 @@ _logger = logging.getLogger("tickwheel.link")
 FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
 SUCCESSION_SECONDS = 5.0  # an admin closes the older of two sockets of a node at once
 CUT_OFF_AFTER = 0.8  # of the lease: what remains is for ending what must not outlive it
-TELL_SECONDS = 60.0  # how often people are told who is still away
+REPORT_SECONDS = 60.0  # how often people are told who is still away
 MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
 
 
-class Links:
+class AdminLinks:
     """Opens, lists and drops links. `owner` is asked by them for everything that is the node's."""
 
     def __init__(
@@ -159,13 +159,14 @@ class Links:
 
         if not self._was_welcome and all(self._links[url].refused for url in self._configured):
             self._refused_by_all.set()
-        self._tell(now)
+        self._report_unreachable(now)
 
-    def _tell(self, now: float) -> None:
+    def _report_unreachable(self, now: float) -> None:
         """Say once a minute who is away and why, all in one line."""
         away = [link for link in self._links.values() if link.complaint]
         if not any(
-            link.told_at is not None and now - link.told_at >= TELL_SECONDS for link in away
+            link.reported_at is not None and now - link.reported_at >= REPORT_SECONDS
+            for link in away
         ):
             return
         reasons = "; ".join(f"{link.url}: {link.complaint}" for link in away)
@@ -179,7 +180,7 @@ class Links:
                 reasons,
             )
         for link in away:
-            link.told_at = now
+            link.reported_at = now
 
     def _learnable(self, text: str) -> str | None:
         problem: str | None

@@ -15,7 +15,7 @@ from tickwheel_executor.process import forks
 from tickwheel_executor.run.context import Run, running
 from tickwheel_shared.protocol import Level
 
-from .prints import CapturedPrints, told_otherwise
+from .prints import PrintCapture, muted
 
 _CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 _format = logging.Formatter().format
@@ -34,7 +34,7 @@ class LogCapture:
     def __init__(self) -> None:
         self._users = 0
         self._guard = threading.Lock()
-        self._prints = CapturedPrints()
+        self._prints = PrintCapture()
         self._before: _CallHandlers | None = None  # what we have put ourselves in the place of
         self._ours: _CallHandlers | None = None
 
@@ -68,7 +68,7 @@ class LogCapture:
             if run is None or self._ours is not call_handlers:
                 before(logger, record)
                 return
-            with told_otherwise():  # a handler that writes to stderr
+            with muted():  # a handler that writes to stderr
                 before(logger, record)
             _pass_on(record, run)
 

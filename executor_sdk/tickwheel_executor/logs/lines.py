@@ -35,7 +35,7 @@ def lines_of(text: str, level: Level, at: int) -> list[LogLine]:
     return [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
 
 
-class LogCap:
+class LogLimit:
     """Limits what one attempt may write to its log, in MiB of UTF-8 text."""
 
     def __init__(self, max_log_mb: int) -> None:

@@ -14,32 +14,32 @@ from tickwheel_shared.protocol import Level
 _STREAMS = (("stdout", Level.INFO), ("stderr", Level.WARNING))
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """What this thread is doing."""
 
-    told = False  # it prints what the run's log is told in another way
+    is_muted = False  # it prints what the run's log is told in another way
     expected: str | None = None  # what it prints next, and the run's log knows already
 
 
-_here = _Here()
+_thread = _ThreadState()
 
 
 @contextmanager
-def told_otherwise() -> Iterator[None]:
+def muted() -> Iterator[None]:
     """What this thread prints meanwhile is no line: the run's log is told in another way."""
-    before, _here.told = _here.told, True
+    before, _thread.is_muted = _thread.is_muted, True
     try:
         yield
     finally:
-        _here.told = before
+        _thread.is_muted = before
 
 
 def expect(text: str) -> None:
     """This thread is about to print just this, which is in the run's log already."""
-    _here.expected = text
+    _thread.expected = text
 
 
-class CapturedPrints:
+class PrintCapture:
     """Stands in for sys.stdout and sys.stderr between `begin` and `end`."""
 
     def __init__(self) -> None:
@@ -73,12 +73,12 @@ class _Stream:
     def write(self, text: str) -> int:
         """Write it, and let the run have it; may wait, as all its log calls may."""
         count = self.beneath.write(text)
-        if self.is_on and not _here.told and (run := running.get(None)) is not None:
-            if _here.expected is None or text.rstrip("\n") != _here.expected:
+        if self.is_on and not _thread.is_muted and (run := running.get(None)) is not None:
+            if _thread.expected is None or text.rstrip("\n") != _thread.expected:
                 run.log.printed(self._level, text)
             else:
                 # A newline may come by itself, and is expected, too.
-                _here.expected = None if text.endswith("\n") else ""
+                _thread.expected = None if text.endswith("\n") else ""
         return count
 
     def writelines(self, lines: Iterable[str]) -> None:

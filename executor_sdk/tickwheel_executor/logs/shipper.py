@@ -21,7 +21,7 @@ from contextvars import Context
 from dataclasses import dataclass
 
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.process import forks
 from tickwheel_executor.run.log import RunLog
 from tickwheel_shared.protocol import (
@@ -32,7 +32,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
 )
 
-from .lines import PIECE_CHARS, LogCap, lines_of, pieces
+from .lines import PIECE_CHARS, LogLimit, lines_of, pieces
 
 RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
 NODE_SOFT_CHARS = 32 * 1024 * 1024  # the same for all attempts together
@@ -47,7 +47,7 @@ _RESEND_SECONDS = 10.0  # a chunk without receipt is sent again, perhaps to anot
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentChunk:
     chunk: LogChunk
     log: RunLog
     size: int  # characters it holds in the buffer
@@ -60,14 +60,14 @@ class LogShipper:
 
     def __init__(
         self,
-        links: Links,
+        links: AdminLinks,
         clock: Callable[[], int],
         *,
         context: Context,
         max_log_mb: int,
     ) -> None:
         self._links = links
-        self._cap = LogCap(max_log_mb)
+        self._limit = LogLimit(max_log_mb)
         self._clock = clock
         self._context = context  # ours, so that nothing here runs in the name of a handler
         self._loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class LogShipper:
         self._late: deque[tuple[RunLog, Level, str, int]] = deque()  # came from it meanwhile
         self._armed = False  # a shipment is on its way
         self._buffered = 0
-        self._unconfirmed: dict[tuple[int, int, int], _Sent] = {}
+        self._unconfirmed: dict[tuple[int, int, int], _SentChunk] = {}
         self._room = threading.Condition()  # threads wait on this
         self._waiters: list[asyncio.Future[None]] = []  # async handlers on these
         self._waiting_threads = 0
@@ -152,7 +152,7 @@ class LogShipper:
         if log.buffered + size > RUN_HARD_CHARS or self._buffered + size > NODE_HARD_CHARS:
             log.dropped += len(lines)
             return False
-        admitted = self._cap.admit(log, lines, at)
+        admitted = self._limit.admit(log, lines, at)
         if not admitted:
             return False
         if log.dropped:
@@ -174,7 +174,7 @@ class LogShipper:
             if log.dropped or log.left_out:
                 at = self._clock()
                 last = [_dropped_line(log, at)] if log.dropped else []
-                if (line := self._cap.last_line(log, at)) is not None:
+                if (line := self._limit.last_line(log, at)) is not None:
                     last.append(line)
                 self._put(log, last, _chars(last))
         if log in self._dirty:
@@ -216,12 +216,12 @@ class LogShipper:
             )
             log.next_seq += end - start
             start = end
-            sent = _Sent(chunk=chunk, log=log, size=size, link=None, sent_at=0.0)
+            sent = _SentChunk(chunk=chunk, log=log, size=size, link=None, sent_at=0.0)
             self._unconfirmed[log.run, log.attempt, chunk.first_seq] = sent
             if link is not None:
                 self._send(sent, link)
 
-    def _send(self, sent: _Sent, link: Link) -> None:
+    def _send(self, sent: _SentChunk, link: Link) -> None:
         sent.link, sent.sent_at = link, self._loop.time()
         link.send(sent.chunk)
 

@@ -13,10 +13,10 @@ import threading
 
 from tickwheel_executor.errors import ConfigurationError, SpoolError
 from tickwheel_executor.process import forks
-from tickwheel_executor.process.own_thread import OwnThread
+from tickwheel_executor.process.loop_thread import LoopThread
 from tickwheel_executor.run.context import running
 
-from .lifecycle import NodeLife
+from .lifecycle import NodeLifecycle
 
 _logger = logging.getLogger("tickwheel.executor")
 
@@ -25,14 +25,14 @@ _STOP_SECONDS = 30.0  # beyond the grace: more than everything else in a shutdow
 _at_exit = getattr(threading, "_register_atexit", atexit.register)
 
 
-class InOwnThread:
+class EmbeddedNode:
     """Starts and stops nodes in a thread of their own; from any thread, one call at a time."""
 
-    def __init__(self, life: NodeLife, *, grace_seconds: float) -> None:
-        self._life = life
+    def __init__(self, life: NodeLifecycle, *, grace_seconds: float) -> None:
+        self._lifecycle = life
         self._stop_seconds = grace_seconds + _STOP_SECONDS
         self._guard = threading.Lock()
-        self._thread: OwnThread | None = None
+        self._thread: LoopThread | None = None
         forks.watch(self)
 
     def start(self, timeout: float | None) -> None:
@@ -46,9 +46,9 @@ class InOwnThread:
             if self._thread is not None:
                 raise ConfigurationError(["this executor has been started already"])
             _running.register()
-            thread = OwnThread()
+            thread = LoopThread()
             try:
-                thread.call(self._life.start, timeout=timeout)
+                thread.call(self._lifecycle.start, timeout=timeout)
             except BaseException as error:
                 thread.end()
                 if isinstance(error, TimeoutError) and timeout is not None:
@@ -72,7 +72,7 @@ class InOwnThread:
             if thread is None:
                 return True
             try:
-                clean = thread.call(self._life.stop, timeout=self._stop_seconds)
+                clean = thread.call(self._lifecycle.stop, timeout=self._stop_seconds)
             except TimeoutError:
                 clean = False
             finally:
@@ -87,11 +87,11 @@ class InOwnThread:
         self._guard = threading.Lock()
 
 
-class _Running:
+class _RunningNodes:
     """What is to be stopped when the main thread ends."""
 
     def __init__(self) -> None:
-        self._nodes: list[InOwnThread] = []
+        self._nodes: list[EmbeddedNode] = []
         self._registered = False
 
     def register(self) -> None:
@@ -104,11 +104,11 @@ class _Running:
             _at_exit(self._stop_all)
             self._registered = True
 
-    def add(self, node: InOwnThread) -> None:
+    def add(self, node: EmbeddedNode) -> None:
         """Stop it at the end, unless it is stopped before."""
         self._nodes.append(node)
 
-    def discard(self, node: InOwnThread) -> None:
+    def discard(self, node: EmbeddedNode) -> None:
         """It is stopped."""
         if node in self._nodes:
             self._nodes.remove(node)
@@ -122,5 +122,5 @@ class _Running:
             node.stop()
 
 
-_running = _Running()
+_running = _RunningNodes()
 forks.watch(_running)

@@ -23,7 +23,7 @@ from .node import Node
 _logger = logging.getLogger("tickwheel.executor")
 
 
-class NodeLife:
+class NodeLifecycle:
     """Holds at most one node; each start makes a new one, which admins know by another key.
 
     Args:

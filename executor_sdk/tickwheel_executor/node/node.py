@@ -6,7 +6,7 @@ them in one process, in virtual time:
     node = Node(
         NodeSettings(executor="billing", admins=("http://a1",), token="…", name="n1", slots=4),
         handlers,                       # Handlers; async ones only where there are no threads
-        connect=connect,                # channel.Connect: (base URL, token) → Channel
+        connect=connect,                # (base URL, token) → AdminChannel
         spool=spool,                    # spool.Spool: outlives the node, as a disk does
         clock=lambda: wall_ms,          # UTC epoch ms, for people only
         random=random.Random(seed),     # node_key, jitter, choice of a link
@@ -21,9 +21,9 @@ channels to whoever made them: as with a real death, the other end learns of it 
 A handler sees the abort as CancelledError, and what it does then happens after the death of its
 process.
 
-The way of a run: a Link reads it, Answers lets it in or refuses it, HeldAttempts takes it from the
-start of its handler to the end, ResultDelivery writes the result to the spool and sends it until a
-receipt comes, and Answers remembers how it ended.
+The way of a run: a Link reads the request, Admission accepts or refuses it, InFlightAttempts runs
+its handler, ResultDelivery writes the result to the spool and sends it until a receipt comes, and
+Admission remembers the outcome.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from random import Random
 from typing import Any
 
 from tickwheel_executor.attempt_key import Key
-from tickwheel_executor.attempts.admission import Answers
-from tickwheel_executor.attempts.held import HeldAttempts
+from tickwheel_executor.attempts.admission import Admission
+from tickwheel_executor.attempts.in_flight import InFlightAttempts
 from tickwheel_executor.attempts.slots import Slots
 from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.handlers.handlers import Handlers
 from tickwheel_executor.link.channel import Connect
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.logs.shipper import LogShipper
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_executor.spool.delivery import ResultDelivery
@@ -103,7 +103,7 @@ class Node:
         self._started = False
         self._stopped = False
         self._background: list[asyncio.Task[None]] = []
-        self._links = Links(
+        self._links = AdminLinks(
             settings.admins, self, token=settings.token, connect=connect, random=random
         )
 
@@ -126,7 +126,7 @@ class Node:
             self._background.append(
                 self._loop.create_task(_forever(part), name=f"tickwheel {part.__name__}")
             )
-        self._held.warm_up(self._handlers, title=f"node {self._settings.name}")
+        self._in_flight.warm_up(self._handlers, title=f"node {self._settings.name}")
         self._links.start()
 
     def _put_together(self) -> None:
@@ -140,7 +140,7 @@ class Node:
             self._links, self._clock, context=context, max_log_mb=self._settings.max_log_mb
         )
         self._shutdown = Shutdown(self._links, self._delivery, self._shipper)
-        self._held = HeldAttempts(
+        self._in_flight = InFlightAttempts(
             links=self._links,
             delivery=self._delivery,
             shipper=self._shipper,
@@ -150,19 +150,19 @@ class Node:
             on_change=self._shutdown.changed,
             on_progress=self._on_progress,
         )
-        self._answers = Answers(
+        self._admission = Admission(
             handlers=self._handlers,
-            held=self._held,
+            in_flight=self._in_flight,
             delivery=self._delivery,
             links=self._links,
             slots=self._slots,
         )
         self._receivers: dict[type, Callable[[Link, Any], None]] = {
-            RunRequest: self._answers.on_run,
-            Query: self._answers.on_query,
-            Cancel: self._answers.on_cancel,
-            Drain: self._answers.on_drain,
-            SetSlots: self._answers.on_slots,
+            RunRequest: self._admission.on_run,
+            Query: self._admission.on_query,
+            Cancel: self._admission.on_cancel,
+            Drain: self._admission.on_drain,
+            SetSlots: self._admission.on_slots,
             Notice: _on_notice,
             Admins: lambda _, message: self._links.learn(message.urls),
             ResultReceipt: lambda _, message: self._delivery.receipt(message),
@@ -175,8 +175,8 @@ class Node:
         What still runs after `grace_seconds` is cancelled and reported as failed. Returns whether
         nothing was left behind: no handler that would not end, no result only in memory.
         """
-        self._answers.leaving = True
-        clean = await self._shutdown.finish(self._held, grace_seconds)
+        self._admission.leaving = True
+        clean = await self._shutdown.finish(self._in_flight, grace_seconds)
         self._end()
         await self._links.close(CLOSE_SECONDS)
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -205,7 +205,7 @@ class Node:
             return
         for part in self._background:
             part.cancel()
-        self._held.abandon()
+        self._in_flight.abandon()
         self._shipper.release_all()
 
     async def _watch(self) -> None:
@@ -255,27 +255,27 @@ class Node:
         """Results without receipt, then what is still held."""
         self._slots.resize(welcome.slots)
         self._links.welcomed(welcome, link.hello_sent_at)
-        self._held.welcomed()
+        self._in_flight.welcomed()
         yield from self._delivery.opening(link)
-        yield Held(runs=self._held.names())
-        if self._answers.leaving:
+        yield Held(runs=self._in_flight.names())
+        if self._admission.leaving:
             yield Draining()
 
     def opened(self, link: Link) -> None:
         """Log lines and checkpoints may leave."""
         self._shipper.opened(link)
-        self._held.opened(link)
+        self._in_flight.opened(link)
 
     def closed(self, link: Link) -> None:
         """Log lines and checkpoints go elsewhere; results are sent again when their time comes."""
         if not self._stopped:
             self._shipper.closed(link)
-            self._held.closed(link)
+            self._in_flight.closed(link)
 
     def acknowledged(self, sent_at: float) -> None:
         """The lease was renewed, after a heartbeat sent at this time."""
         self._links.acknowledged(sent_at)
-        self._held.acknowledged()
+        self._in_flight.acknowledged()
 
     def receive(self, link: Link, message: FromAdmin) -> None:
         """Handle a message."""
@@ -288,10 +288,10 @@ class Node:
         self._shutdown.changed()
 
     def _handled(self, key: Key) -> None:
-        self._held.release(key)
+        self._in_flight.release(key)
 
     def _receipted(self, result: Result) -> None:
-        self._answers.receipted(result)
+        self._admission.receipted(result)
         self._shutdown.changed()
 
 

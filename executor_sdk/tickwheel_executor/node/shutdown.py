@@ -1,4 +1,4 @@
-"""Going away in good order: finish what is held, deliver it, say goodbye."""
+"""Graceful shutdown: finish what is in flight, deliver the results, say goodbye."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from tickwheel_executor.attempts.held import HeldAttempts
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.attempts.in_flight import InFlightAttempts
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.logs.shipper import LogShipper
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.context import Stop
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import Draining, Goodbye, Outcome
 
@@ -27,7 +27,7 @@ class Shutdown:
     what they left behind reaches an admin; only then the lease may end at once, by `goodbye`.
     """
 
-    def __init__(self, links: Links, delivery: ResultDelivery, shipper: LogShipper) -> None:
+    def __init__(self, links: AdminLinks, delivery: ResultDelivery, shipper: LogShipper) -> None:
         self._loop = asyncio.get_running_loop()
         self._links = links
         self._delivery = delivery
@@ -38,28 +38,28 @@ class Shutdown:
         """Something has ended or was delivered."""
         self._changed.set()
 
-    async def finish(self, held: HeldAttempts, grace_seconds: float) -> bool:
-        """Let all that is held end and be delivered; nothing new may begin meanwhile.
+    async def finish(self, in_flight: InFlightAttempts, grace_seconds: float) -> bool:
+        """Let all attempts in flight end and be delivered; nothing new may begin meanwhile.
 
         What still runs after `grace_seconds` is cancelled and reported as failed. Returns whether
         nothing was left behind: no handler that would not end, no result only in memory.
         """
         deadline = self._loop.time() + grace_seconds
         self._links.broadcast(Draining())
-        await self._until(lambda: not len(held), deadline)
-        for attempt in held:
+        await self._until(lambda: not len(in_flight), deadline)
+        for attempt in in_flight:
             text = f"the node was shut down, and the run did not end within {grace_seconds:g} s"
             stop = Stop(outcome=Outcome.FAILED, message=text, grace_seconds=_KILL_SECONDS)
-            held.stop(attempt, stop)
-        await self._until(lambda: not len(held), self._loop.time() + STOP_SECONDS)
+            in_flight.stop(attempt, stop)
+        await self._until(lambda: not len(in_flight), self._loop.time() + STOP_SECONDS)
         await self._until(
             lambda: self._delivery.idle and self._shipper.idle,
             max(self._loop.time() + RECEIPT_SECONDS, deadline if self._links.any_open else 0),
         )
-        if not len(held) and self._delivery.idle:
+        if not len(in_flight) and self._delivery.idle:
             self._links.broadcast(Goodbye())
-        self._report_left_behind(held)
-        return not len(held) and not self._delivery.unsafe
+        self._report_left_behind(in_flight)
+        return not len(in_flight) and not self._delivery.unsafe
 
     async def _until(self, done: Callable[[], bool], deadline: float) -> None:
         while not done():
@@ -70,12 +70,12 @@ class Shutdown:
             except TimeoutError:
                 return
 
-    def _report_left_behind(self, held: HeldAttempts) -> None:
-        if len(held):
+    def _report_left_behind(self, in_flight: InFlightAttempts) -> None:
+        if len(in_flight):
             _logger.warning(
                 "%d runs did not end and are left behind: %s",
-                len(held),
-                ", ".join(str(attempt.request.run) for attempt in list(held)[:10]),
+                len(in_flight),
+                ", ".join(str(attempt.request.run) for attempt in list(in_flight)[:10]),
             )
         if not self._delivery.idle:
             _logger.warning(

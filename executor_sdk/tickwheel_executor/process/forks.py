@@ -16,25 +16,25 @@ from typing import NoReturn, Protocol
 from weakref import WeakSet
 
 
-class Inherited(Protocol):
+class ForkObserver(Protocol):
     """Something of a node that means nothing in a forked child, or does harm there."""
 
     def forked(self) -> None:
         """We are the child now, its only thread: let go of everything. Must not wait or log."""
 
 
-_watched: WeakSet[Inherited] = WeakSet()
+_watched: WeakSet[ForkObserver] = WeakSet()
 # In a child: never freed, for then coroutines would be ended and sockets taken out of the selector,
 # which is the parent's too.
-_kept: set[Inherited] = set()
+_kept: set[ForkObserver] = set()
 
 
-def watch(owner: Inherited) -> None:
+def watch(owner: ForkObserver) -> None:
     """Call its `forked` in every child that is forked while it lives."""
     _watched.add(owner)
 
 
-def let_go(file: int) -> None:
+def release_file(file: int) -> None:
     """Give up an open file of the parent; nothing for -1.
 
     Its number now means the null device, and is not free: the object that owns the number may
@@ -47,7 +47,7 @@ def let_go(file: int) -> None:
     os.close(null)
 
 
-def leave(error: BaseException | None = None) -> NoReturn:
+def exit_child(error: BaseException | None = None) -> NoReturn:
     """End the child whose handler has returned, or come to an `await`, in it.
 
     What comes next on its stack is the node's, which is the parent's alone.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from . import forks
 
 
-class OwnSignals:
+class ShutdownSignals:
     """Calls `on_signal` on the running loop, for as long as that loop is not closed."""
 
     NUMBERS = (signal.SIGTERM, signal.SIGINT)

@@ -1,10 +1,11 @@
-"""What a handler is given: its run."""
+"""The run as its handler sees it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,12 +23,11 @@ from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_STATE_BYTES,
+    Outcome,
     RunRequest,
 )
 
-from .input import Given
 from .log import RunLog
-from .stop import Stop
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,6 +46,26 @@ def current_run() -> Run:
     if run is None:
         raise OutsideRunError("no run is going on here")
     return run
+
+
+@dataclass(slots=True, kw_only=True)
+class RunInput:
+    """What a run request gives its handler, decoded (handlers/decoding.py)."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)  # these, as the handler takes them
+    state: dict[str, Any] | None = None  # None: the job keeps none
+    checkpoint: Any = None  # what an earlier try left
+    deadline_at: int | None = None  # UTC epoch ms; None: it has no timeout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why an attempt has to end before its handler returns, and what is reported then."""
+
+    outcome: Outcome
+    message: str
+    grace_seconds: float = 5.0  # for the handler to clean up, before its process is killed
 
 
 class Run:
@@ -67,21 +87,21 @@ class Run:
     def __init__(
         self,
         request: RunRequest,
-        given: Given,
+        run_input: RunInput,
         *,
         log: RunLog,
         report: Callable[[float, str], None],
         save: Callable[[msgspec.Raw], None],
     ) -> None:
         self._request = request
-        self._arguments = given.arguments
+        self._arguments = run_input.arguments
         self._report = report
-        self._state = given.state
-        self._checkpoint = given.checkpoint
-        self._deadline_at = given.deadline_at
+        self._state = run_input.state
+        self._checkpoint = run_input.checkpoint
+        self._deadline_at = run_input.deadline_at
         self._save = save
         self._stop: Stop | None = None
-        self.parameters = given.parameters
+        self.parameters = run_input.parameters
         """The run's parameters, as the job or whoever started the run gave them."""
         self.log = log
         """Lines for the run's log: `run.log.info("sent %d", n)`."""

@@ -10,7 +10,7 @@ from tickwheel_executor.link.link import Link
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
 
 
-class Sink(Protocol):
+class LogSink(Protocol):
     """Where lines go; `log_shipper.LogShipper` is one."""
 
     def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
@@ -42,7 +42,7 @@ class RunLog:
     )
 
     def __init__(
-        self, sink: Sink, link: Link | None, *, run: int, attempt: int, token: str
+        self, sink: LogSink, link: Link | None, *, run: int, attempt: int, token: str
     ) -> None:
         self._sink = sink
         self.link = link  # where the run came from, and its lines go if it is still open
@@ -80,7 +80,7 @@ class RunLog:
         self.write(Level.ERROR, f"{text}\n{traceback.format_exc().rstrip()}")
 
     def write(self, level: Level, text: str, *, at: int | None = None) -> None:
-        """Write text, one line of the log for each of its lines; `at` as of `Sink.add`."""
+        """Write text, one line of the log for each of its lines; `at` as of `LogSink.add`."""
         self._sink.add(self, level, str(text), at)
 
     def printed(self, level: Level, text: str) -> None:

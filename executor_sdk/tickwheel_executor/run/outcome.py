@@ -19,17 +19,17 @@ _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps t
 _WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
 
 
-class End(msgspec.Struct, frozen=True):
+class Completion(msgspec.Struct, frozen=True):
     """How a handler ended: a value, or what it raised."""
 
     value: Any = None
     error: BaseException | None = None
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How an attempt ended, as its result will say."""
 
-    outcome: Outcome
+    kind: Outcome
     message: str = ""
     retry_after_ms: int | None = None
     final: bool = False
@@ -37,35 +37,37 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: msgspec.Raw = NULL
 
 
-def judge(run: Run, end: End) -> Verdict:
+def outcome_of(run: Run, completion: Completion) -> AttemptOutcome:
     """What became of the run. Writes what the handler raised to the run's log."""
-    stop, error = stop_of(run), end.error
+    stop, error = stop_of(run), completion.error
     if stop is not None:
         # Whatever the handler did after that, it was told to end; what it returned is kept.
         if error is not None and not isinstance(error, _STOP_ERRORS):
             _write(run, error)
-        verdict = Verdict(outcome=stop.outcome, message=stop.message)
+        outcome = AttemptOutcome(kind=stop.outcome, message=stop.message)
     elif error is None:
-        verdict = Verdict(outcome=Outcome.SUCCEEDED)
+        outcome = AttemptOutcome(kind=Outcome.SUCCEEDED)
     else:
         _write(run, error)
-        verdict = _of(error)
-    return _kept(run, end.value, verdict)
+        outcome = _of(error)
+    return _kept(run, completion.value, outcome)
 
 
-def _of(error: BaseException) -> Verdict:
+def _of(error: BaseException) -> AttemptOutcome:
     if isinstance(error, Retry):
         return _failed(exception_text(error), retry_after_ms=error.after_ms)
     if isinstance(error, Fail):
         return _failed(exception_text(error), final=True)
     if isinstance(error, Skip):
-        return Verdict(outcome=Outcome.SKIPPED, message=fitting(exception_text(error)))
+        return AttemptOutcome(kind=Outcome.SKIPPED, message=fitting(exception_text(error)))
     return _failed(describe(error))
 
 
-def _failed(message: str, *, retry_after_ms: int | None = None, final: bool = False) -> Verdict:
-    return Verdict(
-        outcome=Outcome.FAILED,
+def _failed(
+    message: str, *, retry_after_ms: int | None = None, final: bool = False
+) -> AttemptOutcome:
+    return AttemptOutcome(
+        kind=Outcome.FAILED,
         message=fitting(message),
         retry_after_ms=retry_after_ms,
         final=final,
@@ -77,22 +79,22 @@ def fitting(message: str) -> str:
     return clean(cut(message, MAX_MESSAGE_CHARS))
 
 
-def _kept(run: Run, value: object, verdict: Verdict) -> Verdict:
+def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:
     """With what the handler leaves; one that succeeded fails when that cannot be kept."""
     result, problem = encode(value, what="the handler's return value", limit=MAX_RESULT_BYTES)
     if problem:
         run.log.error("%s", problem)
-        if verdict.outcome is Outcome.SUCCEEDED:
+        if outcome.kind is Outcome.SUCCEEDED:
             return _failed(problem)
     state = NULL
-    if verdict.outcome in _GOOD_ENDS:
+    if outcome.kind in _GOOD_ENDS:
         state, problem = state_left_by(run)
         if problem:  # the next run would go on from the wrong one
             run.log.error("%s", problem)
             return _failed(problem)
     if result is NULL and state is NULL:
-        return verdict
-    return msgspec.structs.replace(verdict, result=result, state=state)
+        return outcome
+    return msgspec.structs.replace(outcome, result=result, state=state)
 
 
 def _write(run: Run, error: BaseException) -> None:

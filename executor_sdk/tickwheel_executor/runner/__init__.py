@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.outcome import AttemptOutcome
 
 
 class Execution(Protocol):
-    """A handler that was started. Its runner reports the Verdict exactly once, on the loop."""
+    """A handler that was started. Its runner reports the outcome exactly once, on the loop."""
 
     @property
     def has_ended(self) -> bool:
@@ -23,6 +23,6 @@ class Execution(Protocol):
 
 
 # Called on the event loop when a handler has ended.
-OnEnd = Callable[[Verdict], None]
+OnEnd = Callable[[AttemptOutcome], None]
 # Called before each step of an async handler; True: it was told to end by this very call.
 MustStop = Callable[[], bool]

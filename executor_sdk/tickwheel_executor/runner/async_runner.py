@@ -9,11 +9,11 @@ from contextvars import copy_context
 from typing import Any
 
 from tickwheel_executor.handlers.handlers import Handler
-from tickwheel_executor.handlers.invoke import perform_async
+from tickwheel_executor.handlers.invoke import invoke_async
 from tickwheel_executor.logs.shipper import LogShipper
 from tickwheel_executor.process import forks
 from tickwheel_executor.run.context import Run, running
-from tickwheel_executor.run.outcome import End, Verdict, judge
+from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
 
 from . import MustStop, OnEnd
 
@@ -46,16 +46,18 @@ class AsyncRunner:
         )
         return AsyncExecution(task, run, on_end)
 
-    async def _execute(self, handler: Handler, run: Run, must_stop: MustStop | None) -> Verdict:
+    async def _execute(
+        self, handler: Handler, run: Run, must_stop: MustStop | None
+    ) -> AttemptOutcome:
         return await self._paced(handler, run, must_stop)  # a task takes no generator (Python 3.12)
 
     @types.coroutine
     def _paced(
         self, handler: Handler, run: Run, must_stop: MustStop | None
-    ) -> Generator[Any, Any, Verdict]:
+    ) -> Generator[Any, Any, AttemptOutcome]:
         """Drive the handler; before it goes on after an `await`, wait until its log has room."""
         log, shipper = run.log, self._shipper
-        coroutine = perform_async(handler, run)
+        coroutine = invoke_async(handler, run)
         resume: Callable[[Any], Any] = coroutine.send
         value: Any = None
         while True:
@@ -67,10 +69,10 @@ class AsyncRunner:
             try:
                 awaited = resume(value)
             except StopIteration as stop:
-                verdict: Verdict = stop.value
-                return verdict
+                outcome: AttemptOutcome = stop.value
+                return outcome
             if self._is_copy:
-                forks.leave(RuntimeError("a handler forked, and its child awaits something"))
+                forks.exit_child(RuntimeError("a handler forked, and its child awaits something"))
             try:
                 value = yield awaited
                 resume = coroutine.send
@@ -85,7 +87,7 @@ class AsyncExecution:
 
     __slots__ = ("_on_end", "_run", "_task", "_timer")
 
-    def __init__(self, task: asyncio.Task[Verdict], run: Run, on_end: OnEnd) -> None:
+    def __init__(self, task: asyncio.Task[AttemptOutcome], run: Run, on_end: OnEnd) -> None:
         self._task = task
         self._run = run
         self._on_end: OnEnd | None = on_end
@@ -119,7 +121,7 @@ class AsyncExecution:
         )
         self.stop()
 
-    def _ended(self, task: asyncio.Task[Verdict]) -> None:
+    def _ended(self, task: asyncio.Task[AttemptOutcome]) -> None:
         if self._timer is not None:
             self._timer.cancel()
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
@@ -127,4 +129,8 @@ class AsyncExecution:
         # collector would find, and thousands of rings a second keep it busy.
         on_end, self._on_end = self._on_end, None
         if on_end is not None:  # an error: it was cancelled before it began, say
-            on_end(judge(self._run, End(error=error)) if error is not None else task.result())
+            on_end(
+                outcome_of(self._run, Completion(error=error))
+                if error is not None
+                else task.result()
+            )

@@ -22,7 +22,7 @@ def python() -> str:
     return executable.decode() if isinstance(executable, bytes) else executable or sys.executable
 
 
-class Guard:
+class ProcessGuard:
     """Told of every process group that begins and ends; safe to use from any thread."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Guard:
     def forked(self) -> None:
         """In a child: the groups are the parent's, and so must be the end of the pipe."""
         if self._process is not None and self._process.stdin is not None:
-            forks.let_go(self._process.stdin.fileno())
+            forks.release_file(self._process.stdin.fileno())
         self._process = None
         self._living = set()
         self._lock = threading.Lock()

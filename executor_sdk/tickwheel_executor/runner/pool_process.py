@@ -16,8 +16,8 @@ from typing import Any
 
 from tickwheel_executor.process import forks
 
-from .guard import Guard, python
-from .process_wire import FromProcess, Ready, Setup, Unpacker, packed
+from .guard import ProcessGuard, python
+from .process_wire import FromProcess, MessageReader, ReadySignal, Setup, frame_of
 
 _PROGRAM = Path(__file__).with_name("process_boot.py")
 _CHUNK_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ class NotStartedError(Exception):
 class PoolProcess:
     """A living process. All but `kill` is for the one thread that talks with it."""
 
-    def __init__(self, guard: Guard, *, title: str) -> None:
+    def __init__(self, guard: ProcessGuard, *, title: str) -> None:
         """Start it; `begin` comes next.
 
         Raises:
@@ -41,7 +41,7 @@ class PoolProcess:
         """
         self._guard = guard
         self._lock = threading.Lock()  # between sending and killing, and the end of the process
-        self._unpacker = Unpacker(FromProcess)
+        self._reader = MessageReader(FromProcess)
         self._inbox: list[Any] = []
         self._socket, theirs = socket.socketpair()
         self._pidfd = -1
@@ -74,12 +74,12 @@ class PoolProcess:
     def begin(self, setup: Setup) -> bool:
         """Wait until it is ready; returns whether it is. It can be killed meanwhile."""
         path = [each for each in sys.path if isinstance(each, str)]  # imports pass over the others
-        first = json.dumps(path).encode() + b"\n" + packed(setup)
+        first = json.dumps(path).encode() + b"\n" + frame_of(setup)
         timer = threading.Timer(START_SECONDS, self._give_up)
         timer.daemon = True
         timer.start()
         self._send_bytes(first)
-        self.is_ready = isinstance(self.receive(), Ready)
+        self.is_ready = isinstance(self.receive(), ReadySignal)
         timer.cancel()
         return self.is_ready
 
@@ -95,21 +95,21 @@ class PoolProcess:
 
     def forked(self) -> None:
         """In a child of the node: the socket is the parent's."""
-        forks.let_go(self._socket.fileno())
-        forks.let_go(self._pidfd)
+        forks.release_file(self._socket.fileno())
+        forks.release_file(self._pidfd)
         self._is_over = True
 
     # --- talking ---------------------------------------------------------------------------------
 
     def send(self, message: Any) -> None:
         """Say something; waits while the process does not read. Nothing happens when it is dead."""
-        self._send_bytes(packed(message))
+        self._send_bytes(frame_of(message))
 
     def send_now(self, message: Any) -> None:
         """Say something short, from any thread, if that can be done without waiting."""
         with self._lock, suppress(OSError):
             if self.is_ready and not self._is_over and not self._is_sending:
-                self._socket.send(packed(message))
+                self._socket.send(frame_of(message))
 
     def _send_bytes(self, data: bytes) -> None:
         view = memoryview(data)
@@ -141,7 +141,7 @@ class PoolProcess:
             if not data:
                 self._await_death()  # its files are closed a moment before it is dead
                 return None
-            self._inbox = self._unpacker.feed(data)[::-1]
+            self._inbox = self._reader.feed(data)[::-1]
         return self._inbox.pop()
 
     def _wait(self, event: int) -> None:

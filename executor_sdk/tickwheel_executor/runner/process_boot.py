@@ -18,9 +18,9 @@ def main() -> None:
             return  # the node has ended
         line += byte
     sys.path[:] = json.loads(line)
-    from tickwheel_executor.runner.process_child import Child
+    from tickwheel_executor.runner.process_child import ChildProcess
 
-    Child(connection).serve()
+    ChildProcess(connection).serve()
 
 
 if __name__ == "__main__":

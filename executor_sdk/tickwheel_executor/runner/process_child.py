@@ -21,14 +21,23 @@ from typing import Any
 
 from tickwheel_executor.logs.capture import capture, set_up_logging
 from tickwheel_executor.process import pool
-from tickwheel_executor.run.outcome import Verdict
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.context import Stop
+from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_shared.protocol import Outcome
 
-from .process_code import LoadedCode
-from .process_line import Interrupt, Line
+from .loaded_code import LoadedCode
+from .node_connection import Interrupt, NodeConnection
 from .process_run import ProcessRun
-from .process_wire import Ended, HeardOf, Ready, Setup, StopRun, ToProcess, Unpacker, Work
+from .process_wire import (
+    LeaseRenewal,
+    MessageReader,
+    ReadySignal,
+    RunAssignment,
+    RunEnd,
+    Setup,
+    StopRun,
+    ToProcess,
+)
 
 _CUT_OFF = Stop(
     outcome=Outcome.CUT_OFF,
@@ -40,16 +49,16 @@ _LEAVE_SECONDS = 1.0  # for the exit of a process that nobody needs any more
 _CHUNK_BYTES = 64 * 1024
 
 
-class Child:
+class ChildProcess:
     """A process of a node's pool."""
 
     def __init__(self, connection: socket.socket) -> None:
         pool.enter()
         self._connection = connection
         self._interrupt = Interrupt()
-        self._line = Line(connection, self._interrupt)
-        self._unpacker = Unpacker(ToProcess)
-        self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._node = NodeConnection(connection, self._interrupt)
+        self._reader = MessageReader(ToProcess)
+        self._work: queue.SimpleQueue[RunAssignment | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what both threads look at: the following
         self._run: ProcessRun | None = None
         self._stop: Stop | None = None  # came before the run had begun
@@ -64,25 +73,25 @@ class Child:
         set_up_logging(setup.log_level)
         capture.begin()
         threading.Thread(target=self._listen, name="tickwheel-listen", daemon=True).start()
-        self._line.send(Ready())
+        self._node.send(ReadySignal())
         while (work := self._work.get()) is not None:
-            run = ProcessRun(work, code, self._line, self._interrupt)
+            run = ProcessRun(work, code, self._node, self._interrupt)
             with self._lock:
                 self._run = run
                 if self._stop is not None:
                     run.stop(self._stop)
-            ended = run.perform()
+            ended = run.execute()
             with self._lock:
                 self._run = self._stop = self._cut_off_at = self._die_at = None
                 self._busy = False
-            self._line.send(ended)
+            self._node.send(ended)
 
     def _first_message(self) -> Setup:
         while True:
             data = self._connection.recv(_CHUNK_BYTES)
             if not data:
                 sys.exit()  # the node has ended
-            for message in self._unpacker.feed(data):
+            for message in self._reader.feed(data):
                 assert isinstance(message, Setup)  # noqa: S101 (both ends are this package)
                 return message
 
@@ -107,7 +116,7 @@ class Child:
             data = self._connection.recv(_CHUNK_BYTES)
             if not data:
                 self._leave()
-            for message in self._unpacker.feed(data):
+            for message in self._reader.feed(data):
                 with self._lock:
                     self._take(message)
 
@@ -120,8 +129,8 @@ class Child:
         now = time.monotonic()
         if self._die_at is not None and now >= self._die_at:
             text = f"{_CUT_OFF.message}; it was killed {_CUT_OFF.grace_seconds:g} s later"
-            verdict = Verdict(outcome=_CUT_OFF.outcome, message=text)
-            self._line.send_last(Ended(verdict, spent=True))
+            outcome = AttemptOutcome(kind=_CUT_OFF.outcome, message=text)
+            self._node.send_last(RunEnd(outcome, spent=True))
             os.killpg(0, signal.SIGKILL)
         if self._cut_off_at is not None and now >= self._cut_off_at:
             self._cut_off_at = None
@@ -130,10 +139,10 @@ class Child:
 
     def _take(self, message: Any) -> None:
         match message:
-            case Work():
+            case RunAssignment():
                 self._busy, self._cut_off_at = True, message.cut_off_at
                 self._work.put(message)
-            case HeardOf() if self._cut_off_at is not None:
+            case LeaseRenewal() if self._cut_off_at is not None:
                 self._cut_off_at = message.cut_off_at
             case StopRun() if self._busy:
                 self._tell(Stop(outcome=message.outcome, message=message.message))

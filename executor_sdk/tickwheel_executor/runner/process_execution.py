@@ -6,14 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from tickwheel_executor.run.context import Run, stop_of
-from tickwheel_executor.run.outcome import Verdict
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.context import Run, Stop, stop_of
+from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_shared.protocol import Outcome
 
 from . import OnEnd
 from .pool_process import PoolProcess
-from .process_wire import Ended, Logged, Reported, Saved, StopRun, Work
+from .process_wire import CheckpointData, LogText, ProgressReport, RunAssignment, RunEnd, StopRun
 
 _KILLED = "; its process was killed"
 
@@ -25,20 +24,20 @@ class ProcessExecution:
         self,
         loop: asyncio.AbstractEventLoop,
         run: Run,
-        work: Work,
+        assignment: RunAssignment,
         on_end: OnEnd,
-        on_withdrawn: Callable[[ProcessExecution, Verdict], None],
+        on_withdrawn: Callable[[ProcessExecution, AttemptOutcome], None],
     ) -> None:
         self._loop = loop
         self._run = run
-        self._work = work
+        self._assignment = assignment
         self._on_end: OnEnd | None = on_end
         self._on_withdrawn = on_withdrawn  # it was told to stop before any process was claimed
         self._lock = threading.Lock()  # between the first word to the process and a stop
         self._process: PoolProcess | None = None
         self._is_claimed = False  # its thread goes on with it; before, it can be withdrawn
         self._is_withdrawn = False
-        self._is_given = False  # the process has the work
+        self._is_sent = False  # the process has received the assignment
         self._timer: asyncio.TimerHandle | None = None
         self._killed = False
         self.has_ended = False  # set by the thread of the process
@@ -53,7 +52,7 @@ class ProcessExecution:
             if not self._is_claimed:
                 self._withdraw(stop)
                 return ""
-            if self._is_given and self._process is not None:
+            if self._is_sent and self._process is not None:
                 self._process.send_now(StopRun(outcome=stop.outcome, message=stop.message))
         if self._timer is None:
             self._timer = self._loop.call_later(stop.grace_seconds, self._kill)
@@ -63,8 +62,8 @@ class ProcessExecution:
         """The process still starts: nobody has to wait for that."""
         if not self._is_withdrawn:
             self._is_withdrawn = self.has_ended = True
-            verdict = Verdict(outcome=stop.outcome, message=stop.message)
-            self._loop.call_soon(self._on_withdrawn, self, verdict)
+            outcome = AttemptOutcome(kind=stop.outcome, message=stop.message)
+            self._loop.call_soon(self._on_withdrawn, self, outcome)
 
     def _kill(self) -> None:
         self._killed = True
@@ -78,13 +77,13 @@ class ProcessExecution:
         self._on_end = None
         self._kill()
 
-    def report(self, verdict: Verdict) -> None:
+    def report(self, outcome: AttemptOutcome) -> None:
         """It has ended."""
         if self._timer is not None:
             self._timer.cancel()
         on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
         if on_end is not None:
-            on_end(verdict)
+            on_end(outcome)
 
     # --- in the thread of the process ------------------------------------------------------------
 
@@ -95,39 +94,41 @@ class ProcessExecution:
             self._process = process
             return self._is_claimed
 
-    def talk(self, process: PoolProcess) -> tuple[Verdict | None, bool]:
+    def talk(self, process: PoolProcess) -> tuple[AttemptOutcome | None, bool]:
         """Have the handler run there; how it ended, None: with its process; whether to go on."""
-        process.send(self._work)
+        process.send(self._assignment)
         with self._lock:
-            self._is_given = True
+            self._is_sent = True
             stop = stop_of(self._run)
         if stop is not None:
             process.send_now(StopRun(outcome=stop.outcome, message=stop.message))
         while (message := process.receive()) is not None:
             match message:
-                case Logged():
+                case LogText():
                     self._run.log.write(message.level, message.text, at=message.at)
-                case Reported():
+                case ProgressReport():
                     self._run.progress(message.fraction, message.text)
-                case Saved():
+                case CheckpointData():
                     self._run.save_checkpoint(message.data)
-                case Ended():
-                    return message.verdict, not message.spent and not self._killed
+                case RunEnd():
+                    return message.outcome, not message.spent and not self._killed
         return None, False
 
-    def died(self, how: str) -> Verdict:
+    def died(self, how: str) -> AttemptOutcome:
         """What it means that the process is dead."""
         stop = stop_of(self._run)
         if stop is not None:
             seconds = stop.grace_seconds
             text = f"{_KILLED} {seconds:g} s later" if self._killed else ""
-            return Verdict(outcome=stop.outcome, message=f"{stop.message}{text}")
-        if "SIGXCPU" in how and self._work.cpu_seconds is not None:
-            how += f": it used more than {self._work.cpu_seconds:g} s of CPU time (cpu_seconds)"
+            return AttemptOutcome(kind=stop.outcome, message=f"{stop.message}{text}")
+        if "SIGXCPU" in how and self._assignment.cpu_seconds is not None:
+            how += (
+                f": it used more than {self._assignment.cpu_seconds:g} s of CPU time (cpu_seconds)"
+            )
         return self.failed(how)
 
-    def failed(self, how: str) -> Verdict:
+    def failed(self, how: str) -> AttemptOutcome:
         """It failed with its process."""
         message = f"the handler's process {how}"
         self._run.log.error("%s", message)
-        return Verdict(outcome=Outcome.FAILED, message=message)
+        return AttemptOutcome(kind=Outcome.FAILED, message=message)

@@ -22,14 +22,14 @@ from typing import Any
 
 from tickwheel_executor.handlers.handlers import Handler, Handlers
 from tickwheel_executor.run.context import Run, deadline_of
-from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_shared.protocol import RunRequest
 
 from . import OnEnd
-from .guard import Guard
+from .guard import ProcessGuard
 from .pool_process import NotStartedError, PoolProcess
 from .process_execution import ProcessExecution
-from .process_wire import HeardOf, Setup, Work
+from .process_wire import LeaseRenewal, RunAssignment, Setup
 
 _logger = logging.getLogger("tickwheel.executor")
 
@@ -43,13 +43,13 @@ class ProcessRunner:
     def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, *, title: str) -> None:
         self.loop = loop
         self.context = copy_context()
-        self.guard = Guard()
+        self.guard = ProcessGuard()
         # A start takes processor time: hundreds at once would leave none for heartbeats.
         self.starting = threading.BoundedSemaphore(os.cpu_count() or 1)
         self.setup = _setup(handlers)
         self.title = title
-        self._idle: list[_Place] = []
-        self._all: dict[_Place, None] = {}
+        self._idle: list[_PoolMember] = []
+        self._all: dict[_PoolMember, None] = {}
         self._started = 0
         self._closed = False
 
@@ -65,65 +65,71 @@ class ProcessRunner:
         """Give the handler to a process, a new one when none is idle.
 
         Args:
-            cut_off_at: when it must end by itself, unless `heard` tells it later; None: never.
+            cut_off_at: when it must end by itself, unless `renew_lease` extends it; None: never.
         """
-        work = Work(
+        assignment = RunAssignment(
             request=request,
             deadline_at=deadline_of(run),
             memory_mb=handler.memory_mb,
             cpu_seconds=handler.cpu_seconds,
             cut_off_at=cut_off_at,
         )
-        place = self._idle.pop() if self._idle else self._grow()
-        place.keep()
-        execution = ProcessExecution(self.loop, run, work, on_end, partial(self.returned, place))
-        place.work.put(execution)
+        member = self._idle.pop() if self._idle else self._grow()
+        member.keep()
+        execution = ProcessExecution(
+            self.loop, run, assignment, on_end, partial(self.returned, member)
+        )
+        member.work.put(execution)
         return execution
 
-    def _grow(self) -> _Place:
+    def _grow(self) -> _PoolMember:
         self._started += 1
-        place = _Place(self, self._started)
-        self._all[place] = None
-        return place
+        member = _PoolMember(self, self._started)
+        self._all[member] = None
+        return member
 
-    def heard(self, cut_off_at: float) -> None:
-        """An admin was heard: no handler has to end before this instant of the loop's time."""
-        for place in self._all:
-            place.tell(HeardOf(cut_off_at=cut_off_at))
+    def renew_lease(self, cut_off_at: float) -> None:
+        """The lease was renewed: no handler has to end before this instant of the loop's time."""
+        for member in self._all:
+            member.tell(LeaseRenewal(cut_off_at=cut_off_at))
 
-    def returned(self, place: _Place, execution: ProcessExecution, verdict: Verdict) -> None:
+    def returned(
+        self, member: _PoolMember, execution: ProcessExecution, outcome: AttemptOutcome
+    ) -> None:
         """A handler has ended, and its process may have another one."""
         if not self._closed:
-            self._idle.append(place)
-            place.leave_after(self.loop.call_later(IDLE_SECONDS, self._shrink, place))
-        execution.report(verdict)
+            self._idle.append(member)
+            member.leave_after(self.loop.call_later(IDLE_SECONDS, self._shrink, member))
+        execution.report(outcome)
 
-    def lost(self, place: _Place, execution: ProcessExecution, verdict: Verdict) -> None:
+    def lost(
+        self, member: _PoolMember, execution: ProcessExecution, outcome: AttemptOutcome
+    ) -> None:
         """A handler has ended, and so has its process."""
-        self._all.pop(place, None)
+        self._all.pop(member, None)
         self.warm_up()
-        execution.report(verdict)
+        execution.report(outcome)
 
-    def _shrink(self, place: _Place) -> None:
-        if len(self._idle) > 1 and place in self._idle:
-            self._idle.remove(place)
-            self._all.pop(place, None)
-            place.work.put(None)
+    def _shrink(self, member: _PoolMember) -> None:
+        if len(self._idle) > 1 and member in self._idle:
+            self._idle.remove(member)
+            self._all.pop(member, None)
+            member.work.put(None)
 
     def close(self) -> None:
         """The node is gone: end all processes, whatever they do."""
         if self._closed:
             return
         self._closed = True
-        for place in self._all:
-            place.close(gently=place in self._idle)
-        for place in self._all:
-            place.join()
+        for member in self._all:
+            member.close(gently=member in self._idle)
+        for member in self._all:
+            member.join()
         self.guard.close()
 
 
-class _Place:
-    """A place in the pool: one process after another, and the thread that talks with it."""
+class _PoolMember:
+    """A member of the pool: one process after another, and the thread that talks to it."""
 
     def __init__(self, runner: ProcessRunner, number: int) -> None:
         self.work: queue.SimpleQueue[ProcessExecution | None] = queue.SimpleQueue()
@@ -213,22 +219,22 @@ class _Place:
                 self._end()
                 process = self._begin()
             if not execution.claim(process):
-                return True  # told to stop meanwhile: the runner has this place back
-            verdict, reusable = execution.talk(process)
+                return True  # stopped meanwhile: the runner has this member back
+            outcome, reusable = execution.talk(process)
         except NotStartedError as error:
             if not execution.claim():
                 return True
-            verdict, reusable = execution.failed(f"could not be started: {error}"), False
+            outcome, reusable = execution.failed(f"could not be started: {error}"), False
         except Exception as error:  # a run must not be held for ever by our own mistake
             _logger.exception("lost touch with the process of a handler")
             if not execution.claim():
                 return True
-            verdict, reusable = execution.failed(f"cannot be talked with: {error!r}"), False
+            outcome, reusable = execution.failed(f"cannot be talked with: {error!r}"), False
         if not reusable:
             how = self._end()
-            verdict = verdict or execution.died(how)
-        assert verdict is not None  # noqa: S101 (without one it is not reusable)
-        self._tell_runner(runner.returned if reusable else runner.lost, execution, verdict)
+            outcome = outcome or execution.died(how)
+        assert outcome is not None  # noqa: S101 (without one it is not reusable)
+        self._tell_runner(runner.returned if reusable else runner.lost, execution, outcome)
         return reusable
 
     def _end(self, *, gently: bool = False) -> str:
@@ -237,14 +243,14 @@ class _Place:
 
     def _tell_runner(
         self,
-        what: Callable[[_Place, ProcessExecution, Verdict], None],
+        what: Callable[[_PoolMember, ProcessExecution, AttemptOutcome], None],
         execution: ProcessExecution,
-        verdict: Verdict,
+        outcome: AttemptOutcome,
     ) -> None:
         execution.has_ended = True
         with suppress(RuntimeError):  # the loop has ended, and with it the node
             self._runner.loop.call_soon_threadsafe(
-                what, self, execution, verdict, context=self._runner.context
+                what, self, execution, outcome, context=self._runner.context
             )
 
 

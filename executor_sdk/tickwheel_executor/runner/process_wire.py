@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_shared.protocol import Level, Outcome, RunRequest
 
 _LENGTH = struct.Struct("!I")
@@ -31,8 +31,8 @@ class Setup(_Message, frozen=True, kw_only=True):
     hooks: bytes  # pickled: those before, those after
 
 
-class Work(_Message, frozen=True, kw_only=True):
-    """Run this handler; the answers come until `Ended`."""
+class RunAssignment(_Message, frozen=True, kw_only=True):
+    """Run this handler; the answers come until `RunEnd`."""
 
     request: RunRequest
     deadline_at: int | None
@@ -48,23 +48,23 @@ class StopRun(_Message, frozen=True, kw_only=True):
     message: str
 
 
-class HeardOf(_Message, frozen=True, kw_only=True):
+class LeaseRenewal(_Message, frozen=True, kw_only=True):
     """An admin has been heard: the handler that runs may go on until this monotonic instant."""
 
     cut_off_at: float
 
 
-ToProcess = Setup | Work | StopRun | HeardOf
+ToProcess = Setup | RunAssignment | StopRun | LeaseRenewal
 
 
 # --- process to node -------------------------------------------------------------------------
 
 
-class Ready(_Message, frozen=True):
+class ReadySignal(_Message, frozen=True):
     """Everything is loaded."""
 
 
-class Logged(_Message, frozen=True):
+class LogText(_Message, frozen=True):
     """Text for the run's log."""
 
     at: int  # UTC epoch ms
@@ -72,38 +72,38 @@ class Logged(_Message, frozen=True):
     text: str
 
 
-class Reported(_Message, frozen=True):
+class ProgressReport(_Message, frozen=True):
     """Progress."""
 
     fraction: float
     text: str
 
 
-class Saved(_Message, frozen=True):
+class CheckpointData(_Message, frozen=True):
     """A checkpoint."""
 
     data: msgspec.Raw
 
 
-class Ended(_Message, frozen=True):
+class RunEnd(_Message, frozen=True):
     """The handler has ended."""
 
-    verdict: Verdict
+    outcome: AttemptOutcome
     spent: bool  # do not give this process another run
 
 
-FromProcess = Ready | Logged | Reported | Saved | Ended
+FromProcess = ReadySignal | LogText | ProgressReport | CheckpointData | RunEnd
 
 _encoder = msgspec.json.Encoder()
 
 
-def packed(message: _Message) -> bytes:
+def frame_of(message: _Message) -> bytes:
     """The message as it is sent."""
     data = _encoder.encode(message)
     return _LENGTH.pack(len(data)) + data
 
 
-class Unpacker:
+class MessageReader:
     """Takes bytes as they come, gives messages."""
 
     def __init__(self, kind: Any) -> None:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 
 from tickwheel_executor.handlers.handlers import Handler
-from tickwheel_executor.handlers.invoke import perform
+from tickwheel_executor.handlers.invoke import invoke
 from tickwheel_executor.run.context import Run, running
-from tickwheel_executor.run.outcome import Verdict
+from tickwheel_executor.run.outcome import AttemptOutcome
 
 from . import OnEnd
 
@@ -30,7 +30,7 @@ class ThreadRunner:
         self._lock = threading.Lock()
         self._idle = 0  # threads that wait, less the work that waits for them
         self._started = 0
-        self._ended: deque[tuple[ThreadExecution, Verdict]] = deque()  # not reported yet
+        self._ended: deque[tuple[ThreadExecution, AttemptOutcome]] = deque()  # not reported yet
         self._reporting = False  # the loop was woken to report them
 
     def start(self, handler: Handler, run: Run, on_end: OnEnd) -> ThreadExecution:
@@ -65,11 +65,11 @@ class ThreadRunner:
     def _execute(
         self, handler: Handler, run: Run, context: Context, execution: ThreadExecution
     ) -> None:
-        verdict = context.run(perform, handler, run)
+        outcome = context.run(invoke, handler, run)
         execution.has_ended = True
         with self._lock:
             self._idle += 1  # before the report: what it sets off may start the next handler
-            self._ended.append((execution, verdict))
+            self._ended.append((execution, outcome))
             if self._reporting:
                 return  # to wake the loop costs a system call
             self._reporting = True
@@ -81,8 +81,8 @@ class ThreadRunner:
             self._reporting = False
             ended = list(self._ended)
             self._ended.clear()
-        for execution, verdict in ended:
-            self._loop.call_soon(execution.ended, verdict)  # trouble with one stops no other
+        for execution, outcome in ended:
+            self._loop.call_soon(execution.ended, outcome)  # trouble with one stops no other
 
 
 class ThreadExecution:
@@ -105,8 +105,8 @@ class ThreadExecution:
         """Forget it."""
         self._on_end = None
 
-    def ended(self, verdict: Verdict) -> None:
+    def ended(self, outcome: AttemptOutcome) -> None:
         """The handler has returned; called on the loop."""
         on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
         if on_end is not None:
-            on_end(verdict)
+            on_end(outcome)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tickwheel_executor.attempt_key import Claim, Key, claim_of, key_of
 from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
 
 from .spool import Spool
@@ -22,7 +22,7 @@ _RETRY_WRITE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingResult:
     result: Result
     link: Link | None  # where the run came from, then where it was sent last
     written: bool = False  # safe on disk
@@ -35,7 +35,7 @@ class ResultDelivery:
     def __init__(
         self,
         spool: Spool,
-        links: Links,
+        links: AdminLinks,
         *,
         on_handled: Callable[[Key], None],
         on_receipt: Callable[[Result], None],
@@ -44,9 +44,9 @@ class ResultDelivery:
         self._links = links
         self._on_handled = on_handled  # the result is safe: the attempt is not held any more
         self._on_receipt = on_receipt
-        self._unwritten: list[_Pending] = []  # since the last write began
+        self._unwritten: list[_PendingResult] = []  # since the last write began
         self._writing = False
-        self._pending: dict[Claim, _Pending] = {}  # may be sent; least recently sent first
+        self._pending: dict[Claim, _PendingResult] = {}  # may be sent; least recently sent first
         self._keys: dict[Key, int] = {}  # how many claims in `_pending` each attempt has
         self._wake = asyncio.Event()
         self._retry_at = 0.0
@@ -68,7 +68,7 @@ class ResultDelivery:
 
     def submit(self, result: Result, link: Link | None) -> None:
         """An attempt has ended."""
-        self._unwritten.append(_Pending(result, link))
+        self._unwritten.append(_PendingResult(result, link))
         self._wake.set()
 
     def has(self, claim: Claim) -> bool:
@@ -92,18 +92,18 @@ class ResultDelivery:
         if results:
             _logger.info("delivering %d results of ended processes", len(results))
         for result in results:
-            pending = _Pending(result, None, written=True)
+            pending = _PendingResult(result, None, written=True)
             self._add(pending)
             self._send(pending, self._links.pick())
 
-    def _add(self, pending: _Pending) -> None:
+    def _add(self, pending: _PendingResult) -> None:
         claim = claim_of(pending.result)
         if claim not in self._pending:
             key = key_of(pending.result)
             self._keys[key] = self._keys.get(key, 0) + 1
         self._pending[claim] = pending
 
-    def _take(self, claim: Claim) -> _Pending | None:
+    def _take(self, claim: Claim) -> _PendingResult | None:
         pending = self._pending.pop(claim, None)
         if pending is not None:
             key = key_of(pending.result)
@@ -121,7 +121,7 @@ class ResultDelivery:
             await self._wake.wait()
             self._wake.clear()
             batch, self._unwritten = self._unwritten, []
-            again: list[_Pending] = []
+            again: list[_PendingResult] = []
             if self.trouble:
                 if not batch and loop.time() < self._retry_at:
                     continue
@@ -130,7 +130,7 @@ class ResultDelivery:
             for pending in batch:
                 self._release(pending)
 
-    async def _write(self, batch: list[_Pending], loop: asyncio.AbstractEventLoop) -> None:
+    async def _write(self, batch: list[_PendingResult], loop: asyncio.AbstractEventLoop) -> None:
         self._writing = True
         try:
             await self._spool.write([pending.result for pending in batch])
@@ -151,7 +151,7 @@ class ResultDelivery:
             if pending.sent_at > float("-inf") and claim_of(pending.result) not in self._pending:
                 self._spool.remove(pending.result)  # its receipt came while it was written, at last
 
-    def _release(self, pending: _Pending) -> None:
+    def _release(self, pending: _PendingResult) -> None:
         # Also when it could not be written: in memory it is no safer than on the wire, and a full
         # disk would otherwise hold up runs that are long over. It is written as soon as it can be.
         self._add(pending)
@@ -160,7 +160,7 @@ class ResultDelivery:
 
     # --- sending ---------------------------------------------------------------------------------
 
-    def _send(self, pending: _Pending, link: Link | None) -> None:
+    def _send(self, pending: _PendingResult, link: Link | None) -> None:
         if link is None:
             return  # `opening` sends it on the next socket
         pending.link, pending.sent_at = link, asyncio.get_running_loop().time()
@@ -183,7 +183,7 @@ class ResultDelivery:
         """Send again what waits too long; try the disk again. Called about once a second."""
         if self.trouble and now >= self._retry_at:
             self._wake.set()
-        overdue: list[_Pending] = []
+        overdue: list[_PendingResult] = []
         for pending in self._pending.values():
             if now - pending.sent_at < RESEND_SECONDS:
                 break  # the others were sent later still

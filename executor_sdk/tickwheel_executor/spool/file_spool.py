@@ -34,7 +34,7 @@ from tickwheel_shared.protocol import Result
 
 from . import disk
 from . import record as spool_record
-from .segment import SUFFIX, Home, Segment, read
+from .segment import SUFFIX, ProcessDirectory, SpoolSegment, read
 
 _logger = logging.getLogger("tickwheel.spool")
 
@@ -66,9 +66,9 @@ class FileSpool:
         self._fsync = fsync or disk.full_fsync
         self._segment_bytes = segment_bytes
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickwheel-spool")
-        self._homes: dict[str, Home] = {}
-        self._by_claim: dict[Claim, Segment] = {}
-        self._active: Segment | None = None
+        self._homes: dict[str, ProcessDirectory] = {}
+        self._by_claim: dict[Claim, SpoolSegment] = {}
+        self._active: SpoolSegment | None = None
         self._active_file = -1
         self._active_size = 0
         self._numbers = 0
@@ -117,9 +117,9 @@ class FileSpool:
 
     def forked(self) -> None:
         """In a child: a lock is held for as long as anybody has the file open."""
-        forks.let_go(self._active_file)
+        forks.release_file(self._active_file)
         for home in self._homes.values():
-            forks.let_go(home.lock)
+            forks.release_file(home.lock)
 
     async def _on_disk(self, work: Callable[[], _T]) -> _T:
         try:
@@ -134,7 +134,7 @@ class FileSpool:
         self._make_home()
         self._write([])
 
-    def _make_home(self) -> Home:
+    def _make_home(self) -> ProcessDirectory:
         """Our own directory; once more, when somebody has deleted it."""
         with self._looking_around():
             path = self._directory / self._process
@@ -143,7 +143,7 @@ class FileSpool:
             if lock is None:
                 raise SpoolError(f"{path} is in use by another process")
             before = self._homes.get(self._process)
-            self._homes[self._process] = home = Home(path, lock)
+            self._homes[self._process] = home = ProcessDirectory(path, lock)
         if before is not None:
             os.close(before.lock)
         self._sync_directory(self._directory)
@@ -181,7 +181,7 @@ class FileSpool:
             self._by_claim[claim] = segment
             segment.claims.add(claim)
 
-    def _begin_segment(self) -> Segment:
+    def _begin_segment(self) -> SpoolSegment:
         self._end_segment()
         home = self._homes[self._process]
         if not (home.path / "lock").exists():
@@ -192,7 +192,7 @@ class FileSpool:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._active_file = os.open(path, flags, 0o600)
         self._active_size = 0
-        self._active = segment = Segment(path, home)
+        self._active = segment = SpoolSegment(path, home)
         home.segments.add(segment)
         self._sync_directory(home.path)
         return segment
@@ -235,14 +235,14 @@ class FileSpool:
                 else:
                     self._drop(segment)
 
-    def _drop(self, segment: Segment) -> None:
+    def _drop(self, segment: SpoolSegment) -> None:
         """All results of a segment have their receipt."""
         segment.home.segments.discard(segment)
         segment.remove()
         if not segment.home.segments and segment.home.path.name != self._process:
             self._leave(segment.home)
 
-    def _leave(self, home: Home) -> None:
+    def _leave(self, home: ProcessDirectory) -> None:
         """Give a directory up, and remove it when nothing is left in it."""
         del self._homes[home.path.name]
         try:
@@ -269,7 +269,7 @@ class FileSpool:
         lock = disk.lock(path / "lock")
         if lock is None:
             return []  # its process lives
-        home = Home(path, lock)
+        home = ProcessDirectory(path, lock)
         self._homes[path.name] = home
         results: list[Result] = []
         for file in sorted(path.glob(f"*{SUFFIX}")):
@@ -287,9 +287,9 @@ class FileSpool:
             self._unreadable.add(path)
             _logger.error("results in %s cannot be read and stay there: %s", path, error)
 
-    def _adopt_segment(self, path: Path, home: Home) -> list[Result]:
+    def _adopt_segment(self, path: Path, home: ProcessDirectory) -> list[Result]:
         found, has_problems = read(path)
-        segment = Segment(path, home, is_kept=has_problems)
+        segment = SpoolSegment(path, home, is_kept=has_problems)
         home.segments.add(segment)
         results = [result for result in found if claim_of(result) not in self._by_claim]
         for claim in map(claim_of, results):

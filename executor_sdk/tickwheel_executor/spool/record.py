@@ -13,7 +13,7 @@ _HEADER = struct.Struct("<4sII")  # magic, length of the payload, its CRC-32
 
 
 @dataclass(slots=True)
-class Unpacked:
+class SegmentContents:
     """What is in a segment."""
 
     payloads: list[bytes] = field(default_factory=list)  # of all whole records
@@ -27,9 +27,9 @@ def pack(payload: bytes) -> bytes:
     return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
-def unpack(data: bytes) -> Unpacked:
+def unpack(data: bytes) -> SegmentContents:
     """All whole records; after damage, search for the next one that is whole."""
-    found = Unpacked()
+    found = SegmentContents()
     read_to = position = 0
     while (position := data.find(_FAMILY, position)) >= 0:
         payload = _payload_at(data, position)

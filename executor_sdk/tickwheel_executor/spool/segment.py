@@ -22,20 +22,20 @@ _decoder = msgspec.json.Decoder(Result)
 
 
 @dataclass(slots=True, eq=False)
-class Home:
+class ProcessDirectory:
     """The directory of one process, ours or one we have taken over."""
 
     path: Path
     lock: int  # open file, locked
-    segments: set[Segment] = field(default_factory=set)
+    segments: set[SpoolSegment] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
-class Segment:
+class SpoolSegment:
     """One file of results."""
 
     path: Path
-    home: Home
+    home: ProcessDirectory
     claims: set[Claim] = field(default_factory=set)  # results in it that have no receipt yet
     is_kept: bool = False  # for people: it holds what this version cannot read
 

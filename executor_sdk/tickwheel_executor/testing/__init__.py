@@ -5,7 +5,7 @@ async def test_invoices_are_sent() -> None:
     assert (end.outcome, end.result) == ("succeeded", {"sent": 100})
 """
 
-from .desk import ConnectedNode
+from .dispatcher import ConnectedNode
 from .fake_admin import FakeAdmin, FakeRun
 from .handler_end import HandlerEnd, LoggedLine, ReportedProgress, RunRefusedError
 from .one_run import run_handler

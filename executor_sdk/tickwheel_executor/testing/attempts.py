@@ -22,11 +22,11 @@ AboutAttempt = Accepted | Refused | Progress | Checkpoint | LogChunk | Result
 
 
 @dataclass(slots=True, eq=False)
-class GivenAttempt:
+class FakeAttempt:
     """One attempt, from its request until its result and all its log lines are here."""
 
     request: RunRequest
-    given_to: str = ""  # key of a node
+    dispatched_to: str = ""  # key of a node
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: asyncio.Future[HandlerEnd] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()

@@ -9,13 +9,13 @@ from typing import Any, Unpack
 
 from tickwheel_shared.protocol import Level, Notice, Rejected
 
-from .attempts import GivenAttempt
-from .conversation import Manners
-from .desk import ConnectedNode, Desk
+from .attempts import FakeAttempt
+from .dispatcher import ConnectedNode, FakeDispatcher
 from .handler_end import HandlerEnd, LoggedLine, ReportedProgress
 from .http_api import HttpApi
 from .pending import Pending
 from .requests import RunFields
+from .session import FakeAdminState
 from .thread_loop import ThreadLoop
 
 
@@ -53,24 +53,26 @@ class FakeAdmin:
         """For `Client`: each handler of a connected node is a job of the same name."""
         self.refuses_token = False
         """Whether everybody who connects from now on is answered 401."""
-        self._manners = Manners(
+        self._state = FakeAdminState(
             name=name,
             executor=executor,
             heartbeat_ms=round(heartbeat_seconds * 1000),
             lease_ms=round(lease_seconds * 1000),
         )
-        self._desk = Desk(self._manners, knows=self._knows, within_seconds=within_seconds)
+        self._dispatcher = FakeDispatcher(
+            self._state, knows=self._knows, within_seconds=within_seconds
+        )
         self._thread = ThreadLoop("tickwheel fake admin")
         self._last_run = 0
         api = HttpApi(
-            self._desk, knows=lambda token: token == self.api_token, next_run=self._next_run
+            self._dispatcher, knows=lambda token: token == self.api_token, next_run=self._next_run
         )
-        self._desk.server.add_routes = api.add_to
+        self._dispatcher.server.add_routes = api.add_to
 
     @property
     def url(self) -> str:
         """Base URL, within the `with` block."""
-        return f"http://127.0.0.1:{self._desk.server.port}"
+        return f"http://127.0.0.1:{self._dispatcher.server.port}"
 
     def _next_run(self) -> int:
         self._last_run += 1
@@ -84,7 +86,7 @@ class FakeAdmin:
     def __enter__(self) -> FakeAdmin:
         """Listen."""
         self._thread.start()
-        self._thread.call(self._desk.server.listen()).result()
+        self._thread.call(self._dispatcher.server.listen()).result()
         return self
 
     def __exit__(
@@ -94,13 +96,13 @@ class FakeAdmin:
         frames: TracebackType | None,
     ) -> None:
         """Go away, in good order."""
-        self._thread.call(self._desk.server.stop()).result()
+        self._thread.call(self._dispatcher.server.stop()).result()
         self._thread.end()
 
     async def __aenter__(self) -> FakeAdmin:
         """Listen."""
         self._thread.start()
-        await self._thread.call(self._desk.server.listen())
+        await self._thread.call(self._dispatcher.server.listen())
         return self
 
     async def __aexit__(
@@ -110,18 +112,18 @@ class FakeAdmin:
         frames: TracebackType | None,
     ) -> None:
         """Go away, in good order."""
-        await self._thread.call(self._desk.server.stop())
+        await self._thread.call(self._dispatcher.server.stop())
         self._thread.end()
 
     # --- nodes and runs --------------------------------------------------------------------------
 
     def node(self, name: str | None = None) -> Pending[ConnectedNode]:
         """Wait for a node that takes runs: the one of that name, or any."""
-        return self._thread.call(self._desk.node(name))
+        return self._thread.call(self._dispatcher.node(name))
 
     def no_node(self) -> Pending[None]:
         """Wait until no node is connected."""
-        return self._thread.call(self._desk.nodes_gone())
+        return self._thread.call(self._dispatcher.nodes_gone())
 
     def run(
         self,
@@ -157,75 +159,79 @@ class FakeAdmin:
     async def _run(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> HandlerEnd:
-        attempt = await self._desk.give(
+        attempt = await self._dispatcher.give(
             self._next_run(), handler, parameters, node=node, fields=fields
         )
-        return await self._desk.end(attempt)
+        return await self._dispatcher.end(attempt)
 
     async def _begin(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> FakeRun:
-        attempt = await self._desk.give(
+        attempt = await self._dispatcher.give(
             self._next_run(), handler, parameters, node=node, fields=fields
         )
-        await self._desk.accepted(attempt)
-        return FakeRun(attempt, self._desk, self._thread)
+        await self._dispatcher.accepted(attempt)
+        return FakeRun(attempt, self._dispatcher, self._thread)
 
     # --- good and bad days -----------------------------------------------------------------------
 
     def break_links(self) -> Pending[None]:
         """Break every connection off, as a network does; nodes come back by themselves."""
-        return self._thread.call_soon(self._desk.server.break_off)
+        return self._thread.call_soon(self._dispatcher.server.break_off)
 
     def go_away(self) -> Pending[None]:
         """Stop listening, as an admin that is shut down."""
-        return self._thread.call(self._desk.server.stop())
+        return self._thread.call(self._dispatcher.server.stop())
 
     def come_back(self) -> Pending[None]:
         """Listen again, at the same URL."""
-        return self._thread.call(self._desk.server.listen())
+        return self._thread.call(self._dispatcher.server.listen())
 
     def drain(self, *, on: bool = True) -> Pending[None]:
         """Ask all nodes to take no new runs; or, with `on=False`, to take them again."""
-        return self._thread.call_soon(self._desk.drain, on)
+        return self._thread.call_soon(self._dispatcher.drain, on)
 
     def notice(self, text: str, *, level: str = "warning") -> Pending[None]:
         """Tell the people who look after the nodes something: it is in the nodes' own logs."""
-        return self._thread.call_soon(self._desk.broadcast, Notice(level=Level(level), text=text))
+        return self._thread.call_soon(
+            self._dispatcher.broadcast, Notice(level=Level(level), text=text)
+        )
 
     def reject(self, code: str, message: str = "") -> None:
         """Answer every hello with this fatal rejection from now on."""
-        self._manners.rejects = Rejected(code=code, message=message, fatal=True)
+        self._state.rejects = Rejected(code=code, message=message, fatal=True)
 
     def welcome(self) -> None:
         """Take `reject` back."""
-        self._manners.rejects = None
+        self._state.rejects = None
 
     @property
     def gives_receipts(self) -> bool:
         """Whether results are confirmed; a node keeps and repeats those that are not."""
-        return self._manners.gives_receipts
+        return self._state.gives_receipts
 
     @gives_receipts.setter
     def gives_receipts(self, on: bool) -> None:
-        self._manners.gives_receipts = on
+        self._state.gives_receipts = on
 
     @property
     def answers_heartbeats(self) -> bool:
         """Whether leases are renewed; a node whose lease is over is cut off."""
-        return self._manners.answers_heartbeats
+        return self._state.answers_heartbeats
 
     @answers_heartbeats.setter
     def answers_heartbeats(self, on: bool) -> None:
-        self._manners.answers_heartbeats = on
+        self._state.answers_heartbeats = on
 
 
 class FakeRun:
     """A run that a node was given."""
 
-    def __init__(self, attempt: GivenAttempt, desk: Desk, thread: ThreadLoop) -> None:
+    def __init__(
+        self, attempt: FakeAttempt, dispatcher: FakeDispatcher, thread: ThreadLoop
+    ) -> None:
         self._attempt = attempt
-        self._desk = desk
+        self._dispatcher = dispatcher
         self._thread = thread
 
     @property
@@ -245,7 +251,7 @@ class FakeRun:
 
     def cancel(self) -> Pending[None]:
         """As somebody who presses Cancel; the end tells what the handler made of it."""
-        return self._thread.call_soon(self._desk.cancel, self._attempt)
+        return self._thread.call_soon(self._dispatcher.cancel, self._attempt)
 
     def end(self) -> Pending[HandlerEnd]:
         """Wait for the end.
@@ -253,4 +259,4 @@ class FakeRun:
         Raises:
             RunRefusedError: the node did not start it.
         """
-        return self._thread.call(self._desk.end(self._attempt))
+        return self._thread.call(self._dispatcher.end(self._attempt))

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from tickwheel_shared.protocol import Hello
 
-from .attempts import GivenAttempt
-from .desk import Desk, described
+from .attempts import FakeAttempt
+from .dispatcher import FakeDispatcher, described
 from .handler_end import RunRefusedError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,12 +30,16 @@ class _Job:
 
 
 class HttpApi:
-    """Answers under /api/v1. Everything is done at once, and nothing is tried again."""
+    """Serves /api/v1. Runs start at once, and nothing is retried."""
 
     def __init__(
-        self, desk: Desk, *, knows: Callable[[str], bool], next_run: Callable[[], int]
+        self,
+        dispatcher: FakeDispatcher,
+        *,
+        knows: Callable[[str], bool],
+        next_run: Callable[[], int],
     ) -> None:
-        self._desk = desk
+        self._dispatcher = dispatcher
         self._knows = knows
         self._next_run = next_run
         self._jobs: list[_Job] = []  # a job's id is its place, from 1
@@ -59,9 +63,9 @@ class HttpApi:
         return web.json_response({"items": items, "next": None})
 
     def _known_jobs(self) -> list[_Job]:
-        for conversation in self._desk.server.conversations:
-            if conversation.is_ready:
-                for job in _jobs_of(conversation.hello):
+        for session in self._dispatcher.server.sessions:
+            if session.is_ready:
+                for job in _jobs_of(session.hello):
                     if job not in self._jobs:
                         self._jobs.append(job)
         return self._jobs
@@ -80,7 +84,7 @@ class HttpApi:
 
     async def _give(self, run_id: int, job_id: int, body: Mapping[str, Any]) -> None:
         job = self._jobs[job_id - 1]
-        await self._desk.give(
+        await self._dispatcher.give(
             run_id,
             job.handler,
             body.get("parameters", {}),
@@ -120,10 +124,10 @@ class HttpApi:
         last = lines[-1]["seq"] if lines else after
         return web.json_response({"lines": lines, "attempt": number, "next": last, "more": False})
 
-    def _attempt(self, request: web.Request) -> GivenAttempt:
+    def _attempt(self, request: web.Request) -> FakeAttempt:
         self._check(request)
         run_id = int(request.match_info["id"])
-        for (run, _), attempt in self._desk.manners.attempts.items():
+        for (run, _), attempt in self._dispatcher.state.attempts.items():
             if run == run_id:
                 return attempt
         raise _refusal(web.HTTPNotFound, "not_found", f"there is no run {run_id}")
@@ -141,7 +145,7 @@ def _jobs_of(hello: Hello) -> list[_Job]:
     return [_Job(hello.executor, name, handler) for name, handler in named.items()]
 
 
-async def _told_of_end(attempt: GivenAttempt) -> dict[str, Any]:
+async def _told_of_end(attempt: FakeAttempt) -> dict[str, Any]:
     try:
         end = await attempt.end()
     except RunRefusedError as error:  # no try was used up; an admin looks for another node

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from tickwheel_executor.errors import ConnectError
 from tickwheel_shared.protocol import Message, Result, decode_from_node, encode_frames
 
-from .conversation import Conversation, Manners
+from .session import FakeAdminState, FakeSession
 
 
 class MemoryChannel:
-    """A Channel whose other end is a Conversation."""
+    """An AdminChannel whose other end is a FakeSession."""
 
-    def __init__(self, manners: Manners, *, on_change: Callable[[], None]) -> None:
-        self.conversation = Conversation(manners, self._say, on_change=on_change)
+    def __init__(self, state: FakeAdminState, *, on_change: Callable[[], None]) -> None:
+        self.session = FakeSession(state, self._say, on_change=on_change)
         self._incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._reason = ""
 
@@ -33,7 +33,7 @@ class MemoryChannel:
         if self._reason:
             raise ConnectError(self._reason)
         for message in decode_from_node(frame):
-            self.conversation.take(message)
+            self.session.take(message)
 
     async def receive(self) -> bytes | None:
         """The next frame; None after the end."""

@@ -19,11 +19,11 @@ from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_shared.protocol import Progress, RunRequest
 
-from .attempts import GivenAttempt
-from .conversation import Manners
+from .attempts import FakeAttempt
 from .handler_end import HandlerEnd, ReportedProgress
 from .memory import MemoryChannel, MemorySpool
 from .requests import make_request
+from .session import FakeAdminState
 
 _URL = "http://run-handler.invalid"
 _GRACE_SECONDS = 5.0  # the handler is over by then; what it started may not be
@@ -109,7 +109,7 @@ async def _run(handlers: Handlers, request: RunRequest, cancel_after: float | No
         progress.append(ReportedProgress(report.fraction, report.text))
 
     ready = asyncio.Event()
-    channel = MemoryChannel(Manners(), on_change=ready.set)
+    channel = MemoryChannel(FakeAdminState(), on_change=ready.set)
 
     async def connect(url: str, token: str) -> MemoryChannel:
         return channel
@@ -126,15 +126,15 @@ async def _run(handlers: Handlers, request: RunRequest, cancel_after: float | No
         random=random.Random(),
         on_progress=on_progress,
     )
-    attempt = GivenAttempt(request)
+    attempt = FakeAttempt(request)
     capture.begin()
     try:
         await node.start()
         await ready.wait()
-        channel.conversation.give(attempt)
+        channel.session.give(attempt)
         if cancel_after is not None:
             loop = asyncio.get_running_loop()
-            loop.call_later(cancel_after, channel.conversation.cancel, request)
+            loop.call_later(cancel_after, channel.session.cancel, request)
         end = await attempt.end()
         await node.drain(_GRACE_SECONDS)
     except BaseException:  # cancelled, or refused: nothing goes on behind the test's back

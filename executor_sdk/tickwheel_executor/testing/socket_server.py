@@ -19,28 +19,28 @@ from tickwheel_shared.protocol import (
     encode_frames,
 )
 
-from .conversation import Conversation, Manners
+from .session import FakeAdminState, FakeSession
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
 _CLOSE_SECONDS = 2.0
 
 
 class SocketServer:
-    """Listens, and holds a Conversation with every node that knows the token."""
+    """Listens, and holds a FakeSession with every node that knows the token."""
 
     def __init__(
-        self, manners: Manners, *, knows: Callable[[str], bool], on_change: Callable[[], None]
+        self, state: FakeAdminState, *, knows: Callable[[str], bool], on_change: Callable[[], None]
     ) -> None:
-        self._manners = manners
+        self._state = state
         self._knows = knows  # whether this is a token that is let in
         self._on_change = on_change
         self._runner: web.AppRunner | None = None
-        self._sockets: dict[Conversation, _Socket] = {}
+        self._sockets: dict[FakeSession, _Socket] = {}
         self.add_routes: Callable[[web.UrlDispatcher], None] = lambda router: None  # beside ours
         self.port = 0  # chosen when it listens for the first time, and kept
 
     @property
-    def conversations(self) -> list[Conversation]:
+    def sessions(self) -> list[FakeSession]:
         """With the nodes that are connected, oldest first."""
         return list(self._sockets)
 
@@ -74,24 +74,24 @@ class SocketServer:
         channel = web.WebSocketResponse(max_msg_size=MAX_FRAME_BYTES, heartbeat=10)
         await channel.prepare(request)
         socket_ = _Socket(channel, request.transport)
-        conversation = Conversation(self._manners, socket_.send, on_change=self._on_change)
-        self._sockets[conversation] = socket_
+        session = FakeSession(self._state, socket_.send, on_change=self._on_change)
+        self._sockets[session] = socket_
         writer = asyncio.get_running_loop().create_task(socket_.write())
         try:
-            await self._serve(channel, conversation)
+            await self._serve(channel, session)
         finally:
             writer.cancel()
-            del self._sockets[conversation]
+            del self._sockets[session]
             self._on_change()
         return channel
 
-    async def _serve(self, channel: web.WebSocketResponse, conversation: Conversation) -> None:
+    async def _serve(self, channel: web.WebSocketResponse, session: FakeSession) -> None:
         async for frame in channel:
             if frame.type is not WSMsgType.TEXT:
                 break
             try:
                 for message in decode_from_node(frame.data):
-                    conversation.take(message)
+                    session.take(message)
             except FrameError as error:
                 await channel.close(code=1008, message=str(error).encode()[:120])
 

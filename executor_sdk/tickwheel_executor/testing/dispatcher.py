@@ -11,10 +11,10 @@ import msgspec
 
 from tickwheel_shared.protocol import Drain, Hello, Message
 
-from .attempts import GivenAttempt
-from .conversation import Conversation, Manners
+from .attempts import FakeAttempt
 from .handler_end import HandlerEnd
 from .requests import RunFields, make_request
+from .session import FakeAdminState, FakeSession
 from .socket_server import SocketServer
 
 T = TypeVar("T")
@@ -35,14 +35,14 @@ class ConnectedNode:
     jobs: list[dict[str, Any]]  # declared in code
 
 
-class Desk:
+class FakeDispatcher:
     """Waits for nodes and gives them runs. Lives on the fake admin's loop."""
 
     def __init__(
-        self, manners: Manners, *, knows: Callable[[str], bool], within_seconds: float
+        self, state: FakeAdminState, *, knows: Callable[[str], bool], within_seconds: float
     ) -> None:
-        self.manners = manners
-        self.server = SocketServer(manners, knows=knows, on_change=self._on_change)
+        self.state = state
+        self.server = SocketServer(state, knows=knows, on_change=self._on_change)
         self._within_seconds = within_seconds
         self._changed = asyncio.Event()  # somebody came, got ready or left
 
@@ -52,7 +52,7 @@ class Desk:
 
     async def nodes_gone(self) -> None:
         """Wait until none is connected."""
-        await self._until(lambda: not self.server.conversations, "the nodes to leave")
+        await self._until(lambda: not self.server.sessions, "the nodes to leave")
 
     async def give(
         self,
@@ -62,21 +62,21 @@ class Desk:
         *,
         node: str | None,
         fields: RunFields,
-    ) -> GivenAttempt:
+    ) -> FakeAttempt:
         """Give a run to a node, as soon as there is one."""
-        attempt = GivenAttempt(make_request(number, handler, parameters, **fields))
+        attempt = FakeAttempt(make_request(number, handler, parameters, **fields))
         (await self._find(node, handler)).give(attempt)
         return attempt
 
-    async def accepted(self, attempt: GivenAttempt) -> None:
+    async def accepted(self, attempt: FakeAttempt) -> None:
         """Wait until its node has answered."""
         await self._within(attempt.accepted.wait(), attempt, "was not answered")
 
-    async def end(self, attempt: GivenAttempt) -> HandlerEnd:
+    async def end(self, attempt: FakeAttempt) -> HandlerEnd:
         """Wait for the end of a run."""
         return await self._within(attempt.end(), attempt, "did not end")
 
-    async def _within(self, waits: Awaitable[T], attempt: GivenAttempt, what: str) -> T:
+    async def _within(self, waits: Awaitable[T], attempt: FakeAttempt, what: str) -> T:
         try:
             async with asyncio.timeout(self._within_seconds):
                 return await waits
@@ -86,28 +86,28 @@ class Desk:
                 f"{attempt.log}"
             ) from None
 
-    def cancel(self, attempt: GivenAttempt) -> None:
+    def cancel(self, attempt: FakeAttempt) -> None:
         """Tell the node that has it to stop it."""
-        for each in self.server.conversations:
-            if each.is_ready and each.hello.node_key == attempt.given_to:
+        for each in self.server.sessions:
+            if each.is_ready and each.hello.node_key == attempt.dispatched_to:
                 each.cancel(attempt.request)
 
     def drain(self, on: bool) -> None:
         """Tell all nodes, those that are to come too."""
-        self.manners.drains = on
+        self.state.drains = on
         self.broadcast(Drain(on=on))
 
     def broadcast(self, message: Message) -> None:
         """Tell all nodes."""
-        for each in self.server.conversations:
+        for each in self.server.sessions:
             if each.is_ready:
                 each.send(message)
 
-    async def _find(self, name: str | None, handler: str | None) -> Conversation:
-        found: list[Conversation] = []
+    async def _find(self, name: str | None, handler: str | None) -> FakeSession:
+        found: list[FakeSession] = []
 
         def look() -> bool:
-            found[:] = [each for each in self.server.conversations if _takes_runs(each, name)]
+            found[:] = [each for each in self.server.sessions if _takes_runs(each, name)]
             return bool(found)
 
         await self._until(look, f"the node {name!r}" if name else "a node")
@@ -121,7 +121,7 @@ class Desk:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            names = [each.hello.name for each in self.server.conversations if each.is_ready]
+            names = [each.hello.name for each in self.server.sessions if each.is_ready]
             raise TimeoutError(
                 f"waited {self._within_seconds:g} s in vain for {what}; connected: {names or '-'}"
             ) from None
@@ -130,12 +130,8 @@ class Desk:
         self._changed.set()
 
 
-def _takes_runs(conversation: Conversation, name: str | None) -> bool:
-    return (
-        conversation.is_ready
-        and not conversation.is_leaving
-        and name in (None, conversation.hello.name)
-    )
+def _takes_runs(session: FakeSession, name: str | None) -> bool:
+    return session.is_ready and not session.is_leaving and name in (None, session.hello.name)
 
 
 def described(hello: Hello) -> ConnectedNode:

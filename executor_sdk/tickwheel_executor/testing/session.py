@@ -33,13 +33,13 @@ from tickwheel_shared.protocol import (
     agree_version,
 )
 
-from .attempts import GivenAttempt
+from .attempts import FakeAttempt
 
 AttemptKey = tuple[int, int]  # run, attempt
 
 
 @dataclass(slots=True, kw_only=True)
-class Manners:
+class FakeAdminState:
     """What a fake admin does by itself, and what it has given out; shared by all its sockets."""
 
     name: str = "fake-admin"
@@ -51,16 +51,20 @@ class Manners:
     keeps_log: bool = True  # and says so, chunk by chunk
     drains: bool = False  # asks nodes to take no new runs
     rejects: Rejected | None = None  # the answer to every hello
-    attempts: dict[AttemptKey, GivenAttempt] = field(default_factory=dict)
+    attempts: dict[AttemptKey, FakeAttempt] = field(default_factory=dict)
 
 
-class Conversation:
+class FakeSession:
     """One socket of a node, from hello on. `send` must take messages in order, and not wait."""
 
     def __init__(
-        self, manners: Manners, send: Callable[[Message], None], *, on_change: Callable[[], None]
+        self,
+        state: FakeAdminState,
+        send: Callable[[Message], None],
+        *,
+        on_change: Callable[[], None],
     ) -> None:
-        self._manners = manners
+        self._state = state
         self.send = send
         self._on_change = on_change
         self._hello: Hello | None = None
@@ -74,11 +78,11 @@ class Conversation:
             raise RuntimeError("it has not said hello")
         return self._hello
 
-    def give(self, attempt: GivenAttempt) -> None:
+    def give(self, attempt: FakeAttempt) -> None:
         """Let the node start it."""
         request = attempt.request
-        attempt.given_to = self.hello.node_key
-        self._manners.attempts[request.run, request.attempt] = attempt
+        attempt.dispatched_to = self.hello.node_key
+        self._state.attempts[request.run, request.attempt] = attempt
         self.send(request)
 
     def cancel(self, request: RunRequest, reason: CancelReason = CancelReason.OPERATOR) -> None:
@@ -94,7 +98,7 @@ class Conversation:
         elif isinstance(message, Held):
             self._ready()
         elif isinstance(message, Heartbeat):
-            if self._manners.answers_heartbeats:
+            if self._state.answers_heartbeats:
                 self.send(HeartbeatAck(seq=message.seq))
         elif isinstance(message, Draining | Goodbye):
             self.is_leaving = True
@@ -103,14 +107,14 @@ class Conversation:
             self._about_attempt(message)
 
     def _greet(self, hello: Hello) -> None:
-        manners = self._manners
-        rejected = manners.rejects
+        state = self._state
+        rejected = state.rejects
         version = agree_version(hello.versions)
         if rejected is None and version is None:
             text = f"no common protocol version: the node speaks {hello.versions}"
             rejected = Rejected(code="version", message=text, fatal=True)
-        if rejected is None and manners.executor not in (None, hello.executor):
-            text = f"the token belongs to {manners.executor!r}, not to {hello.executor!r}"
+        if rejected is None and state.executor not in (None, hello.executor):
+            text = f"the token belongs to {state.executor!r}, not to {hello.executor!r}"
             rejected = Rejected(code="wrong_executor", message=text, fatal=True)
         if rejected is not None:
             self.send(rejected)
@@ -120,34 +124,34 @@ class Conversation:
             Welcome(
                 version=version or PROTOCOL_VERSION,
                 node_id=1,
-                admin=manners.name,
+                admin=state.name,
                 admins=[],
-                heartbeat_ms=manners.heartbeat_ms,
-                lease_ms=manners.lease_ms,
+                heartbeat_ms=state.heartbeat_ms,
+                lease_ms=state.lease_ms,
             )
         )
-        if manners.drains:
+        if state.drains:
             self.send(Drain(on=True))
 
     def _ready(self) -> None:
         self.is_ready = True
-        for attempt in self._manners.attempts.values():
+        for attempt in self._state.attempts.values():
             lost = not attempt.accepted.is_set() and attempt.is_open  # in a socket that broke
-            if lost and attempt.given_to == self.hello.node_key:
+            if lost and attempt.dispatched_to == self.hello.node_key:
                 self.send(attempt.request)
         self._on_change()
 
     def _about_attempt(
         self, message: Accepted | Refused | Progress | Checkpoint | LogChunk | Result
     ) -> None:
-        attempt = self._manners.attempts.get((message.run, message.attempt))
+        attempt = self._state.attempts.get((message.run, message.attempt))
         if attempt is not None:  # else of a run that this admin has not given out: not lost either
             attempt.take(message)
-        if isinstance(message, LogChunk) and self._manners.keeps_log:
+        if isinstance(message, LogChunk) and self._state.keeps_log:
             self.send(
                 LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
             )
-        elif isinstance(message, Result) and self._manners.gives_receipts:
+        elif isinstance(message, Result) and self._state.gives_receipts:
             self.send(
                 ResultReceipt(
                     run=message.run,

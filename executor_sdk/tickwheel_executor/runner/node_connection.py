@@ -18,12 +18,12 @@ from typing import Any
 from tickwheel_executor.errors import RunCancelledError
 from tickwheel_executor.process import forks
 
-from .process_wire import packed
+from .process_wire import frame_of
 
 _LAST_SECONDS = 0.2
 
 
-class Line:
+class NodeConnection:
     """Sends messages to the node, from any thread."""
 
     def __init__(self, connection: socket.socket, interrupt: Interrupt) -> None:
@@ -36,14 +36,14 @@ class Line:
     def forked(self) -> None:
         """In a child of the handler: it has nothing to say, and holds nothing open."""
         self._is_copy = True
-        forks.let_go(self._connection.fileno())
+        forks.release_file(self._connection.fileno())
 
     def send(self, message: Any) -> None:
         """Send; waits while the node takes no more, which slows a handler down that logs a lot."""
         if self._is_copy:
             return
-        data = packed(message)
-        with self._interrupt.held_back(), self._lock:
+        data = frame_of(message)
+        with self._interrupt.deferred(), self._lock:
             try:
                 self._connection.sendall(data)
             except OSError:
@@ -54,7 +54,7 @@ class Line:
         if self._lock.acquire(timeout=_LAST_SECONDS):
             self._connection.setblocking(False)
             with suppress(OSError):
-                self._connection.send(packed(message))
+                self._connection.send(frame_of(message))
 
 
 class Interrupt:
@@ -81,14 +81,14 @@ class Interrupt:
         """Raise it, from another thread; what the handler waits in is interrupted."""
         signal.pthread_kill(self._main, signal.SIGTERM)
 
-    def held_back(self) -> _HeldBack:
+    def deferred(self) -> _Deferral:
         """Raise it only after this block, if it is the main thread's."""
-        return _HeldBack(self, threading.get_ident() == self._main)
+        return _Deferral(self, threading.get_ident() == self._main)
 
-    def begin_holding(self) -> None:
+    def hold(self) -> None:
         self._depth += 1
 
-    def end_holding(self) -> None:
+    def release(self) -> None:
         self._depth -= 1
         if self._noted and not self._depth and self._armed:
             self._noted = self._armed = False
@@ -104,8 +104,8 @@ class Interrupt:
         raise RunCancelledError("the run was told to end")
 
 
-class _HeldBack:
-    """Context manager of `Interrupt.held_back`."""
+class _Deferral:
+    """Context manager of `Interrupt.deferred`."""
 
     __slots__ = ("_applies", "_interrupt")
 
@@ -115,8 +115,8 @@ class _HeldBack:
 
     def __enter__(self) -> None:
         if self._applies:
-            self._interrupt.begin_holding()
+            self._interrupt.hold()
 
     def __exit__(self, *_: object) -> None:
         if self._applies:
-            self._interrupt.end_holding()
+            self._interrupt.release()

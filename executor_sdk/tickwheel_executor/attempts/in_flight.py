@@ -1,8 +1,8 @@
-"""The attempts a node holds: each from the start of its handler until its result is safe.
+"""The attempts in flight on a node: each from the start of its handler until its result is safe.
 
-`begin` takes what `Answers` has let in and starts the handler; `stop`, a timeout or the cut-off
-makes it end sooner; `_ended` makes the result and hands it to ResultDelivery, which says `release`
-when it is safe.
+`begin` starts the handler of an attempt that `Admission` let in. `stop`, a timeout or the lease
+guard ends it early. `_ended` builds the result and submits it to ResultDelivery, which calls
+`release` when the result is safe.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ from tickwheel_executor.errors import Fail
 from tickwheel_executor.handlers.decoding import decode
 from tickwheel_executor.handlers.handlers import Handler, Handlers
 from tickwheel_executor.link.link import Link
-from tickwheel_executor.link.links import Links
+from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.logs.shipper import LogShipper
-from tickwheel_executor.run.context import Run
-from tickwheel_executor.run.input import Given
+from tickwheel_executor.run.context import Run, RunInput, Stop
 from tickwheel_executor.run.log import RunLog
-from tickwheel_executor.run.outcome import End, Verdict, judge
-from tickwheel_executor.run.stop import Stop
+from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
 from tickwheel_executor.runner import Execution
 from tickwheel_executor.runner.async_runner import AsyncRunner
 from tickwheel_executor.runner.thread_runner import ThreadRunner
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
 
-from .attempt import Attempt
+from .attempt import InFlightAttempt
 from .checkpoints import Checkpoints
-from .lease_guard import CutOff
+from .lease_guard import LeaseGuard
 from .progress import ProgressReporter
 from .slots import Slots
 
@@ -43,13 +41,13 @@ if TYPE_CHECKING:
 CUT_OFF_GRACE_SECONDS = 2.0  # well within what is left of the lease
 
 
-class HeldAttempts:
+class InFlightAttempts:
     """Starts attempts, ends them and gives their slots back. Made on the running loop."""
 
     def __init__(
         self,
         *,
-        links: Links,
+        links: AdminLinks,
         delivery: ResultDelivery,
         shipper: LogShipper,
         slots: Slots,
@@ -66,21 +64,21 @@ class HeldAttempts:
         self._on_change = on_change  # one less is held
         self._listener = on_progress  # of the test kit: hears every one, from any thread
         self._progress = ProgressReporter(links, context=context)
-        self._checkpoints = Checkpoints(links, context=context, is_going_on=self._is_going_on)
+        self._checkpoints = Checkpoints(links, context=context, is_running=self._is_running)
         self._async_runner = AsyncRunner(shipper)
         self._thread_runner = ThreadRunner(self._loop)
         self._process_runner: ProcessRunner | None = None
-        self._cut_off = CutOff(links, self._stop_cut_off)
+        self._lease_guard = LeaseGuard(links, self._stop_cut_off)
         self._links = links
-        self._by_key: dict[Key, Attempt] = {}
+        self._by_key: dict[Key, InFlightAttempt] = {}
 
-    def __iter__(self) -> Iterator[Attempt]:
+    def __iter__(self) -> Iterator[InFlightAttempt]:
         return iter(list(self._by_key.values()))
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def find(self, key: Key) -> Attempt | None:
+    def find(self, key: Key) -> InFlightAttempt | None:
         """The attempt of that name, whatever its claim."""
         return self._by_key.get(key)
 
@@ -93,13 +91,13 @@ class HeldAttempts:
 
     def welcomed(self) -> None:
         """An admin has said how long a lease is."""
-        self._cut_off.aim()
+        self._lease_guard.aim()
         self.acknowledged()
 
     def acknowledged(self) -> None:
         """An admin was heard; handlers in processes look at the time themselves."""
         if self._process_runner is not None:
-            self._process_runner.heard(self._links.cut_off_at)
+            self._process_runner.renew_lease(self._links.cut_off_at)
 
     def opened(self, link: Link) -> None:
         """Checkpoints may leave."""
@@ -127,18 +125,18 @@ class HeldAttempts:
         report = partial(self._on_progress, link, request)
         problem = None
         try:
-            given = decode(request, handler.signature)
+            run_input = decode(request, handler.signature)
         except (Fail, ValueError) as error:
-            given, problem = Given(), error
+            run_input, problem = RunInput(), error
         if request.timeout_ms is not None:
-            given.deadline_at = self._clock() + request.timeout_ms
+            run_input.deadline_at = self._clock() + request.timeout_ms
         save = partial(self._checkpoints.save, request, link)
-        run = Run(request, given, log=log, report=report, save=save)
-        attempt = Attempt(request, link, run, handler)
+        run = Run(request, run_input, log=log, report=report, save=save)
+        attempt = InFlightAttempt(request, link, run, handler)
         self._by_key[attempt.key] = attempt
         if problem is not None:
-            verdict = judge(run, End(error=problem))
-            self._loop.call_soon(self._ended, attempt, verdict)  # after "accepted"
+            outcome = outcome_of(run, Completion(error=problem))
+            self._loop.call_soon(self._ended, attempt, outcome)  # after "accepted"
             return
         attempt.execution = self._execute(attempt, handler)
         if request.timeout_ms is not None:
@@ -146,7 +144,7 @@ class HeldAttempts:
                 request.timeout_ms / 1000, self._timed_out, attempt
             )
 
-    def _execute(self, attempt: Attempt, handler: Handler) -> Execution:
+    def _execute(self, attempt: InFlightAttempt, handler: Handler) -> Execution:
         on_end = partial(self._ended, attempt)
         if handler.in_process and self._process_runner is not None:
             return self._execute_in_process(attempt, handler, self._process_runner)
@@ -154,16 +152,16 @@ class HeldAttempts:
             return self._thread_runner.start(handler, attempt.run, on_end)
         if not attempt.request.stop_when_cut_off:
             return self._async_runner.start(handler, attempt.run, on_end)
-        self._cut_off.watch(attempt)
-        must_stop = partial(self._cut_off.must_stop, attempt)
+        self._lease_guard.watch(attempt)
+        must_stop = partial(self._lease_guard.must_stop, attempt)
         return self._async_runner.start(handler, attempt.run, on_end, must_stop=must_stop)
 
     def _execute_in_process(
-        self, attempt: Attempt, handler: Handler, runner: ProcessRunner
+        self, attempt: InFlightAttempt, handler: Handler, runner: ProcessRunner
     ) -> Execution:
         cut_off_at = None
         if attempt.request.stop_when_cut_off:
-            self._cut_off.watch(attempt)
+            self._lease_guard.watch(attempt)
             cut_off_at = self._links.cut_off_at
         return runner.start(
             handler, attempt.run, attempt.request, partial(self._ended, attempt),
@@ -184,21 +182,21 @@ class HeldAttempts:
 
     # --- ending ----------------------------------------------------------------------------------
 
-    def stop(self, attempt: Attempt, stop: Stop) -> None:
+    def stop(self, attempt: InFlightAttempt, stop: Stop) -> None:
         """Make the handler end, unless it was told before."""
-        attempt.tell_to_stop(stop)
+        attempt.request_stop(stop)
         self._shipper.hurry(attempt.run.log)
 
-    def _timed_out(self, attempt: Attempt) -> None:
+    def _timed_out(self, attempt: InFlightAttempt) -> None:
         seconds = (attempt.request.timeout_ms or 0) / 1000
         self.stop(
             attempt, Stop(outcome=Outcome.TIMED_OUT, message=f"timed out after {seconds:g} s")
         )
 
-    def _stop_cut_off(self, attempt: Attempt) -> None:
-        attempt.lose()
+    def _stop_cut_off(self, attempt: InFlightAttempt) -> None:
+        attempt.mark_lost()
         if attempt.stop is not None:
-            attempt.insist()  # it cleans up, and there is no time left for that
+            attempt.stop_again()  # it cleans up, and there is no time left for that
             return
         text = (
             f"cut off: no admin has answered for {self._links.cut_off_seconds:g} s, and nothing "
@@ -207,18 +205,18 @@ class HeldAttempts:
         stop = Stop(outcome=Outcome.CUT_OFF, message=text, grace_seconds=CUT_OFF_GRACE_SECONDS)
         self.stop(attempt, stop)
 
-    def _ended(self, attempt: Attempt, verdict: Verdict) -> None:
+    def _ended(self, attempt: InFlightAttempt, outcome: AttemptOutcome) -> None:
         if attempt.timer is not None:
             attempt.timer.cancel()
-        self._cut_off.forget(attempt)
+        self._lease_guard.forget(attempt)
         attempt.finished = True
         checkpoint = self._checkpoints.end(attempt.key)
         self._progress.close(attempt.key)
         log_lines = self._shipper.close(attempt.run.log)
-        result = attempt.conclude(verdict, checkpoint=checkpoint, log_lines=log_lines)
+        result = attempt.make_result(outcome, checkpoint=checkpoint, log_lines=log_lines)
         self._delivery.submit(result, attempt.link)
 
-    def _is_going_on(self, key: Key) -> bool:
+    def _is_running(self, key: Key) -> bool:
         attempt = self._by_key.get(key)
         return attempt is not None and not attempt.finished
 
@@ -230,7 +228,7 @@ class HeldAttempts:
 
     def abandon(self) -> None:
         """The node is gone: cancel what can be cancelled, report nothing."""
-        self._cut_off.close()
+        self._lease_guard.close()
         for attempt in self._by_key.values():
             if attempt.timer is not None:
                 attempt.timer.cancel()

@@ -18,7 +18,7 @@ _LEFTOVER_SECONDS = 2.0
 _JOIN_SECONDS = _LEFTOVER_SECONDS + 3.0
 
 
-class OwnThread:
+class LoopThread:
     """The loop runs from construction to `end`.
 
     The thread is a daemon: a program that ends without a word must not hang in it.
@@ -75,7 +75,7 @@ class OwnThread:
         """In a child: nothing done to its copy of the selector may reach the parent's."""
         fileno = getattr(self._selector, "fileno", None)  # not every kind has a file
         if fileno is not None:
-            forks.let_go(fileno())
+            forks.release_file(fileno())
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
