@@ -16,7 +16,8 @@ from tests.interleavings.stage import PERSON, Stage, result_of
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import BLOCKED, FINAL, PARKED_AT, Run, RunState

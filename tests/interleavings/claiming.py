@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.run import FINAL, RunState
 from tickwheel_admin.store.database import tables
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.interleavings.props import is_live
 from tests.interleavings.stage import Stage
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, MOVES, PARKED_AT, Run, RunState
 from tickwheel_admin.store.database import tables

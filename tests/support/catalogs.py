@@ -39,6 +39,8 @@ _POSITIONS = {
     "refuse": 2,  # Fields.refuse
     "_refuse_at": 1,  # services.yaml_text
 }
+# Which keywords of a call are; `template` is one of any call.
+_KEYWORDS = {"Strategy": {"title", "hint", "group", "reason", "reason_without_detail"}}
 _JINJA = {"newstyle_gettext": "true", "trim_blocks": "true", "extensions": "jinja2.ext.i18n"}
 
 
@@ -52,9 +54,10 @@ def messages() -> set[Message]:
     constants = {name: text for tree in sources.values() for name, text in _constants(tree)}
     found: set[Message] = set()
     for path, tree in sources.items():
-        has_run_messages = path.match("domain/runs/moves.py") or path.match("engine/*.py")
+        inside = path.relative_to(PACKAGE)
+        has_run_messages = inside.match("domain/runs/moves.py") or inside.parts[0] == "engine"
         found.update(_in_python(tree, constants, run_messages=has_run_messages))
-    for path in sorted((PACKAGE / "console/templates").glob("*.html")):
+    for path in sorted((PACKAGE / "console/templates").rglob("*.html")):
         with path.open("rb") as source:
             for _line, message, _comments, _context in extract("jinja2", source, options=_JINJA):
                 found.add((message[0], message[1]) if isinstance(message, tuple) else message)
@@ -151,13 +154,17 @@ def _in_python(
         )
         for keyword in node.keywords:
             # What the ledger says about an attempt is shown in the reader's language as well.
-            if keyword.arg == "template" or (keyword.arg == "message" and run_messages):
+            if (
+                keyword.arg == "template"
+                or keyword.arg in _KEYWORDS.get(name, ())
+                or (keyword.arg == "message" and run_messages)
+            ):
                 candidates.append(keyword.value)
         for candidate in (each for some in candidates for each in _choices(some)):
             text = _text(candidate)
             if text is None:
                 text = constants.get(_name(candidate))
-            if text and (" " in text or name in ("_", "N_", "gettext", "Word")):
+            if text and (" " in text or name in ("_", "N_", "gettext", "Word", "Strategy")):
                 yield text
 
 

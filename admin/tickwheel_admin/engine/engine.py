@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
-from tickwheel_admin.domain.routing.strategies import RandomSource
+from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner

@@ -12,7 +12,8 @@ from tests.admin.kit.rows import add_job, ask, in_use, states
 from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.executors.node import NodeWish
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database

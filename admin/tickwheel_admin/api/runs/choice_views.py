@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tickwheel_admin.api.answers import instant
-from tickwheel_admin.domain.routing.choice import Choice, choice_of, sentences
+from tickwheel_admin.domain.routing.choice import Choice, choice_of
+from tickwheel_admin.domain.routing.reasons import sentences
 from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.web.i18n import translate
 

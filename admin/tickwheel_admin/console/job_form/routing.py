@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.executors.node import Node
-from tickwheel_admin.domain.routing.narrowing import admits, place_of
-from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.node_names import place_of
+from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.selector import Operator, SelectorError, Term, parse_selector
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import NodeNames, Strategy
 
 MAX_NAMED = 8  # nodes that a sentence names
 MAX_LABELS = 16
@@ -38,9 +40,10 @@ def routing_now(
     """
     labels = _labels(live)
     try:
+        chosen = Routing(strategy)
         policy = RoutingPolicy(
-            strategy=Routing(strategy),
-            nodes=tuple(names) if strategy in NAMING else (),
+            strategy=chosen,
+            nodes=tuple(names) if STRATEGIES[chosen].names else (),
             selector=parse_selector(selector).text,
         )
     except SelectorError as error:
@@ -55,25 +58,22 @@ def routing_now(
     matching = [node for node in live if admits(policy, name=node.name, labels=node.labels)]
     matching.sort(key=lambda node: (_place(policy, node), node.name, node.id))
     return RoutingNow(
-        words=_words(matching, len(live), policy.strategy),
+        words=_words(matching, len(live), policy.record),
         any_matches=bool(matching),
         notes=tuple(_notes(matching, handler)),
         labels=labels,
     )
 
 
-def _words(matching: Sequence[Node], live: int, strategy: Routing) -> str:
+def _words(matching: Sequence[Node], live: int, strategy: Strategy) -> str:
     if not matching and live == 1:
         return _("The only live node does not match now; its runs would wait.")
     if not matching:
         return _("None of the %(all)s live nodes matches now; its runs would wait.") % {"all": live}
     if live == 1:
         return _("The only live node matches now: %(nodes)s") % {"nodes": matching[0].name}
-    in_order = strategy is Routing.FAILOVER
-    names = [
-        f"{node.name} ×{node.weight}" if strategy is Routing.WEIGHTED else node.name
-        for node in matching
-    ]
+    in_order = strategy.names is NodeNames.PREFERRED
+    names = [f"{node.name} ×{node.weight}" if strategy.weighs else node.name for node in matching]
     template = (
         _("%(n)s of %(all)s live nodes match now, in this order: %(nodes)s")
         if in_order
@@ -115,8 +115,8 @@ def _labels(live: Sequence[Node]) -> tuple[str, ...]:
 
 
 def _place(policy: RoutingPolicy, node: Node) -> int:
-    """Where failover looks at the node: in the order of the names, then at all others."""
+    """Where it is looked at: in the order of the names that are preferred, then with all others."""
     others = len(policy.nodes) + 1
-    if policy.strategy is not Routing.FAILOVER or not policy.nodes:
+    if policy.record.names is not NodeNames.PREFERRED or not policy.nodes:
         return others
     return place_of(policy.nodes, node.name) or others

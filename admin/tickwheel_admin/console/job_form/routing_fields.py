@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tickwheel_admin.console.frame.units import Typed
-from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import Split
 
 DEFAULTS = {
     "routing": Routing.ROUND_ROBIN.value,
@@ -20,7 +22,7 @@ def values_of(policy: RoutingPolicy) -> dict[str, str]:
     """The fields of a stored policy."""
     return {
         "routing": policy.strategy.value,
-        "shards": str(policy.shards) if policy.strategy is Routing.SHARDS else "",
+        "shards": str(policy.shards) if policy.record.split is Split.BY_NUMBER else "",
         "nodes": "\n".join(policy.nodes),
         "selector": policy.selector,
         "hash_by": policy.hash_by or "",
@@ -34,11 +36,12 @@ def read(typed: Typed) -> dict[str, Any]:
     """
     strategy = typed.text("routing")
     raw: dict[str, Any] = {"routing": strategy}
-    if strategy == Routing.SHARDS:
+    record = STRATEGIES[Routing(strategy)] if strategy in frozenset(Routing) else None
+    if record and record.split is Split.BY_NUMBER:
         raw["shards"] = typed.whole("shards")
-    if strategy in NAMING and (nodes := node_names(typed.text("nodes"))):
+    if record and record.names and (nodes := node_names(typed.text("nodes"))):
         raw["nodes"] = nodes
-    if strategy == Routing.CONSISTENT_HASH and (name := typed.text("hash_by")):
+    if record and record.hashes and (name := typed.text("hash_by")):
         raw["hash_by"] = name
     if selector := typed.text("selector"):
         raw["selector"] = selector

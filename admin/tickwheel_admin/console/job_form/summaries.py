@@ -10,7 +10,8 @@ from tickwheel_admin.console.frame.units import Typed
 from tickwheel_admin.console.job_form.form import JobForm
 from tickwheel_admin.console.jobs import routing_words
 from tickwheel_admin.console.runs.filter import whole_number
-from tickwheel_admin.domain.routing.policy import NAMING, Routing
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs.blocking import Blocking
 
 
@@ -30,10 +31,11 @@ def _where(form: JobForm) -> list[str]:
     chosen = form["routing"]
     if chosen not in frozenset(Routing):
         return [chosen]
-    found = [routing_words.name_of(Routing(chosen))]
-    if chosen == Routing.SHARDS and form["shards"]:
+    strategy = Routing(chosen)
+    found = [routing_words.name_of(strategy)]
+    if STRATEGIES[strategy].split is Split.BY_NUMBER and form["shards"]:
         found.append(_("%(n)s shards") % {"n": form["shards"]})
-    if Routing(chosen) in NAMING and form["nodes"].strip():
+    if STRATEGIES[strategy].names and form["nodes"].strip():
         found.append(", ".join(form["nodes"].split()))
     if form["selector"].strip():
         found.append(form["selector"].strip())

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.jobs.children import ChildOn
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs, DeclaredReason, DeclaredState
-from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.services.jobs.declared.service import DeclaredItem, Difference
 
 UNDECLARED = "undeclared"  # managed by code, and declared by no live node

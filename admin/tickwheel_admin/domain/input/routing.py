@@ -11,12 +11,14 @@ from typing import Any
 
 from tickwheel_admin.domain.fields import INVISIBLE_CHARACTER, Fields, is_clean
 from tickwheel_admin.domain.names import normal_name, unseen_character
-from tickwheel_admin.domain.routing.policy import NAMING, Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.selector import (
     MAX_SELECTOR_CHARS,
     SelectorError,
     parse_selector,
 )
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import NodeNames, Split
 
 ROUTING_FIELDS = ("routing", "shards", "nodes", "selector", "hash_by")
 
@@ -36,7 +38,11 @@ def read_routing(fields: Fields) -> RoutingPolicy:
         selector=_read_selector(fields),
         hash_by=_read_hash_by(fields, strategy),
     )
-    if strategy is Routing.PINNED and not fields.has("nodes") and not policy.selector:
+    if (
+        policy.record.names is NodeNames.REQUIRED
+        and not fields.has("nodes")
+        and not policy.selector
+    ):
         fields.refuse(
             "nodes",
             "required",
@@ -49,7 +55,7 @@ def routing_to_raw(policy: RoutingPolicy) -> dict[str, Any]:
     """What `read_routing` reads as this policy."""
     return {
         "routing": policy.strategy.value,
-        "shards": policy.shards if policy.strategy is Routing.SHARDS else None,
+        "shards": policy.shards if policy.record.split is Split.BY_NUMBER else None,
         "nodes": list(policy.nodes) if policy.nodes else None,
         "selector": policy.selector,
         "hash_by": policy.hash_by,
@@ -59,7 +65,7 @@ def routing_to_raw(policy: RoutingPolicy) -> dict[str, Any]:
 def _read_shards(fields: Fields, strategy: Routing) -> int:
     """How many shards each run has; 1 where the routing does not ask for a number."""
     shards = fields.integer("shards", low=1, high=MAX_SHARDS, default=1)
-    if strategy is Routing.SHARDS:
+    if STRATEGIES[strategy].split is Split.BY_NUMBER:
         if not fields.has("shards"):
             fields.refuse(
                 "shards", "required", "Routing “shards” needs the number of shards of each run."
@@ -73,7 +79,8 @@ def _read_shards(fields: Fields, strategy: Routing) -> int:
 def _read_nodes(fields: Fields, strategy: Routing) -> tuple[str, ...]:
     if not fields.has("nodes"):
         return ()
-    if strategy not in NAMING:
+    meaning = STRATEGIES[strategy].names
+    if meaning is None:
         fields.refuse(
             "nodes",
             "does_not_apply",
@@ -102,7 +109,7 @@ def _read_nodes(fields: Fields, strategy: Routing) -> tuple[str, ...]:
                 limit=MAX_NODE_CHARS,
             )
         names.append(text)
-    if not names and strategy is Routing.PINNED and not fields.has("selector"):
+    if not names and meaning is NodeNames.REQUIRED and not fields.has("selector"):
         fields.refuse("nodes", "required", "Name at least one node.")
     return tuple(dict.fromkeys(names))
 
@@ -120,7 +127,7 @@ def _read_selector(fields: Fields) -> str:
 
 def _read_hash_by(fields: Fields, strategy: Routing) -> str | None:
     name = fields.text("hash_by", max_chars=MAX_HASH_BY_CHARS)
-    if name and strategy is not Routing.CONSISTENT_HASH:
+    if name and not STRATEGIES[strategy].hashes:
         fields.refuse(
             "hash_by", "does_not_apply", "A parameter to hash by needs routing “consistent_hash”."
         )

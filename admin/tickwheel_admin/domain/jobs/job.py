@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.jobs.children import ChildLink
-from tickwheel_admin.domain.routing.policy import SHARDED, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
@@ -33,7 +33,7 @@ class JobConfig:
     @property
     def is_sharded(self) -> bool:
         """Whether a fire becomes several runs when it is claimed."""
-        return self.routing.strategy in SHARDED
+        return self.routing.record.split is not None
 
     @property
     def keeps_state(self) -> bool:

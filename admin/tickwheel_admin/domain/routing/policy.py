@@ -1,47 +1,54 @@
-"""How a job's runs are spread over the nodes of its executor."""
+"""What a job asks for: its strategy, and which nodes it may run on, by their names and labels."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Routing(StrEnum):
-    """How a node is chosen among those that may be given a run."""
-
-    ROUND_ROBIN = "round_robin"  # one after the other, per job
-    LEAST_BUSY = "least_busy"  # most free slots, then fewest running
-    RANDOM = "random"
-    WEIGHTED = "weighted"  # by turns, each as often as its weight says
-    CONSISTENT_HASH = "consistent_hash"  # the same node for the same job, or parameter
-    LEAST_FREQUENTLY_USED = "least_frequently_used"  # the one that had the fewest runs of the job
-    LEAST_RECENTLY_USED = "least_recently_used"  # the one whose last run of the job is oldest
-    FIRST = "first"  # by name
-    LAST = "last"  # by name
-    FAILOVER = "failover"  # in the order of `nodes`; later ones only stand in
-    BUSY_OVER = "busy_over"  # the first by name that runs nothing of this job
-    PINNED = "pinned"  # none but the nodes named in `nodes`, or chosen by `selector`
-    BROADCAST = "broadcast"  # a shard of the run for every live node
-    SHARDS = "shards"  # a chosen number of shards, each on the least busy node
-
-
-SHARDED = frozenset({Routing.BROADCAST, Routing.SHARDS})  # a fire of these is expanded when claimed
-
-NAMING = frozenset({Routing.FAILOVER, Routing.PINNED})  # look at `RoutingPolicy.nodes`
-# What a strategy must know of the runs before, so that admins agree: the job's turn, or what each
-# node had of the job.
-BY_TURN = frozenset({Routing.ROUND_ROBIN, Routing.WEIGHTED})
-COUNTING = frozenset({Routing.LEAST_FREQUENTLY_USED, Routing.LEAST_RECENTLY_USED})
+from tickwheel_admin.domain.routing.node_names import place_of
+from tickwheel_admin.domain.routing.pool import Candidate
+from tickwheel_admin.domain.routing.selector import parse_selector
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import NodeNames, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingPolicy:
-    """How a job's runs are spread over nodes."""
+    """How a job's runs are spread over the nodes of its executor."""
 
     strategy: Routing = Routing.ROUND_ROBIN
-    shards: int = 1  # 1..1000, with strategy `shards`
-    # Names of nodes, `*` standing for any text, at most 50: `failover` takes them in this order,
-    # `pinned` takes no others.
+    shards: int = 1  # 1..1000, with a strategy that asks for their number
+    # With a strategy that goes by names: at most 50, `*` standing for any text.
     nodes: tuple[str, ...] = ()
     selector: str = ""  # only nodes with these labels, in its normal form; "": any
-    hash_by: str | None = None  # with `consistent_hash`: a top-level parameter; None: the job
+    # With a strategy that hashes: a top-level parameter; None: the job.
+    hash_by: str | None = None
+
+    @property
+    def record(self) -> Strategy:
+        """What there is to know about its strategy."""
+        return STRATEGIES[self.strategy]
+
+
+def admits(policy: RoutingPolicy, *, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a job with this policy may run on a node of this name and these labels."""
+    only_named = policy.record.names is NodeNames.REQUIRED
+    if only_named and policy.nodes and place_of(policy.nodes, name) is None:
+        return False
+    return not policy.selector or parse_selector(policy.selector).matches(labels)
+
+
+def in_order(nodes: Sequence[Candidate], policy: RoutingPolicy) -> list[Candidate]:
+    """Nodes that are sorted by name, in the order in which the policy's strategy looks at them."""
+    strategy = policy.record
+    if strategy.from_last:
+        return list(reversed(nodes))
+    if strategy.names is NodeNames.PREFERRED and policy.nodes:
+        others = len(policy.nodes) + 1
+        return sorted(nodes, key=lambda node: place_of(policy.nodes, node.name) or others)
+    return list(nodes)
+
+
+def pool_key(policy: RoutingPolicy) -> tuple[Hashable, ...]:
+    """Policies with equal keys admit the same nodes, in the same order."""
+    return policy.selector, policy.nodes, policy.record.names, policy.record.from_last

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from tickwheel_admin.domain.executors.node import NodeWish
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import shards_of
-from tickwheel_admin.domain.routing.policy import Routing
-from tickwheel_admin.domain.routing.strategies import RandomSource
+from tickwheel_admin.domain.routing.strategy import RandomSource, Split
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking, Verdict
 from tickwheel_admin.domain.runs.run import (
@@ -150,7 +149,9 @@ class _Claim:
             {r.job_id: self._config(r).blocking for r in self._due if r.job_id in in_line},
             self._due,
             broadcasts={
-                r.job_id for r in self._due if self._config(r).routing.strategy is Routing.BROADCAST
+                r.job_id
+                for r in self._due
+                if self._config(r).routing.record.split is Split.PER_NODE
             },
             now=self._now,
         )
@@ -304,7 +305,7 @@ class _Claim:
     def _expand(self, fire: Run, config: JobConfig) -> None:
         """Cut a whole fire into its shards; they are claimed like any other run."""
         pinned_to: list[int | None]
-        if config.routing.strategy is Routing.SHARDS:
+        if config.routing.record.split is Split.BY_NUMBER:
             pinned_to = [fire.pinned_node_id] * config.routing.shards
         elif fire.pinned_node_id is not None:
             pinned_to = [fire.pinned_node_id]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from tickwheel_admin.domain.routing.strategies import RandomSource
+from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.runs.run import PUT_OFF_MS
 from tickwheel_admin.engine.dispatcher.claim import (
     NO_SLOT_DELAY_MS,

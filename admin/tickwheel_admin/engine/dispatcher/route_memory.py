@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.routing.policy import BY_TURN, COUNTING, Routing
+from tickwheel_admin.domain.routing.strategy import Memory
 from tickwheel_admin.engine.dispatcher.router import Placed, Router
 from tickwheel_admin.store.jobs.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes, read_uses, save_uses
@@ -52,12 +52,12 @@ class RouteMemory:
         self.is_full = False
         for run in due:
             job_id = run.job_id
-            strategy = configs[job_id, run.job_revision].routing.strategy
-            if strategy in BY_TURN and router.size > 1:
+            memory = configs[job_id, run.job_revision].routing.record.memory
+            if memory is Memory.TURN and router.size > 1:
                 by_turn.add(job_id)
-            elif strategy is Routing.BUSY_OVER:
+            elif memory is Memory.BUSY:
                 avoiding.add(job_id)
-            elif strategy in COUNTING:
+            elif memory is Memory.USES:
                 if len(counting - {job_id}) * router.size >= MAX_USES:
                     self.is_full = True
                     self.left.add(job_id)

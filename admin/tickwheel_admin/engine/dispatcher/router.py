@@ -9,28 +9,13 @@ from tickwheel_admin.domain.executors.node import Node, NodeWish
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
 from tickwheel_admin.domain.routing.hash_ring import value_to_hash
-from tickwheel_admin.domain.routing.narrowing import admits, in_order, what_narrows
-from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits, in_order, pool_key
 from tickwheel_admin.domain.routing.pool import Candidate, Pool
-from tickwheel_admin.domain.routing.strategies import STRATEGIES, UNUSED, Ask, Pick, RandomSource
+from tickwheel_admin.domain.routing.strategy import UNUSED, Pick, RandomSource, RunToPlace, Split
 from tickwheel_admin.domain.routing.uses import Use, Uses
 from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.store.runs.runs import DueRun
-
-# With these a single node that is left was not chosen by the strategy.
-_COMPARING = frozenset(
-    {
-        Routing.ROUND_ROBIN,
-        Routing.LEAST_BUSY,
-        Routing.RANDOM,
-        Routing.WEIGHTED,
-        Routing.LEAST_FREQUENTLY_USED,
-        Routing.LEAST_RECENTLY_USED,
-        Routing.FIRST,
-        Routing.LAST,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +90,14 @@ class Router:
         pool = self._pool(run, config)
         if not pool.settle():
             return None
-        ask = self._ask(run, config, pool)
-        pick = STRATEGIES[config.routing.strategy](pool, ask)
+        known = self._what_is_known(run, config, pool)
+        pick = config.routing.record.choose(pool, known)
         if pick is None:
             return None
-        choice = _choice(pick, pool, config.routing.strategy)
+        choice = _choice(pick, pool, config.routing)
         if run.job_id in self.turns:
-            self.turns[run.job_id] = ask.turn + 1
-        return self._take(run, pick.node, choice, uses=ask.uses, turn=ask.turn)
+            self.turns[run.job_id] = known.turn + 1
+        return self._take(run, pick.node, choice, uses=known.uses, turn=known.turn)
 
     def uses_of(self, job_id: int, claimed: Iterable[Placed]) -> dict[int, Use]:
         """What is to be kept of a job: nodes new to it, and uses by what was claimed in the end."""
@@ -146,7 +131,7 @@ class Router:
         pool = self._pool_of_job.get((run.job_id, run.job_revision))
         if pool is None:
             policy = config.routing
-            key = (config.handler, *what_narrows(policy))
+            key = (config.handler, *pool_key(policy))
             pool = self._pools.get(key)
             if pool is None:
                 admitted = [
@@ -162,16 +147,16 @@ class Router:
             self._pool_of_job[run.job_id, run.job_revision] = pool
         return pool
 
-    def _ask(self, run: Run, config: JobConfig, pool: Pool) -> Ask:
+    def _what_is_known(self, run: Run, config: JobConfig, pool: Pool) -> RunToPlace:
         policy, job_id = config.routing, run.job_id
         key, hash_by = "", policy.hash_by
-        if policy.strategy is Routing.CONSISTENT_HASH:
+        if policy.record.hashes:
             parameters = config.parameters if run.parameters is None else run.parameters
             value = None if hash_by is None else value_to_hash(parameters, hash_by)
             if value is None:
                 hash_by = None
             key = f"job {job_id}" if value is None else value
-        return Ask(
+        return RunToPlace(
             random=self._random,
             job_id=job_id,
             turn=self.turns.get(job_id, 0),
@@ -202,10 +187,9 @@ class Router:
             or (node_id, config.handler) in self._avoided
         ):
             return None
-        broadcast = config.routing.strategy is Routing.BROADCAST
-        choice = Choice(
-            Routing.BROADCAST.value if broadcast else CHOSEN, 1, node.slots - node.free, node.slots
-        )
+        for_this_node = config.routing.record.split is Split.PER_NODE
+        by = config.routing.strategy.value if for_this_node else CHOSEN
+        choice = Choice(by, 1, node.slots - node.free, node.slots)
         # It is not its turn, but it was used.
         uses = self._uses_of(run.job_id, self._pool(run, config))
         return self._take(run, node, choice, uses=uses, turn=self.turns.get(run.job_id, 0))
@@ -236,13 +220,13 @@ def _candidate(node: Node) -> Candidate:
     )
 
 
-def _choice(pick: Pick, pool: Pool, strategy: Routing) -> Choice:
+def _choice(pick: Pick, pool: Pool, policy: RoutingPolicy) -> Choice:
     """The reason, before the node's slot is taken."""
     node, detail, passed = pick
     told, more = pool.passed_over(passed)
-    only = len(pool.open) == 1 and strategy in _COMPARING
+    only = len(pool.open) == 1 and policy.record.compares
     return Choice(
-        ONLY if only else strategy.value,
+        ONLY if only else policy.strategy.value,
         len(pool.open),
         node.slots - node.free,
         node.slots,

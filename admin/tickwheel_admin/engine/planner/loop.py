@@ -11,7 +11,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.routing.strategies import RandomSource
+from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.triggers.trigger import MISFIRE_THRESHOLD_MS
 from tickwheel_admin.engine.batching.bisect import halved
 from tickwheel_admin.engine.fault_points import before_commit, reached

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.routing.narrowing import admits
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
+from tickwheel_admin.domain.routing.strategy import Memory, NodeNames, Split
 from tickwheel_admin.domain.runs.run import PUT_OFF, Run, RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import executor_names
@@ -76,7 +76,7 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
     ]
     avoiding: defaultdict[int, set[int]] = defaultdict(set)
     for run, config in due:
-        if config.routing.strategy is Routing.BUSY_OVER:
+        if config.routing.record.memory is Memory.BUSY:
             avoiding[run.executor_id].add(run.job_id)
     busy: dict[int, set[int]] = {}
     for executor_id, job_ids in avoiding.items():
@@ -89,7 +89,9 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
             conn,
             [run for run, _ in queued if run.is_parked],
             broadcasts={
-                run.job_id for run, config in queued if config.routing.strategy is Routing.BROADCAST
+                run.job_id
+                for run, config in queued
+                if config.routing.record.split is Split.PER_NODE
             },
         ),
         nodes=live_nodes_of(conn, {run.executor_id for run, _ in due}, now=now),
@@ -214,7 +216,7 @@ def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
 
 def _for_want_of_a_match(policy: RoutingPolicy, offering: Sequence[Node]) -> Waiting:
     params: dict[str, Any] = {"nodes": len(offering), "selector": policy.selector}
-    if policy.strategy is not Routing.PINNED or not policy.nodes:
+    if policy.record.names is not NodeNames.REQUIRED or not policy.nodes:
         return Waiting(
             code="no_matching_node",
             template="None of the %(nodes)d live nodes that offer its handler has the labels"

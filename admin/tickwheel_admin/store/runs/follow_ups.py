@@ -20,7 +20,7 @@ from tickwheel_admin.domain.jobs.children import follows, parameters_of_child, r
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import new_run
 from tickwheel_admin.domain.planning.plan import missing_calendar, next_after_end
-from tickwheel_admin.domain.routing.policy import Routing
+from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
@@ -305,7 +305,7 @@ def _unpark_next(
     for move in moves:
         if _leaves_its_place(move):
             config = known[_revision(move.before)]
-            lane = lane_of(move.before, broadcast=config.routing.strategy is Routing.BROADCAST)
+            lane = lane_of(move.before, broadcast=config.routing.record.split is Split.PER_NODE)
             freed[config.blocking.strategy is Blocking.COVER_EARLY][lane] += 1
     unparked = 0
     for newest, lanes in freed.items():

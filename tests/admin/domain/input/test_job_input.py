@@ -19,7 +19,8 @@ from tickwheel_admin.domain.input.job import (
 )
 from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState

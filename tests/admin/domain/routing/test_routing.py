@@ -15,13 +15,14 @@ import pytest
 from tickwheel_admin.api.runs.choice_views import choice_view
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of, sentences
+from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of
 from tickwheel_admin.domain.routing.hash_ring import HashRing, ring_of, value_to_hash
-from tickwheel_admin.domain.routing.narrowing import admits
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.pool import Candidate, Pool
+from tickwheel_admin.domain.routing.reasons import sentences
 from tickwheel_admin.domain.routing.rota import Rota
-from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGIES, Ask
+from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGIES, Routing
+from tickwheel_admin.domain.routing.strategy import Memory, RunToPlace
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.engine.dispatcher.router import Placed, Router
@@ -128,7 +129,7 @@ def test_no_strategy_chooses_what_may_not_be_chosen(strategy: Routing) -> None:
         avoided = {(chance.randrange(1, 13), "hello"), (chance.randrange(1, 13), "other")}
         names = tuple(chance.sample(["n1*", "*2", "n5", "n?"], 2))
         policy: dict[str, Any] = {"selector": chance.choice(["", "zone=eu", "!zone"])}
-        if strategy in (Routing.PINNED, Routing.FAILOVER):
+        if STRATEGIES[strategy].names:
             policy["nodes"] = names
         config = a_job(strategy, **policy)
         router = a_router(nodes, avoided=avoided, seed=seed)
@@ -145,7 +146,7 @@ def test_no_strategy_chooses_what_may_not_be_chosen(strategy: Routing) -> None:
 
         assert all(count <= max(0, may.get(node_id, 0)) for node_id, count in chosen.items())
         free = sum(max(0, slots) for slots in may.values())
-        if strategy is Routing.BUSY_OVER:
+        if STRATEGIES[strategy].memory is Memory.BUSY:
             assert set(chosen.values()) <= {1}
             assert len(chosen) == sum(slots > 0 for slots in may.values())
         else:
@@ -550,6 +551,6 @@ def test_a_pool_forgets_what_fills_up_while_others_use_it() -> None:
     nodes[1].free = nodes[2].free = 0
     filled += [nodes[2], Candidate(node_id=9, name="x", slots=1, free=0), nodes[1]]
     assert pool.settle()
-    ask = Ask(random=CHANCE)
-    seen = {STRATEGIES[Routing.RANDOM](pool, ask) for _ in range(50)}
+    run = RunToPlace(random=CHANCE)
+    seen = {STRATEGIES[Routing.RANDOM].choose(pool, run) for _ in range(50)}
     assert {pick.node.node_id for pick in seen if pick} == {0, 3}

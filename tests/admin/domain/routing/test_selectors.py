@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tickwheel_admin.domain.routing.narrowing import admits, place_of
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.node_names import place_of
+from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.selector import (
     MAX_SELECTOR_CHARS,
     Operator,
@@ -16,6 +16,7 @@ from tickwheel_admin.domain.routing.selector import (
     Term,
     parse_selector,
 )
+from tickwheel_admin.domain.routing.strategies import Routing
 
 WORDS = (
     "zone",

@@ -12,7 +12,8 @@ from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import result
 from tests.admin.kit.rows import add_job, ask, change, now
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec

@@ -13,7 +13,8 @@ from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, change, states
 from tests.admin.kit.services import ADMIN
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run

@@ -11,7 +11,8 @@ from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, add_run, change, create_schema, get_run, in_use, now
 from tests.support.databases import chosen_kinds
-from tickwheel_admin.domain.routing.policy import Routing, RoutingPolicy
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import NO_HANDLER, RunState
 from tickwheel_admin.store.database import tables
