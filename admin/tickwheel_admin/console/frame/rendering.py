@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
 import msgspec
 from aiohttp import hdrs, web
+from jinja2.runtime import Context
 
 from tickwheel_admin import __version__
 from tickwheel_admin.console.calendars import words as calendar_words
@@ -67,6 +69,8 @@ class Renderer:
         self._environment.install_gettext_callables(  # type: ignore[attr-defined]
             gettext, ngettext, newstyle=True
         )
+        told: Any = self._environment.globals["ngettext"]
+        self._environment.globals["ngettext"] = _with_separators(told)
         self._environment.globals |= {
             "static": assets.url,
             "static_version": assets.version,
@@ -263,3 +267,14 @@ def _pretty_json(text: str | None) -> str:
         return msgspec.json.format(text, indent=2)
     except (msgspec.DecodeError, RecursionError):
         return text
+
+
+def _with_separators(ngettext: Callable[..., str]) -> Callable[..., str]:
+    """`ngettext` whose %(num)s has the reader's separators."""
+
+    @jinja2.pass_context
+    def told(context: Context, one: str, many: str, count: int, **about: object) -> str:
+        about.setdefault("num", reader.number(count))
+        return ngettext(context, one, many, count, **about)
+
+    return told
