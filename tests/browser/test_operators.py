@@ -78,10 +78,10 @@ def test_runs_that_wait_say_for_what_and_since_when(admin_page: Page, console: C
     page, ids = admin_page, console.ids
     page.goto(f"{console.url}/runs?state=queued")
     row = page.locator(f"#run-{ids['run:no-node']}")
-    expect(row).to_contain_text("waiting for a node of archive since 12 s")
+    expect(row).to_contain_text("waiting for a node of archive for 12 s")
     expect(row).to_contain_text("By hand · ana")
     parked = page.locator(f"#run-{ids['run:parked']}")
-    expect(parked).to_contain_text(f"waiting for run #{ids['run:still-running']} since 3m 00s")
+    expect(parked).to_contain_text(f"waiting for run #{ids['run:still-running']} for 3m 00s")
     page.goto(f"{console.url}/runs/{ids['run:parked']}")
     notice = page.locator("#run-progress .notice")
     expect(notice).to_contain_text(f"It waits for run #{ids['run:still-running']}.")
