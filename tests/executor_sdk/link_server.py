@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from .fake_admin import TOKEN
+from .scripted_admin import TOKEN
 
 
 class LinkServer:

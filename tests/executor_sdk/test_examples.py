@@ -13,7 +13,7 @@ import pytest
 
 from tickwheel_executor.testing import HandlerEnd, run_handler
 
-from .fake_admin import TOKEN
+from .scripted_admin import TOKEN
 from .test_readme import a_coroutine, block, execute, make_executor
 
 SDK = Path(__file__).parents[2] / "executor_sdk"

@@ -25,7 +25,7 @@ from tickwheel_executor.settings import check
 from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import Outcome, Refusal
 
-from .fake_admin import TOKEN
+from .scripted_admin import TOKEN
 
 
 def test_the_public_names() -> None:

@@ -40,17 +40,17 @@ MISSED_BY = {
     ),
     "results_are_not_spooled": (
         SDK,
-        "test_delivery.py",
+        "spool/test_delivery.py",
         "test_a_successor_delivers_the_results_of_a_crashed_node",
     ),
     "spool_is_cleared_before_the_receipt": (
         SDK,
-        "test_delivery.py",
+        "spool/test_delivery.py",
         "test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt",
     ),
     "nodes_run_on_when_they_are_cut_off": (
         SDK,
-        "test_cut_off.py",
+        "attempts/test_cut_off.py",
         "test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_last",
     ),
     "places_are_not_held": (
@@ -115,7 +115,7 @@ MISSED_BY = {
     ),
     "nodes_ignore_their_lease": (
         SDK,
-        "test_links.py",
+        "link/test_links.py",
         "test_a_node_whose_lease_is_over_breaks_off_every_socket",
     ),
     "children_are_forgotten": (
