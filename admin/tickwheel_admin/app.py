@@ -244,7 +244,7 @@ class Admin:
             return "stopping"
         now = asyncio.get_running_loop().time()
         for loop in self._engine.loops if self._engine else ():
-            name = type(loop).__name__.lower()
+            name = loop.name
             if loop.failing:
                 return f"the {name} fails"
             late = STANDSTILL_SECONDS + loop.interval_seconds

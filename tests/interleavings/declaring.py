@@ -16,7 +16,7 @@ from tests.interleavings.props import EXECUTOR, HANDLER
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict, NotFound, Unavailable
 from tickwheel_admin.domain.input.node_manifest import Process, SaidCode, read_said_code
-from tickwheel_admin.engine.membership.membership import Admitted
+from tickwheel_admin.engine.membership.membership import AdmittedNode
 from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
 from tickwheel_admin.store.database import tables
 
@@ -26,7 +26,7 @@ class Starting:
     """A process that has said hello, and what its code holds."""
 
     admin: Admin
-    admitted: Admitted
+    admitted: AdmittedNode
     said: SaidCode
 
     async def is_looked_at(self) -> None:
@@ -51,7 +51,7 @@ def starting(stage: Stage, version: int, *, at: int, names: tuple[str, ...] = ("
         schemas={HANDLER: json.dumps({"description": told}).encode()},
         jobs=[json.dumps(job).encode() for job in jobs],
     )
-    admitted = Admitted(
+    admitted = AdmittedNode(
         node_id=node_id, session_id=0, slots=None, admins=[], process=process, is_looked_at=False
     )
     return Starting(admin=admin, admitted=admitted, said=said)

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, MOVES, PARKED_AT, Run, RunState
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.runs.lanes import Lane, lane_of
+from tickwheel_admin.store.runs.lanes import BlockingLane, lane_of
 from tickwheel_shared.protocol import RunRequest
 
 _MOVES_SEEN = sa.table("seen_move", *map(sa.column, (
@@ -107,7 +107,7 @@ def _lanes_are_not_crowded(stage: Stage, runs: list[Run]) -> Iterator[str]:
         for run in runs
         if _stands_in_line(run, jobs[run.job_id])
     }
-    live: defaultdict[Lane, set[int]] = defaultdict(set)
+    live: defaultdict[BlockingLane, set[int]] = defaultdict(set)
     for run in stage.live_before:
         live[lane_of(run, broadcast=run.job_id in broadcasts)].add(run.id)
     for row in stage.rows(sa.select(_MOVES_SEEN).order_by(_MOVES_SEEN.c.id)):

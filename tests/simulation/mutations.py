@@ -26,7 +26,7 @@ from tickwheel_admin.engine.sweeper import deadlines as sweeping
 from tickwheel_admin.engine.sweeper import loop as sweeper
 from tickwheel_admin.engine.sweeper import lost_runs as losing
 from tickwheel_admin.engine.sweeper import stalled as stalls
-from tickwheel_admin.store.database.database import Refused
+from tickwheel_admin.store.database.database import StatementRefused
 from tickwheel_admin.store.database.tables import node as node_table
 from tickwheel_admin.store.database.tables import run as run_table
 from tickwheel_admin.store.runs import follow_ups
@@ -231,11 +231,11 @@ def one_bad_row_fails_its_batch() -> None:
     async def at_once(batch: Any, write: Any, give_up: Any) -> None:
         try:
             await write(batch)
-        except (Refused, IntegrityError, AssertionError) as error:
+        except (StatementRefused, IntegrityError, AssertionError) as error:
             for row in batch:
                 await give_up(row, str(error))
 
-    recorder.halved = at_once
+    recorder.write_or_bisect = at_once
 
 
 def children_are_forgotten() -> None:
@@ -258,7 +258,7 @@ def fixed_delays_are_not_armed() -> None:
 def fires_do_not_end() -> None:
     """G4: the last shard does not end its fire, nor does the sweeper."""
     follow_ups._fires_of_shards = lambda conn, ended, *, now: ([], [])
-    sweeper.sweep_fires = lambda conn, ids, configs, run_ids: sweeping.Swept()
+    sweeper.sweep_fires = lambda conn, ids, configs, run_ids: sweeping.SweepResult()
 
 
 def pauses_do_not_hold_back() -> None:
@@ -370,14 +370,14 @@ def states_are_written_by_failures() -> None:
     """A run that fails leaves its state as if it had succeeded."""
     outcome._GOOD_ENDS = tuple(handing_over.Outcome)
     succeeded = handing_over.Outcome.SUCCEEDED
-    original = handing_over.Left.result
+    original = handing_over.AttemptOutputs.result
 
     def result(self: Any, run: Any, message: Any, config: Any, move: Any) -> None:
         if bytes(message.state) != b"null":
             message = msgspec.structs.replace(message, outcome=succeeded)
         original(self, run, message, config, move)
 
-    handing_over.Left.result = result  # type: ignore[method-assign]
+    handing_over.AttemptOutputs.result = result  # type: ignore[method-assign]
 
 
 def names_and_labels_are_not_looked_at() -> None:

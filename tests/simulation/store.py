@@ -21,8 +21,8 @@ from tickwheel_admin.store.database.database import (
     MAX_PAUSE_SECONDS,
     REPEATS,
     DatabaseUnavailable,
-    Refused,
     Repeat,
+    StatementRefused,
 )
 
 P = ParamSpec("P")
@@ -111,7 +111,7 @@ class SimStore:
                     raise
                 failure = error
             except sa.exc.DBAPIError as error:
-                raise Refused(f"{name}: {error.orig}") from error
+                raise StatementRefused(f"{name}: {error.orig}") from error
             if attempt < REPEATS:
                 await asyncio.sleep(pause * (0.5 + self._random.random()))
                 pause = min(pause * 3, MAX_PAUSE_SECONDS)

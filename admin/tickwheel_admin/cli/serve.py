@@ -82,7 +82,7 @@ def _serve(args: argparse.Namespace) -> int:
     use_few_arenas()
     try:
         kill_points.arm(os.environ)
-    except kill_points.KillPointError as error:
+    except kill_points.FaultPointError as error:
         raise Failure(str(error)) from None
     # Bound before anything else: a taken port must not leave traces in the database.
     sockets = listen(config)

@@ -14,14 +14,14 @@ from tickwheel_admin.engine.maintenance.refresher import Refresher
 from tickwheel_admin.engine.maintenance.rollup import Rollup
 from tickwheel_admin.engine.membership.leases import Leases
 from tickwheel_admin.engine.membership.membership import Membership
-from tickwheel_admin.engine.membership.notifier import Herald
+from tickwheel_admin.engine.membership.notifier import Notifier
 from tickwheel_admin.engine.planner.loop import Planner
-from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.engine.ports import NodeLinks
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.engine.sweeper.loop import Sweeper
 from tickwheel_admin.services.events import events as topics
 from tickwheel_admin.services.events.events import Events
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -34,7 +34,7 @@ class Engine:
         self,
         store: Store,
         ids: Ids,
-        links: Links,
+        links: NodeLinks,
         events: Events,
         *,
         admin_id: int,
@@ -56,7 +56,7 @@ class Engine:
             wall_clock: this machine's own, in UTC epoch ms; it decides nothing.
             stall: what held up the event loop lately, for people.
         """
-        configs, calendars = JobConfigs(), Calendars()
+        configs, calendars = JobConfigs(), CalendarCache()
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )
@@ -65,7 +65,7 @@ class Engine:
         self.leases = Leases(
             store,
             links,
-            self.membership.door,
+            self.membership.admission,
             admin_id=admin_id,
             enter=self.membership.enter,
             wall_clock=wall_clock,
@@ -95,7 +95,7 @@ class Engine:
         self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
-        self.herald = Herald(store, events, admin_id=admin_id, status=self.status)
+        self.notifier = Notifier(store, events, admin_id=admin_id, status=self.status)
         self._events = events
         events.listen(topics.TRIGGERS, self.planner.wake)
         events.listen(topics.CALENDARS, self.refresher.wake)
@@ -114,14 +114,14 @@ class Engine:
             self.refresher,
             self.cleaner,
             self.rollup,
-            self.herald,
+            self.notifier,
         )
 
     def status(self) -> str:
         """How this admin does, as JSON of AdminStatus."""
         now = asyncio.get_running_loop().time()
         loops = {
-            type(each).__name__.lower(): LoopStatus(
+            each.name: LoopStatus(
                 last_pass_ms_ago=None
                 if each.last_pass_at is None
                 else int((now - each.last_pass_at) * 1000),

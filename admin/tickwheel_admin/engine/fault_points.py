@@ -39,7 +39,7 @@ ACTIONS = {
 }
 
 
-class KillPointError(ValueError):
+class FaultPointError(ValueError):
     """The variable's value cannot be used; the message says why."""
 
 
@@ -60,7 +60,7 @@ def arm(environment: Mapping[str, str]) -> None:
     """Arm what the variable names; without it, disarm.
 
     Raises:
-        KillPointError: it names no such point or action, or its number is not a positive one.
+        FaultPointError: it names no such point or action, or its number is not a positive one.
     """
     global _armed
     value = environment.get(VARIABLE, "")
@@ -94,11 +94,11 @@ def _read(value: str) -> _Armed:
     point, _, rest = value.partition(":")
     action, _, times = rest.partition(":")
     if point not in POINTS:
-        raise KillPointError(f"{VARIABLE}: no point {point!r}; there are {', '.join(POINTS)}")
+        raise FaultPointError(f"{VARIABLE}: no point {point!r}; there are {', '.join(POINTS)}")
     if action not in ACTIONS:
-        raise KillPointError(f"{VARIABLE}: no action {action!r}; there are {', '.join(ACTIONS)}")
+        raise FaultPointError(f"{VARIABLE}: no action {action!r}; there are {', '.join(ACTIONS)}")
     if times and not (times.isascii() and times.isdigit() and int(times)):
-        raise KillPointError(f"{VARIABLE}: {times!r} is not the how-manieth time, such as 5")
+        raise FaultPointError(f"{VARIABLE}: {times!r} is not the how-manieth time, such as 5")
     return _Armed(point, action, int(times or 1))
 
 

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import Move, Run
-from tickwheel_admin.store.jobs.kept_state import Loan, lend_states, write_states
+from tickwheel_admin.store.jobs.kept_state import StateHolder, assign_states, write_states
 from tickwheel_admin.store.runs.checkpoints import (
     LAST,
-    Checkpoint,
+    StoredCheckpoint,
     read_checkpoints,
     save_checkpoints,
 )
@@ -29,7 +29,7 @@ NULL = b"null"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class AttemptInputs:
     """What claimed attempts begin from, as JSON text."""
 
     states: Mapping[int, str] = field(default_factory=dict)  # by run
@@ -45,26 +45,28 @@ class Given:
         return self.checkpoints.get(run.id)
 
 
-def hand_over(
+def prepare_inputs(
     conn: sa.Connection, claimed: Sequence[Run], configs: Mapping[tuple[int, int], JobConfig]
-) -> Given:
+) -> AttemptInputs:
     """Lend the claimed attempts the states of their jobs, and read what earlier ones left."""
-    loans = [_loan(run) for run in claimed if configs[run.job_id, run.job_revision].keeps_state]
-    lent = lend_states(conn, loans)
+    loans = [
+        _state_holder(run) for run in claimed if configs[run.job_id, run.job_revision].keeps_state
+    ]
+    lent = assign_states(conn, loans)
     again = [run.id for run in claimed if run.attempt > 1]
-    return Given(
+    return AttemptInputs(
         states={loan.run_id: lent[loan.job_id] for loan in loans if loan.job_id in lent},
         checkpoints=read_checkpoints(conn, again) if again else {},
         recovering=lost_before(conn, again) if again else frozenset(),
     )
 
 
-class Left:
+class AttemptOutputs:
     """What the attempts of one batch of reports leave."""
 
     def __init__(self) -> None:
-        self._states: dict[int, tuple[Loan, str]] = {}  # by run
-        self._checkpoints: dict[int, Checkpoint] = {}  # by run: the newest
+        self._states: dict[int, tuple[StateHolder, str]] = {}  # by run
+        self._checkpoints: dict[int, StoredCheckpoint] = {}  # by run: the newest
 
     def checkpoint(self, run: Run, message: protocol.Checkpoint) -> None:
         """A current attempt saved one."""
@@ -80,7 +82,7 @@ class Left:
             if bytes(result.checkpoint) != NULL:
                 self._keep(run, LAST, result.checkpoint)
         elif move is not None and reports.leaves_state(result, config):
-            self._states[run.id] = (_loan(run), bytes(result.state).decode())
+            self._states[run.id] = (_state_holder(run), bytes(result.state).decode())
 
     def write(self, conn: sa.Connection, *, now: int) -> Sequence[int]:
         """Keep all of it; returns the runs whose state could not be, as `write_states` says."""
@@ -88,11 +90,13 @@ class Left:
         return sorted(write_states(conn, list(self._states.values()), now=now))
 
     def _keep(self, run: Run, seq: int, data: bytes | memoryview) -> None:
-        left = Checkpoint(run_id=run.id, attempt=run.attempt, seq=seq, data=bytes(data).decode())
+        left = StoredCheckpoint(
+            run_id=run.id, attempt=run.attempt, seq=seq, data=bytes(data).decode()
+        )
         earlier = self._checkpoints.get(run.id)
         if earlier is None or left.age > earlier.age:
             self._checkpoints[run.id] = left
 
 
-def _loan(run: Run) -> Loan:
-    return Loan(job_id=run.job_id, run_id=run.id, attempt=run.attempt)
+def _state_holder(run: Run) -> StateHolder:
+    return StateHolder(job_id=run.job_id, run_id=run.id, attempt=run.attempt)

@@ -18,6 +18,11 @@ class Loop(ABC):
 
     interval_seconds: ClassVar[float]
 
+    @property
+    def name(self) -> str:
+        """How health checks, the status of an admin and the console call this loop."""
+        return type(self).__name__.lower()
+
     def __init__(self) -> None:
         self._wake = asyncio.Event()
         self._aim: float | None = None

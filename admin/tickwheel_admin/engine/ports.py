@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.store.executors.nodes import Arrival as Arrival
 from tickwheel_shared.protocol import FromNode, Message, RunKey
 
@@ -26,7 +26,7 @@ class Session(Protocol):
         ...
 
 
-class Links(Protocol):
+class NodeLinks(Protocol):
     """All open sockets of this admin."""
 
     def connected(self) -> Mapping[int, int]:
@@ -37,7 +37,7 @@ class Links(Protocol):
         """Node id → sequence of its latest heartbeat, for nodes heard from recently."""
         ...
 
-    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
+    def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
         """Tell nodes what operators want of them, if their socket here was not told so yet."""
         ...
 
@@ -71,7 +71,7 @@ class HeldPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class NodeMessage:
     """A message and where it came from."""
 
     session: Session

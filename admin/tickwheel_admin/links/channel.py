@@ -9,7 +9,7 @@ from aiohttp import WSMsgType, web
 _MAX_REASON_BYTES = 120  # a close frame holds 123
 
 
-class Channel(Protocol):
+class NodeChannel(Protocol):
     """Frames in both directions until one side closes."""
 
     async def send(self, frame: bytes) -> None:
@@ -30,7 +30,7 @@ class Channel(Protocol):
         ...
 
 
-class WebSocketChannel:
+class NodeWebSocket:
     """A channel over a WebSocket that a node opened."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:

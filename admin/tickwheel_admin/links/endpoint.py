@@ -10,7 +10,7 @@ from tickwheel_admin.domain.errors import NotLoggedIn
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.engine.membership.membership import Membership
 from tickwheel_admin.engine.recorder.loop import Recorder
-from tickwheel_admin.links.channel import WebSocketChannel
+from tickwheel_admin.links.channel import NodeWebSocket
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.services.users.base import sha256
@@ -48,7 +48,7 @@ async def link(request: web.Request) -> web.StreamResponse:
         return web.Response()  # the node left meanwhile, or we were frozen: nobody reads this
     executor_id, executor_name = executor
     session = NodeSession(
-        WebSocketChannel(socket),
+        NodeWebSocket(socket),
         executor_id=executor_id,
         executor_name=executor_name,
         token_hash=token_hash,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.links.frame_room import FrameRoom
 from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
 
@@ -21,7 +21,7 @@ class Socket(Protocol):
     is_open: bool  # may be given runs
     heard: bool  # something came since the last renewal of its lease
     heartbeat: int  # sequence of its latest heartbeat
-    told: NodeWish  # what operators want of the node, as far as it was said here
+    sent_targets: NodeTargets  # what operators want of the node, as far as it was said here
     admins: Sequence[str]  # base URLs of live ones, as they were named here last
     ended: asyncio.Event
 
@@ -86,17 +86,17 @@ class LinkHub:
         session.send(messages)
         return True
 
-    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
-        for node_id, wish in wishes.items():
+    def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
+        for node_id, wanted in targets.items():
             session = self._sessions.get(node_id)
-            if session is None or not session.is_open or session.told == wish:
+            if session is None or not session.is_open or session.sent_targets == wanted:
                 continue
             messages: list[Message] = []
-            if wish.slots is not None and wish.slots != session.told.slots:
-                messages.append(SetSlots(slots=wish.slots))
-            if wish.drain is not None and wish.drain != session.told.drain:
-                messages.append(Drain(on=wish.drain))
-            session.told = wish
+            if wanted.slots is not None and wanted.slots != session.sent_targets.slots:
+                messages.append(SetSlots(slots=wanted.slots))
+            if wanted.drain is not None and wanted.drain != session.sent_targets.drain:
+                messages.append(Drain(on=wanted.drain))
+            session.sent_targets = wanted
             session.send(messages)
 
     def name_admins(self, urls: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.domain.executors.node import HEARTBEAT_MS, LEASE_MS, NodeWish
+from tickwheel_admin.domain.executors.node import HEARTBEAT_MS, LEASE_MS, NodeTargets
 from tickwheel_admin.domain.input.node_manifest import SaidCode
-from tickwheel_admin.engine.membership.membership import Admitted, Membership
+from tickwheel_admin.engine.membership.membership import AdmittedNode, Membership
 from tickwheel_admin.engine.recorder.loop import Recorder
-from tickwheel_admin.links.channel import Channel
+from tickwheel_admin.links.channel import NodeChannel
 from tickwheel_admin.links.cleaning import clean
 from tickwheel_admin.links.frame_room import LOOK_SECONDS
 from tickwheel_admin.links.hello import arrival_of, code_of, refusal_of
@@ -53,7 +53,7 @@ class NodeSession:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: NodeChannel,
         *,
         executor_id: int,
         executor_name: str,
@@ -70,7 +70,7 @@ class NodeSession:
         self.is_open = False  # may be given runs: what it held is recorded
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat
-        self.told = NodeWish()  # what operators want of it, as far as it was said here
+        self.sent_targets = NodeTargets()  # what operators want of it, as far as it was said here
         self.admins: Sequence[str] = ()  # base URLs of live ones, as they were named here last
         self.ended = asyncio.Event()
         self._executor_name = executor_name
@@ -152,10 +152,12 @@ class NodeSession:
             if self._looking is not None:
                 self._looking.cancel()
                 await asyncio.gather(self._looking, return_exceptions=True)
-            await self._membership.part(node_id=self.node_id, session_id=admitted.session_id)
+            await self._membership.disconnected(
+                node_id=self.node_id, session_id=admitted.session_id
+            )
             log.info("node.disconnected", node_id=self.node_id)
 
-    async def _greet(self) -> Admitted | None:
+    async def _greet(self) -> AdmittedNode | None:
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 frame = await self._receive()
@@ -167,7 +169,7 @@ class NodeSession:
         async with self._room_for(frame):
             return await self._greeted(decode_from_node(frame))
 
-    async def _greeted(self, messages: Sequence[FromNode]) -> Admitted | None:
+    async def _greeted(self, messages: Sequence[FromNode]) -> AdmittedNode | None:
         if not messages:
             return None
         hello = messages[0]
@@ -184,7 +186,7 @@ class NodeSession:
         admitted = await self._membership.admit(arrival)
         self.node_id = admitted.node_id
         # It keeps what any admin told it last, perhaps before an operator changed their mind.
-        self.told = NodeWish(slots=admitted.slots, drain=None)
+        self.sent_targets = NodeTargets(slots=admitted.slots, drain=None)
         self.admins = admitted.admins
         self.heard = True
         replaced = self._hub.add(self)
@@ -201,7 +203,7 @@ class NodeSession:
             await self._take(messages[1:])
         return admitted
 
-    def _welcome(self, admitted: Admitted) -> Welcome:
+    def _welcome(self, admitted: AdmittedNode) -> Welcome:
         return Welcome(
             version=self.version,
             node_id=admitted.node_id,
@@ -212,7 +214,7 @@ class NodeSession:
             slots=admitted.slots,
         )
 
-    async def _look_at_code(self, admitted: Admitted, said: SaidCode) -> None:
+    async def _look_at_code(self, admitted: AdmittedNode, said: SaidCode) -> None:
         while True:
             try:
                 self.send(await self._membership.look_at_code(admitted, said))

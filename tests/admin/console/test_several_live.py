@@ -56,7 +56,7 @@ async def test_what_one_admin_changes_another_relays_and_only_that(several: Seve
 
     there.services.events.publish(topics.QUEUED)
     there.services.events.publish(topics.TRIGGERS)
-    await there.herald.run_once()
+    await there.notifier.run_once()
     await here.services.relay.look()
     await here.services.relay.look()
 
@@ -68,7 +68,7 @@ async def test_what_is_relayed_is_not_told_back(several: Several) -> None:
     here, there = several.admins
     await here.services.relay.look()
     there.services.events.publish(topics.JOBS)
-    await there.herald.run_once()
+    await there.notifier.run_once()
     before, found = here.services.events.counts(), heard(here.services.events)
 
     await here.services.relay.look()
@@ -97,9 +97,9 @@ async def test_an_admin_alone_writes_nothing(several: Several) -> None:
     async def no_writes(*_args: object, **_kwargs: object) -> None:
         writes.append("a write")
 
-    here.herald._store = type("Reading", (), {"read": several.database.read, "run": no_writes})()
+    here.notifier._store = type("Reading", (), {"read": several.database.read, "run": no_writes})()
 
-    await here.herald.run_once()
+    await here.notifier.run_once()
 
     assert writes == []
 
@@ -139,7 +139,7 @@ async def test_pages_do_not_go_blind_by_one_look_that_failed(
         async with asyncio.timeout(10):
             await failed.wait()
         there.services.events.publish(topics.JOBS)
-        await there.herald.run_once()
+        await there.notifier.run_once()
         async with asyncio.timeout(10):
             await relayed.wait()
     await elsewhere.close()
@@ -152,7 +152,7 @@ async def test_a_page_at_one_admin_hears_of_a_job_made_at_another(several: Sever
         there = several.admins[1]
         await there.services.executors.create(COMMAND_LINE, name="billing")
         there.services.events.publish(topics.JOBS)
-        await there.herald.run_once()
+        await there.notifier.run_once()
 
         assert await next_event(stream) in ("jobs", "nodes")
 
@@ -215,7 +215,7 @@ async def test_a_stream_ends_when_another_admin_ends_the_session(several: Severa
         begun = loop.time()
         there = several.admins[1]
         await there.services.people.reset_password(COMMAND_LINE, "root")
-        await there.herald.run_once()
+        await there.notifier.run_once()
 
         while await next_event(stream):
             pass

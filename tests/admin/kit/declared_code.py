@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.admin.kit.services import World
 from tickwheel_admin.domain.input.node_manifest import read_said_code
-from tickwheel_admin.engine.membership.membership import Admitted, Membership
+from tickwheel_admin.engine.membership.membership import AdmittedNode, Membership
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.nodes import Arrival
@@ -57,7 +57,7 @@ class Code:
         has_code: bool = True,
         handlers: Iterable[str] = ("send-invoices",),
         clock: int | None = None,
-    ) -> Admitted:
+    ) -> AdmittedNode:
         """A process says hello."""
         return await self.membership.admit(
             Arrival(
@@ -78,7 +78,7 @@ class Code:
 
     async def look(
         self,
-        admitted: Admitted,
+        admitted: AdmittedNode,
         *jobs: Mapping[str, Any],
         handlers: Iterable[str] = ("send-invoices",),
         schemas: Mapping[str, Any] | None = None,
@@ -107,7 +107,7 @@ class Code:
             return []
         return await self.look(admitted, *jobs, handlers=handlers, schemas=schemas)
 
-    async def end(self, world: World, *admitted: Admitted) -> None:
+    async def end(self, world: World, *admitted: AdmittedNode) -> None:
         """Processes say goodbye."""
         for each in admitted:
             await self.membership.goodbye(node_id=each.node_id)

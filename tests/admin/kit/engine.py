@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events.events import Events
@@ -62,8 +62,8 @@ class FakeLinks:
             session.send(messages)
         return session is not None
 
-    def wish(self, wishes: Mapping[int, NodeWish]) -> None:
-        self.wishes = dict(wishes)
+    def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
+        self.targets = dict(targets)
 
     def name_admins(self, urls: Sequence[str]) -> None:
         pass

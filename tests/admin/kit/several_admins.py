@@ -24,7 +24,7 @@ from tests.support.round_robin import RoundRobin
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.admin_status import AdminStatus, status_to_json
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.engine.membership.notifier import Herald
+from tickwheel_admin.engine.membership.notifier import Notifier
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database
@@ -37,7 +37,7 @@ class OneAdmin:
     def __init__(self, database: Database, admin_id: int) -> None:
         self.services = create_services(database, passwords=cheap_passwords())
         self.services.relay.admin_id = admin_id
-        self.herald = Herald(
+        self.notifier = Notifier(
             database,
             self.services.events,
             admin_id=admin_id,

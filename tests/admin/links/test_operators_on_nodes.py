@@ -11,7 +11,7 @@ from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, in_use, states
 from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.admin_status import status_from_json
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.services.executors.nodes import Nodes
@@ -43,10 +43,10 @@ def nodes_of(admin: Admin) -> Nodes:
     return Nodes(admin.database, Ids(admin.database), admin.events)
 
 
-async def told(admin: Admin, node: FakeSession) -> NodeWish:
+async def told(admin: Admin, node: FakeSession) -> NodeTargets:
     """What a renewal hands to the sockets."""
     await admin.engine.leases.run_once()
-    return admin.links.wishes[node.node_id]
+    return admin.links.targets[node.node_id]
 
 
 async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None:
@@ -78,13 +78,13 @@ async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None
 async def test_a_cordon_is_no_news_for_the_node_but_a_drain_is(admin: Admin) -> None:
     node = await admin.add_node(1)
     nodes = nodes_of(admin)
-    assert await told(admin, node) == NodeWish()
+    assert await told(admin, node) == NodeTargets()
     await nodes.cordon(ADMIN, node.node_id)
-    assert await told(admin, node) == NodeWish()
+    assert await told(admin, node) == NodeTargets()
     await nodes.drain(ADMIN, node.node_id)
-    assert await told(admin, node) == NodeWish(drain=True)
+    assert await told(admin, node) == NodeTargets(drain=True)
     await nodes.resume(ADMIN, node.node_id)
-    assert await told(admin, node) == NodeWish()
+    assert await told(admin, node) == NodeTargets()
 
 
 async def test_a_resumed_node_is_told_so_before_it_is_given_runs(
@@ -94,13 +94,13 @@ async def test_a_resumed_node_is_told_so_before_it_is_given_runs(
     node = await admin.add_node(1, slots=1)
     nodes, job_id = nodes_of(admin), await add_job(database)
     await nodes.drain(ADMIN, node.node_id)
-    assert await told(admin, node) == NodeWish(drain=True)
+    assert await told(admin, node) == NodeTargets(drain=True)
     assert (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop
     run_id = await ask(database, job_id)
     assert await admin.dispatch_all(node) == []
     await nodes.resume(ADMIN, node.node_id)
     assert [each.run for each in await admin.dispatch_all(node)] == [run_id]
-    assert admin.links.wishes == {node.node_id: NodeWish(drain=False)}
+    assert admin.links.targets == {node.node_id: NodeTargets(drain=False)}
     assert not (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop
     await nodes.drain(ADMIN, node.node_id)
     assert not (await nodes.get(ADMIN, node.node_id)).view.node.is_safe_to_stop  # it has a run
@@ -109,7 +109,7 @@ async def test_a_resumed_node_is_told_so_before_it_is_given_runs(
     await nodes.set_slots(ADMIN, node.node_id, 2)
     await ask(database, job_id)
     assert len(await admin.dispatch_all(node)) == 1
-    assert admin.links.wishes == {node.node_id: NodeWish(slots=2)}
+    assert admin.links.targets == {node.node_id: NodeTargets(slots=2)}
 
 
 async def test_slots_change_at_once_and_for_good(database: Database, admin: Admin) -> None:
@@ -121,7 +121,7 @@ async def test_slots_change_at_once_and_for_good(database: Database, admin: Admi
 
     await nodes_of(admin).set_slots(ADMIN, node.node_id, 4)
     assert len(await admin.dispatch_all(node)) == 3
-    assert await told(admin, node) == NodeWish(slots=4)
+    assert await told(admin, node) == NodeTargets(slots=4)
 
     await nodes_of(admin).set_slots(ADMIN, node.node_id, 2)
     assert await admin.dispatch_all(node) == []
@@ -162,8 +162,8 @@ async def test_every_admin_tells_the_nodes_it_hears(database: Database, admin: A
     await admin.engine.leases.run_once()
     await other.engine.leases.run_once()
 
-    assert admin.links.wishes == {node.node_id: NodeWish(drain=True)}
-    assert other.links.wishes == {elsewhere.node_id: NodeWish(drain=True)}
+    assert admin.links.targets == {node.node_id: NodeTargets(drain=True)}
+    assert other.links.targets == {elsewhere.node_id: NodeTargets(drain=True)}
 
 
 async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 from tickwheel_admin.api.answers import instant, json_or_text
 from tickwheel_admin.api.runs.choice_views import choice_view, waiting_view
 from tickwheel_admin.api.runs.labels import misfire_view, run_message
-from tickwheel_admin.services.jobs.service import RunMark
+from tickwheel_admin.services.jobs.service import RunSummary
 from tickwheel_admin.services.runs.service import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.web.i18n import ENGLISH
 
 
-def mark_view(mark: RunMark) -> dict[str, Any]:
+def mark_view(mark: RunSummary) -> dict[str, Any]:
     return {
         "id": mark.id,
         "state": mark.state.value,

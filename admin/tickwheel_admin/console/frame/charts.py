@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.services.jobs.service import RunMark
+from tickwheel_admin.services.jobs.service import RunSummary
 
 TOP = 8  # room above the highest grid line, so that its label is not cut
 LABELS = 24  # room below the base line for the labels of the time axis
@@ -84,7 +84,7 @@ def column_chart(
     return Chart(height=height, base=base, ticks=ticks, columns=tuple(columns))
 
 
-def strip_data(marks: Iterable[RunMark]) -> str:
+def strip_data(marks: Iterable[RunSummary]) -> str:
     """Runs as the script that draws a strip reads them. A list has more than a thousand of them,
     and in a template that took half of the time of the page."""
     return ";".join(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, RunState
-from tickwheel_admin.services.jobs.service import RunMark
+from tickwheel_admin.services.jobs.service import RunSummary
 from tickwheel_admin.services.runs.service import RunItem
 
 
@@ -56,7 +56,7 @@ def percentile(values: Sequence[int], share: int) -> int | None:
     return sorted(values)[math.ceil(len(values) * share / 100) - 1]
 
 
-def failures_in_a_row(oldest_first: Sequence[RunMark]) -> int:
+def failures_in_a_row(oldest_first: Sequence[RunSummary]) -> int:
     """How many of the newest ended runs failed without one that succeeded between them."""
     count = 0
     for mark in reversed(oldest_first):

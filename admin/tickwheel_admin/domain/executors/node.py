@@ -21,7 +21,7 @@ class NodeState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeWish:
+class NodeTargets:
     """What operators want of a node, or what it was told over one of its sockets."""
 
     slots: int | None = None  # attempts at once; None: as many as it said itself
@@ -54,9 +54,9 @@ class Node:
     ended_at: int | None  # when it went or died
 
     @property
-    def wish(self) -> NodeWish:
+    def targets(self) -> NodeTargets:
         """What operators want of it."""
-        return NodeWish(slots=self.slots_wanted, drain=self.drain_wanted)
+        return NodeTargets(slots=self.slots_wanted, drain=self.drain_wanted)
 
     @property
     def is_safe_to_stop(self) -> bool:

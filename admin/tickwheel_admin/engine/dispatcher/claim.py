@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import shards_of
 from tickwheel_admin.domain.routing.strategy import RandomSource, Split
@@ -28,12 +28,12 @@ from tickwheel_admin.domain.runs.run import (
     Origin,
     Run,
 )
-from tickwheel_admin.engine.dispatcher.concurrency import Turns, blocks
+from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
-from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.engine.dispatcher.run_request import request_of
-from tickwheel_admin.engine.handoff import hand_over
-from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.engine.handoff import prepare_inputs
+from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -59,13 +59,13 @@ FIRST_IN_LINE = 25  # runs without a slot that stay due in any case: one that ge
 
 
 @dataclass(slots=True, kw_only=True)
-class Claims:
+class ClaimResult:
     """What one transaction did for one executor."""
 
     requests: dict[int, list[RunRequest]] = field(default_factory=dict)  # by node
     # What operators want of these nodes. They are told before the runs are sent: a node that
     # drained until now, or had fewer slots, would refuse them.
-    wishes: dict[int, NodeWish] = field(default_factory=dict)
+    targets: dict[int, NodeTargets] = field(default_factory=dict)
     claimed: int = 0
     settled: int = 0  # runs that were expanded, skipped, parked or put off
     stopping: bool = False  # live runs were asked to end for newer ones
@@ -93,11 +93,11 @@ class ClaimContext:
     no_slot_delay_ms: int = NO_SLOT_DELAY_MS
 
 
-def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimContext) -> Claims:
+def claim_queued_runs(conn: sa.Connection, executor_id: int, context: ClaimContext) -> ClaimResult:
     """Claim what is due and fits; committed before anything is sent.
 
     Raises:
-        MoreIds: fires are to be cut into more shards than there are ids.
+        TooFewIds: fires are to be cut into more shards than there are ids.
     """
     claim = _Claim(conn, executor_id, context)
     claim.decide()
@@ -117,7 +117,7 @@ class _Claim:
             avoided=context.avoided,
             random=context.random,
         )
-        self._claims = Claims()
+        self._claims = ClaimResult()
         self._limit = min(context.limit, self._router.free_slots + LOOK_PAST)
         due = claimable_runs(
             conn,
@@ -132,7 +132,7 @@ class _Claim:
             # Nothing can start; what may be skipped, parked or cut into shards is decided still.
             self._claims.blocked = True
             due = [run for run in due if self._needs_no_slot(self._config(run))]
-        in_line = {run.job_id for run in due if blocks(self._config(run).blocking)}
+        in_line = {run.job_id for run in due if limits_concurrency(self._config(run).blocking)}
         self._memory = RouteMemory(
             conn,
             self._router,
@@ -144,7 +144,7 @@ class _Claim:
         self._window_is_full = self._window_is_full or self._memory.is_full
         due = [run for run in due if run.job_id not in self._memory.left]
         self._due = self._lock([run.id for run in due])
-        self._turns = Turns(
+        self._turns = ConcurrencyControl(
             conn,
             {r.job_id: self._config(r).blocking for r in self._due if r.job_id in in_line},
             self._due,
@@ -157,7 +157,7 @@ class _Claim:
         )
         self._add_parked_to_cover()
         self._gone = self._pinned_to_gone_nodes()
-        self._placed: defaultdict[int, list[tuple[Run, Placed]]] = defaultdict(list)
+        self._placed: defaultdict[int, list[tuple[Run, Placement]]] = defaultdict(list)
         # They must not be all that this batch, and so each one, has room for.
         self._stay_due = 0 if self._memory.is_full else FIRST_IN_LINE
         self._moves: list[Move] = []  # everything but claims
@@ -212,7 +212,7 @@ class _Claim:
 
     @staticmethod
     def _needs_no_slot(config: JobConfig) -> bool:
-        return config.is_sharded or blocks(config.blocking)
+        return config.is_sharded or limits_concurrency(config.blocking)
 
     def _config(self, run: Run | DueRun) -> JobConfig:
         return self._configs[run.job_id, run.job_revision]
@@ -313,7 +313,7 @@ class _Claim:
             pinned_to = [*self._router.matching(fire, config)]
         needed = len(self._shards) + len(pinned_to)
         if needed > len(self._run_ids):
-            raise MoreIds(self._used_ids + needed)
+            raise TooFewIds(self._used_ids + needed)
         self._shards += shards_of(fire, config, pinned_to=pinned_to, now=self._now, ids=self._ids)
         self._moves.append(run_moves.expanded(fire, shards=len(pinned_to), now=self._now))
         if fire.blocking_key is not None:
@@ -321,7 +321,7 @@ class _Claim:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def write(self) -> Claims:
+    def write(self) -> ClaimResult:
         """Write what was decided, and say what is to be sent."""
         insert_fires(self._conn, self._shards)
         moves = _one_each(self._moves)
@@ -329,7 +329,7 @@ class _Claim:
             self._move(moves)
         claimed = self._take_slots()
         move_runs(self._conn, claimed, slots_are_taken=True)
-        given = hand_over(self._conn, [move.after for move in claimed], self._configs)
+        given = prepare_inputs(self._conn, [move.after for move in claimed], self._configs)
         for move in claimed:
             run = move.after
             config, node_id = self._config(run), run.node_id or 0
@@ -343,8 +343,8 @@ class _Claim:
                 recovering=run.id in given.recovering,
             )
             self._claims.requests.setdefault(node_id, []).append(request)
-        self._claims.wishes = {
-            node_id: self._router.wish_of(node_id) for node_id in self._claims.requests
+        self._claims.targets = {
+            node_id: self._router.targets_of(node_id) for node_id in self._claims.requests
         }
         self._claims.claimed, self._claims.settled = len(claimed), len(moves)
         self._claims.more = self._window_is_full and self._router.free_slots > 0
@@ -361,13 +361,13 @@ class _Claim:
                 now=self._now,
                 run_ids=self._run_ids[taken:],
             )
-        except MoreIds as more:  # a skipped shard may be the last of its fire, which has children
-            raise MoreIds(self._used_ids + taken + more.count) from more
+        except TooFewIds as more:  # a skipped shard may be the last of its fire, which has children
+            raise TooFewIds(self._used_ids + taken + more.count) from more
 
     def _take_slots(self) -> list[Move]:
         """Take the slots; runs for whose slots another admin was faster stay queued."""
         moves: list[Move] = []
-        kept: list[tuple[int, Placed]] = []
+        kept: list[tuple[int, Placement]] = []
         wanted = {node_id: len(chosen) for node_id, chosen in self._placed.items()}
         taken = take_slots(self._conn, wanted, now=self._now) if wanted else {}
         self._claims.outrun = taken != wanted

@@ -23,7 +23,13 @@ from tickwheel_admin.domain.runs.blocking import (
     to_cover,
 )
 from tickwheel_admin.domain.runs.run import PARKED_AT, Move, Run
-from tickwheel_admin.store.runs.lanes import Lane, count_live, lane_of, lock_live, waiting_runs
+from tickwheel_admin.store.runs.lanes import (
+    BlockingLane,
+    count_live,
+    lane_of,
+    lock_live,
+    waiting_runs,
+)
 
 WINDOW = 200  # waiting runs of a job that one decision looks at, beside those its policy counts
 
@@ -37,7 +43,7 @@ class _Line:
     runs: dict[int, Run]  # locked ones, live or waiting
 
 
-class Turns:
+class ConcurrencyControl:
     """Decides about the runs of jobs that are not parallel."""
 
     def __init__(
@@ -137,7 +143,7 @@ class Turns:
             if standing.parked
         ]
 
-    def _lane(self, each: Run) -> Lane:
+    def _lane(self, each: Run) -> BlockingLane:
         return lane_of(each, broadcast=each.job_id in self._broadcasts)
 
     def _standing(self, each: Run) -> Standing:
@@ -157,6 +163,6 @@ class Turns:
         )
 
 
-def blocks(policy: BlockingPolicy) -> bool:
+def limits_concurrency(policy: BlockingPolicy) -> bool:
     """Whether the job's runs stand in line."""
     return policy.strategy is not Blocking.PARALLEL

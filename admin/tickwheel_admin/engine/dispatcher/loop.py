@@ -13,12 +13,12 @@ from tickwheel_admin.domain.runs.run import PUT_OFF_MS
 from tickwheel_admin.engine.dispatcher.claim import (
     NO_SLOT_DELAY_MS,
     ClaimContext,
-    Claims,
+    ClaimResult,
     claim_queued_runs,
 )
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.engine.ports import NodeLinks
 from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -51,7 +51,7 @@ class Dispatcher(Loop):
         self,
         store: Store,
         ids: Ids,
-        links: Links,
+        links: NodeLinks,
         events: Events,
         *,
         random: RandomSource,
@@ -120,7 +120,7 @@ class Dispatcher(Loop):
             no_slot_delay_ms=self._no_slot_delay(executor_id),
         )
 
-        async def claim(run_ids: Sequence[int]) -> Claims:
+        async def claim(run_ids: Sequence[int]) -> ClaimResult:
             return await self._store.run(
                 before_commit("claiming", claim_queued_runs),
                 executor_id,
@@ -142,9 +142,9 @@ class Dispatcher(Loop):
             return True
         return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
-    def _send(self, claims: Claims) -> None:
-        if claims.wishes:
-            self._links.wish(claims.wishes)
+    def _send(self, claims: ClaimResult) -> None:
+        if claims.targets:
+            self._links.set_targets(claims.targets)
         for node_id, requests in claims.requests.items():
             reached("claimed")
             if not self._links.send(node_id, requests):
@@ -180,7 +180,7 @@ class Dispatcher(Loop):
             ends_at=asyncio.get_running_loop().time() + 2 * PUT_OFF_MS / 1000,
         )
 
-    def _note_contention(self, executor_id: int, claims: Claims) -> None:
+    def _note_contention(self, executor_id: int, claims: ClaimResult) -> None:
         """Look further next time, if other admins are claiming what comes first."""
         self._looks.pop(executor_id, None)
         if claims.looks == 1:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.strategy import Memory
-from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.store.jobs.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes, read_uses, save_uses
 from tickwheel_admin.store.runs.runs import DueRun
@@ -80,7 +80,7 @@ class RouteMemory:
         if avoiding & routed:
             router.busy = busy_nodes(conn, avoiding & routed, executor_id=executor_id)
 
-    def keep(self, claimed: Collection[tuple[int, Placed]]) -> None:
+    def keep(self, claimed: Collection[tuple[int, Placement]]) -> None:
         """Write what was claimed, by job; the rows of those jobs are still locked."""
         # Turns for which no node was found were not taken: none is left out.
         taken = self._router.turns
@@ -91,7 +91,7 @@ class RouteMemory:
         }
         if late:
             set_cursors(self._conn, late)
-        used: defaultdict[int, list[Placed]] = defaultdict(list)
+        used: defaultdict[int, list[Placement]] = defaultdict(list)
         for job_id, placed in claimed:
             if job_id in self._router.stored_uses:
                 used[job_id].append(placed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.executors.node import Node, NodeWish
+from tickwheel_admin.domain.executors.node import Node, NodeTargets
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
 from tickwheel_admin.domain.routing.hash_ring import value_to_hash
@@ -19,7 +19,7 @@ from tickwheel_admin.store.runs.runs import DueRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placement:
     """Where a run goes."""
 
     node_id: int
@@ -67,9 +67,9 @@ class Router:
         """Whether the node is live, be it that it takes no runs."""
         return node_id in self._nodes
 
-    def wish_of(self, node_id: int) -> NodeWish:
+    def targets_of(self, node_id: int) -> NodeTargets:
         """What operators wanted of a live node when it was chosen."""
-        return self._nodes[node_id].wish
+        return self._nodes[node_id].targets
 
     def offers(self, handler: str) -> bool:
         """Whether any node takes runs for the handler."""
@@ -83,7 +83,7 @@ class Router:
         """Nodes that take runs of the job, full or not: by name, if it is a broadcast."""
         return [each.node_id for each in self._pool(run, config).taking]
 
-    def place(self, run: Run, config: JobConfig) -> Placed | None:
+    def place(self, run: Run, config: JobConfig) -> Placement | None:
         """The chosen node, with one slot less; None when none is free for it."""
         if run.pinned_node_id is not None:
             return self._place_there(run, config, run.pinned_node_id)
@@ -99,7 +99,7 @@ class Router:
             self.turns[run.job_id] = known.turn + 1
         return self._take(run, pick.node, choice, uses=known.uses, turn=known.turn)
 
-    def uses_of(self, job_id: int, claimed: Iterable[Placed]) -> dict[int, Use]:
+    def uses_of(self, job_id: int, claimed: Iterable[Placement]) -> dict[int, Use]:
         """What is to be kept of a job: nodes new to it, and uses by what was claimed in the end."""
         uses = Uses(self.stored_uses[job_id], self._uses[job_id].present)
         for each in claimed:
@@ -176,7 +176,7 @@ class Router:
             uses = self._uses[job_id] = Uses(self.stored_uses[job_id], pool.taking)
         return uses
 
-    def _place_there(self, run: Run, config: JobConfig, node_id: int) -> Placed | None:
+    def _place_there(self, run: Run, config: JobConfig, node_id: int) -> Placement | None:
         """The one node that the run may go to."""
         node = self._candidates.get(node_id)
         if (
@@ -194,7 +194,9 @@ class Router:
         uses = self._uses_of(run.job_id, self._pool(run, config))
         return self._take(run, node, choice, uses=uses, turn=self.turns.get(run.job_id, 0))
 
-    def _take(self, run: Run, node: Candidate, choice: Choice, *, uses: Uses, turn: int) -> Placed:
+    def _take(
+        self, run: Run, node: Candidate, choice: Choice, *, uses: Uses, turn: int
+    ) -> Placement:
         """Take a slot, and remember that the job has used the node."""
         node.free -= 1
         self.free_slots -= 1
@@ -205,7 +207,7 @@ class Router:
             busy.add(node.node_id)
         if uses is not UNUSED:
             uses.used(node.node_id, turn=turn)
-        return Placed(node_id=node.node_id, turn=turn, choice=choice.to_json())
+        return Placement(node_id=node.node_id, turn=turn, choice=choice.to_json())
 
 
 def _candidate(node: Node) -> Candidate:

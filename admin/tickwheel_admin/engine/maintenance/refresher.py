@@ -20,11 +20,11 @@ from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.events.events import TRIGGERS, Events
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.triggers.stale import (
-    Refreshed,
+    RefreshedTrigger,
     StaleTrigger,
     last_fires,
     lock_unchanged,
@@ -59,7 +59,7 @@ class Refresher(Loop):
 
     interval_seconds = 2.0
 
-    def __init__(self, store: Store, events: Events, *, calendars: Calendars) -> None:
+    def __init__(self, store: Store, events: Events, *, calendars: CalendarCache) -> None:
         super().__init__()
         self._store = store
         self._events = events
@@ -89,7 +89,7 @@ class Refresher(Loop):
 # --- calendars -------------------------------------------------------------------------------
 
 
-def _follow(conn: sa.Connection, name: str, version: int, calendars: Calendars) -> _Batch:
+def _follow(conn: sa.Connection, name: str, version: int, calendars: CalendarCache) -> _Batch:
     """Compute triggers anew that follow a calendar and have not met its current version."""
     stale = triggers_behind(conn, name, version, limit=TRIGGERS_PER_BATCH)
     calendar = calendars.get_many(conn, [name]).get(name)
@@ -114,7 +114,7 @@ def _follow(conn: sa.Connection, name: str, version: int, calendars: Calendars) 
 
 def _refreshed(
     stale: StaleTrigger, calendar: Calendar, *, back: int, last_fires: Mapping[int, int]
-) -> Refreshed:
+) -> RefreshedTrigger:
     """How a trigger goes on with the current version of its calendar.
 
     Args:
@@ -145,9 +145,9 @@ def _refreshed(
     return replace(stands, next_fire_at=at, state=state, reason=None)
 
 
-def _unchanged(stale: StaleTrigger, calendar: Calendar | None) -> Refreshed:
+def _unchanged(stale: StaleTrigger, calendar: Calendar | None) -> RefreshedTrigger:
     trigger = stale.trigger
-    return Refreshed(
+    return RefreshedTrigger(
         trigger_id=trigger.id,
         version=trigger.version,
         next_fire_at=trigger.next_fire_at,
@@ -162,7 +162,7 @@ def _unchanged(stale: StaleTrigger, calendar: Calendar | None) -> Refreshed:
 # --- zones -----------------------------------------------------------------------------------
 
 
-def _rezone(conn: sa.Connection, after: int, calendars: Calendars) -> _Batch:
+def _rezone(conn: sa.Connection, after: int, calendars: CalendarCache) -> _Batch:
     """Compute triggers anew whose zone may have other transitions than when they were planned.
 
     Fires that differ are logged. Nothing is done when the zone data in use here is not newer than

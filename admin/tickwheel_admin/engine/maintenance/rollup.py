@@ -46,7 +46,7 @@ from tickwheel_admin.store.runs.stats import (
     slices_of,
     write_stats,
 )
-from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 
 log = structlog.get_logger(__name__)
 
@@ -194,7 +194,7 @@ def _failed_jobs(conn: sa.Connection, hour_at: int) -> list[JobFailure]:
 
 def _over(conn: sa.Connection, failed: Sequence[JobFailure], *, now: int) -> list[int]:
     """Jobs whose last run did not fail, whose failure is long ago, or whose runs are gone."""
-    marks = recent_marks(conn, [each.job_id for each in failed], until=now, per_job=MARKS)
+    marks = recent_summaries(conn, [each.job_id for each in failed], until=now, per_job=MARKS)
     return [
         each.job_id
         for each in failed
@@ -203,7 +203,7 @@ def _over(conn: sa.Connection, failed: Sequence[JobFailure], *, now: int) -> lis
     ]
 
 
-def _may_fail_still(newest_first: Sequence[RunMark]) -> bool:
+def _may_fail_still(newest_first: Sequence[RunSummary]) -> bool:
     ended = [mark for mark in newest_first if mark.ended_at is not None]
     telling = [mark for mark in ended if mark.state not in PASSED_OVER]
     return telling[0].state in FAILURES if telling else bool(newest_first)

@@ -1,7 +1,8 @@
-"""How nodes get in: an admin that keeps them waiting cannot tell who is dead.
+"""How long nodes wait to be admitted: an admin that keeps them waiting cannot tell who is dead.
 
-It gives them time, but not for ever: whoever keeps the door busy, with tokens that are none or
-with sockets that come and go, must not keep the dead from being declared dead.
+While admission is slow or fails, the admin declares no node dead, but for a minute at most: clients
+that send invalid tokens, or that connect and disconnect all the time, must not keep dead nodes from
+being declared dead.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from itertools import count
 
 from tickwheel_admin.store.database.database import DatabaseUnavailable
 
-SLOW_SECONDS = 1.0  # to let a node in; more means that the database holds it up
-QUIET_SECONDS = 15.0  # after which who has not come did not knock
-MAX_HOLD_SECONDS = 60.0  # that deaths wait for the door in one go
+SLOW_SECONDS = 1.0  # to admit a node; more means that the database delays it
+QUIET_SECONDS = 15.0  # without trouble; a node that has not come by then did not try
+MAX_HOLD_SECONDS = 60.0  # for which trouble without a pause delays expiry
 
 
-class Door:
-    """Watches how long it takes to let nodes in, in seconds of the running loop."""
+class NodeAdmission:
+    """Measures how long nodes take to be admitted, in seconds of the running loop."""
 
     def __init__(self) -> None:
         self._numbers = count()
         self._waiting: dict[int, float] = {}  # since when, oldest first
-        self._troubled_at: float | None = None  # when last somebody had waited long, or in vain
+        self._troubled_at: float | None = None  # when last an admission was slow or failed
         self._trouble_began_at = 0.0  # without a quiet time since
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
-        """Around what lets a node in."""
+    def measured(self) -> Iterator[None]:
+        """Around one step of admitting a node."""
         number, began_at = next(self._numbers), _now()
         self._waiting[number] = began_at
         try:
@@ -42,17 +43,17 @@ class Door:
             if _now() - began_at > SLOW_SECONDS:
                 self._note_trouble(began_at)
 
-    def holds_back(self, *, since: float) -> bool:
-        """Whether those who seem dead may be waiting here, or may just have been turned away.
+    def delays_expiry(self, *, since: float) -> bool:
+        """Whether nodes that seem dead may be waiting here, or may just have been turned away.
 
         Args:
-            since: when all else was well enough to declare anything dead: what went before, such
-                as an outage of the database, uses up none of the time that nodes are given.
+            since: when all other conditions for declaring anything dead were met. Trouble before
+                that, such as an outage of the database, does not count towards the minute.
         """
-        began_at = self._shut_since()
+        began_at = self._in_trouble_since()
         return began_at is not None and _now() - max(began_at, since) < MAX_HOLD_SECONDS
 
-    def _shut_since(self) -> float | None:
+    def _in_trouble_since(self) -> float | None:
         """Since when there was no quiet time; None: there is one."""
         now = _now()
         longest = next(iter(self._waiting.values()), now)

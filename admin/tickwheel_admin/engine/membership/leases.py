@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.executors.node import NodeWish
+from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.membership.admission import Door
-from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.engine.membership.admission import NodeAdmission
+from tickwheel_admin.engine.ports import NodeLinks
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.executors.admins import live_admin_urls, renew_admin
@@ -36,8 +36,8 @@ class Leases(Loop):
     def __init__(
         self,
         store: Store,
-        links: Links,
-        door: Door,
+        links: NodeLinks,
+        admission: NodeAdmission,
         *,
         admin_id: int,
         enter: Callable[[], Awaitable[None]],
@@ -54,7 +54,7 @@ class Leases(Loop):
         super().__init__()
         self._store = store
         self._links = links
-        self._door = door
+        self._admission = admission
         self._admin_id = admin_id
         self._enter = enter
         self._wall_clock = wall_clock
@@ -79,7 +79,7 @@ class Leases(Loop):
             self._steady_since = None
             raise
         self._note_renewal(asked_at, renewed.database_at)
-        live = set(renewed.wishes)
+        live = set(renewed.targets)
         if renewed.known:
             self._links.name_admins(renewed.admins)  # nodes know none that starts after them
         else:
@@ -90,7 +90,7 @@ class Leases(Loop):
         for node_id in sorted(heard.keys() - live):
             # Declared dead meanwhile: only a new hello brings it back.
             self._links.disconnect(node_id, "lease over")
-        self._links.wish(renewed.wishes)  # every admin over its own sockets, so it arrives
+        self._links.set_targets(renewed.targets)  # every admin over its own sockets, so it arrives
         for node_id, token_hash in tokens.items():
             if token_hash not in renewed.valid_tokens:
                 log.warning("node.token_revoked", node_id=node_id)
@@ -106,7 +106,7 @@ class Leases(Loop):
         if self._steady_since is None or now - self._renewed_at > MAX_GAP_SECONDS:
             return False
         steady_from = self._steady_since + STEADY_SECONDS
-        return now >= steady_from and not self._door.holds_back(since=steady_from)
+        return now >= steady_from and not self._admission.delays_expiry(since=steady_from)
 
     def doubt(self, event: str, **why: float) -> None:
         """Declare nothing dead for the next 15 s: the database's clock, or ours, was set."""
@@ -150,12 +150,12 @@ def clock_is_steady(conn: sa.Connection, expected_ms: int | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Renewed:
+class _Renewal:
     """What one renewal found."""
 
     known: bool  # this admin's own row was there
     admins: list[str]  # base URLs of all live ones
-    wishes: dict[int, NodeWish]  # of the nodes whose leases were renewed
+    targets: dict[int, NodeTargets]  # of the nodes whose leases were renewed
     valid_tokens: set[str]
     database_at: int
 
@@ -166,12 +166,12 @@ def _renew(
     node_ids: Iterable[int],
     token_hashes: Iterable[str],
     status: str,
-) -> _Renewed:
+) -> _Renewal:
     known = renew_admin(conn, admin_id=admin_id, status=status)
-    return _Renewed(
+    return _Renewal(
         known=known,
         admins=live_admin_urls(conn),
-        wishes=renew_leases(conn, node_ids, admin_id=admin_id),
+        targets=renew_leases(conn, node_ids, admin_id=admin_id),
         valid_tokens=set(executors_of_tokens(conn, token_hashes)),
         database_at=now_ms(conn),
     )

@@ -11,8 +11,8 @@ import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
-from tickwheel_admin.engine.batching.coalesce import Gathering
-from tickwheel_admin.engine.membership.admission import Door
+from tickwheel_admin.engine.batching import Coalescer
+from tickwheel_admin.engine.membership.admission import NodeAdmission
 from tickwheel_admin.engine.membership.notices import notices_at_hello, notices_of
 from tickwheel_admin.services.events.events import NODES, QUEUED, Events
 from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals
@@ -40,7 +40,7 @@ TOKENS_PER_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmittedNode:
     """A node's place at this admin."""
 
     node_id: int
@@ -74,12 +74,12 @@ class Membership:
         self._url = url
         self._version = version
         self._proposals = CodeProposals(store, ids, events)
-        self.door = Door()
+        self.admission = NodeAdmission()
         # When a thousand nodes come or go at once, a transaction for each would take so long that
         # those who wait give up, come back, and wait behind the others again.
-        self._tokens = Gathering(self._executors_of, limit=TOKENS_PER_BATCH)
-        self._arrivals = Gathering(self._admit, limit=NODES_PER_BATCH)
-        self._partings = Gathering(self._end_sessions, limit=NODES_PER_BATCH)
+        self._tokens = Coalescer(self._executors_of, limit=TOKENS_PER_BATCH)
+        self._arrivals = Coalescer(self._admit, limit=NODES_PER_BATCH)
+        self._disconnects = Coalescer(self._end_sessions, limit=NODES_PER_BATCH)
 
     @property
     def name(self) -> str:
@@ -103,22 +103,22 @@ class Membership:
             Unavailable: the database is away, so nobody can tell.
         """
         try:
-            with self.door.opening():
-                return await self._tokens.ask(token_hash)
+            with self.admission.measured():
+                return await self._tokens.submit(token_hash)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
 
-    async def admit(self, arrival: Arrival) -> Admitted:
+    async def admit(self, arrival: Arrival) -> AdmittedNode:
         """Store a node that said hello; raises Unavailable like `executor_of`."""
         try:
-            with self.door.opening():
-                admitted = await self._arrivals.ask(arrival)
+            with self.admission.measured():
+                admitted = await self._arrivals.submit(arrival)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         self._events.publish(NODES)
         return admitted
 
-    async def look_at_code(self, admitted: Admitted, said: SaidCode) -> list[Notice]:
+    async def look_at_code(self, admitted: AdmittedNode, said: SaidCode) -> list[Notice]:
         """Take in what a new process says of its code; returns what its people should know.
 
         Raises:
@@ -134,10 +134,10 @@ class Membership:
         """A node may be given runs here: some may be waiting for it."""
         self._events.publish(QUEUED)
 
-    async def part(self, *, node_id: int, session_id: int) -> None:
+    async def disconnected(self, *, node_id: int, session_id: int) -> None:
         """A node's socket closed."""
         try:
-            await self._partings.ask((session_id, node_id))
+            await self._disconnects.submit((session_id, node_id))
         except DatabaseUnavailable:
             # The lease runs out by itself; it only takes longer.
             log.warning("node.parting_unrecorded", node_id=node_id)
@@ -168,7 +168,7 @@ class Membership:
         found = await self._store.read(executors_of_tokens, token_hashes)
         return [found.get(token_hash) for token_hash in token_hashes]
 
-    async def _admit(self, arrivals: Sequence[Arrival]) -> list[Admitted]:
+    async def _admit(self, arrivals: Sequence[Arrival]) -> list[AdmittedNode]:
         new_ids = await self._ids.take_many("node", len(arrivals))
         session_ids = await self._ids.take_many("node_session", len(arrivals))
         return await self._store.run(
@@ -196,7 +196,7 @@ def _admit(
     new_ids: Sequence[int],
     session_ids: Sequence[int],
     admin_id: int,
-) -> list[Admitted]:
+) -> list[AdmittedNode]:
     stored = admit_nodes(
         conn, arrivals, new_ids=new_ids, session_ids=session_ids, admin_id=admin_id
     )
@@ -205,7 +205,7 @@ def _admit(
     )
     admins = live_admin_urls(conn)
     return [
-        Admitted(
+        AdmittedNode(
             node_id=each.node_id,
             session_id=session_id,
             slots=each.slots_wanted,

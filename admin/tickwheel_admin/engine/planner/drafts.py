@@ -31,7 +31,7 @@ from tickwheel_admin.domain.triggers.trigger import (
     TriggerKind,
     TriggerState,
 )
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.triggers.pauses import read_pauses
 from tickwheel_admin.store.triggers.planning import PlannedTrigger, due_triggers
@@ -39,7 +39,7 @@ from tickwheel_admin.store.triggers.planning import PlannedTrigger, due_triggers
 log = structlog.get_logger(__name__)
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class PlanDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A trigger and its plan, before ids are given to its runs."""
 
     trigger: Trigger
@@ -59,14 +59,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 def draft_due_triggers(
     conn: sa.Connection,
     configs: JobConfigs,
-    calendars: Calendars,
+    calendars: CalendarCache,
     *,
     bucket_id: int | None,
     overdue: bool,
     now: int,
     ahead_ms: int,
     limit: int,
-) -> list[Draft]:
+) -> list[PlanDraft]:
     """Read due triggers, soonest first, and compute their fires.
 
     Args:
@@ -105,7 +105,7 @@ def draft_due_triggers(
         except ScheduleError as error:
             reason = str(error)
             log.error("trigger.schedule_error", trigger_id=trigger.id, reason=reason)
-        draft = Draft(
+        draft = PlanDraft(
             trigger=trigger,
             next_fire_at=trigger.next_fire_at or now,
             revision=revision,
@@ -163,11 +163,11 @@ def _plan(
     )
 
 
-def planned_of(draft: Draft, ids: Iterator[int]) -> PlannedTrigger:
+def planned_trigger(draft: PlanDraft, ids: Iterator[int]) -> PlannedTrigger:
     """What is written for a draft; takes as many ids as it needs."""
     trigger, found = draft.trigger, draft.plan
     if found is None:
-        return in_error(draft, draft.reason or "")
+        return failed_trigger(draft, draft.reason or "")
     runs = runs_of_plan(
         found, trigger, draft.config, revision=draft.revision, now=draft.now, ids=ids
     )
@@ -186,7 +186,7 @@ def planned_of(draft: Draft, ids: Iterator[int]) -> PlannedTrigger:
     )
 
 
-def in_error(draft: Draft, reason: str) -> PlannedTrigger:
+def failed_trigger(draft: PlanDraft, reason: str) -> PlannedTrigger:
     """What is written for a trigger that cannot be planned, so that it holds up no other."""
     trigger = draft.trigger
     return PlannedTrigger(

@@ -13,12 +13,17 @@ import structlog
 
 from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.triggers.trigger import MISFIRE_THRESHOLD_MS
-from tickwheel_admin.engine.batching.bisect import halved
+from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.planner.drafts import Draft, draft_due_triggers, in_error, planned_of
+from tickwheel_admin.engine.planner.drafts import (
+    PlanDraft,
+    draft_due_triggers,
+    failed_trigger,
+    planned_trigger,
+)
 from tickwheel_admin.services.events.events import QUEUED, Events
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -48,7 +53,7 @@ OVERDUE_AT_ONCE = 4  # buckets; more only wait for each other on a small machine
 class _Look:
     """What is due, at the beginning of a pass."""
 
-    soonest: list[Draft]  # on time, of all buckets; if TRIGGERS_PER_LOOK, there may be more
+    soonest: list[PlanDraft]  # on time, of all buckets; if TRIGGERS_PER_LOOK, there may be more
     # (id, how late its first trigger is in ms), of the buckets that have to be looked at as well
     buckets: list[tuple[int, int]]
 
@@ -67,7 +72,7 @@ class Planner(Loop):
         admin_id: int,
         random: RandomSource,
         configs: JobConfigs,
-        calendars: Calendars | None = None,
+        calendars: CalendarCache | None = None,
     ) -> None:
         """Plan with what admins share, or (None) with a cache of calendars of its own."""
         super().__init__()
@@ -77,7 +82,7 @@ class Planner(Loop):
         self._admin_id = admin_id
         self._random = random
         self._configs = configs
-        self._calendars = calendars or Calendars()
+        self._calendars = calendars or CalendarCache()
         self.is_behind = False  # more is overdue than one pass could plan
 
     async def run_once(self) -> bool:
@@ -127,13 +132,13 @@ class Planner(Loop):
         self._events.publish(QUEUED)
         return len(drafts) == TRIGGERS_PER_BATCH
 
-    async def _write(self, drafts: Sequence[Draft]) -> bool:
+    async def _write(self, drafts: Sequence[PlanDraft]) -> bool:
         """Write them in one transaction; returns whether anything was planned."""
         ids = iter(await self._ids.take_many("run", sum(draft.ids_needed for draft in drafts)))
-        planned = [(draft, planned_of(draft, ids)) for draft in drafts]
+        planned = [(draft, planned_trigger(draft, ids)) for draft in drafts]
         written = 0
 
-        async def write(batch: Sequence[tuple[Draft, PlannedTrigger]]) -> None:
+        async def write(batch: Sequence[tuple[PlanDraft, PlannedTrigger]]) -> None:
             nonlocal written
             written += await self._store.run(
                 before_commit("planning", plan_due_triggers),
@@ -142,12 +147,12 @@ class Planner(Loop):
             )
             reached("planned")
 
-        async def give_up(culprit: tuple[Draft, PlannedTrigger], reason: str) -> None:
+        async def give_up(culprit: tuple[PlanDraft, PlannedTrigger], reason: str) -> None:
             draft, _ = culprit
             log.error("trigger.cannot_be_planned", trigger_id=draft.trigger.id, reason=reason)
-            await write([(draft, in_error(draft, reason))])
+            await write([(draft, failed_trigger(draft, reason))])
 
-        await halved(planned, write, give_up)
+        await write_or_bisect(planned, write, give_up)
         return written > 0
 
     def _look(self, conn: sa.Connection) -> _Look:
@@ -161,7 +166,9 @@ class Planner(Loop):
             buckets = due_buckets(conn, now=now, ahead_ms=AHEAD_MS)
         return _Look(soonest=soonest, buckets=buckets)
 
-    def _draft(self, conn: sa.Connection, *, bucket_id: int | None, overdue: bool) -> list[Draft]:
+    def _draft(
+        self, conn: sa.Connection, *, bucket_id: int | None, overdue: bool
+    ) -> list[PlanDraft]:
         """Off the event loop, and outside any lock."""
         return draft_due_triggers(
             conn,
@@ -175,12 +182,12 @@ class Planner(Loop):
         )
 
 
-def _batches(drafts: Sequence[Draft], random: RandomSource) -> Iterator[list[Draft]]:
+def _batches(drafts: Sequence[PlanDraft], random: RandomSource) -> Iterator[list[PlanDraft]]:
     """Some buckets each, as far as they fit into a batch."""
-    by_bucket: defaultdict[int, list[Draft]] = defaultdict(list)
+    by_bucket: defaultdict[int, list[PlanDraft]] = defaultdict(list)
     for draft in drafts:
         by_bucket[draft.trigger.bucket].append(draft)
-    batch: list[Draft] = []
+    batch: list[PlanDraft] = []
     buckets = 0
     for bucket_id in _turned(sorted(by_bucket), random):
         due = by_bucket[bucket_id]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from weakref import WeakKeyDictionary, WeakSet
 
-from tickwheel_admin.engine.ports import HeldPart, Received, Session
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
 
 MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
@@ -57,7 +57,7 @@ class _Amount:
 
 @dataclass(slots=True)
 class _Queue:
-    messages: deque[Received] = field(default_factory=deque)
+    messages: deque[NodeMessage] = field(default_factory=deque)
     text: int = 0  # characters in them
 
 
@@ -99,7 +99,7 @@ class Inbox:
         waiting.text -= queue.text
         return len(queue.messages)
 
-    def judge(self, ignored: Mapping[Session, int], batch: Sequence[Received]) -> int:
+    def judge(self, ignored: Mapping[Session, int], batch: Sequence[NodeMessage]) -> int:
         """Say of how many messages of a batch there was nothing to record.
 
         Returns how many messages are dropped, as by `leave`.
@@ -129,15 +129,15 @@ class Inbox:
         queue = self._queues.setdefault(session, _Queue())
         for message in messages:
             for part in _parts(message):
-                self._put(queue, Received(session, part))
+                self._put(queue, NodeMessage(session, part))
 
-    def next_batch(self, now: float) -> list[Received]:
+    def next_batch(self, now: float) -> list[NodeMessage]:
         """What the next transaction takes; nobody gets more than a fair share of it.
 
         Args:
             now: monotonic seconds.
         """
-        batch: list[Received] = []
+        batch: list[NodeMessage] = []
         text = 0
         share = max(MESSAGES_PER_BATCH // max(len(self._queues), 1), LEAST_SHARE)
         for_suspects = SUSPECT_SHARE if now >= self._suspects_at else 0
@@ -171,7 +171,7 @@ class Inbox:
                 self._queues[session] = queue  # last in line from here on
         return batch
 
-    def put_back(self, batch: Sequence[Received]) -> None:
+    def put_back(self, batch: Sequence[NodeMessage]) -> None:
         """Nothing of a batch was recorded: it comes first again."""
         for received in reversed(batch):
             queue = self._queues.setdefault(received.session, _Queue())
@@ -191,7 +191,7 @@ class Inbox:
             after.text += queue.text
         self._standings[session] = standing
 
-    def _put(self, queue: _Queue, received: Received, *, first: bool = False) -> None:
+    def _put(self, queue: _Queue, received: NodeMessage, *, first: bool = False) -> None:
         chars = text_of(received.message)
         if first:
             queue.messages.appendleft(received)
@@ -216,7 +216,7 @@ def text_of(message: FromNode | HeldPart) -> int:
     return 0
 
 
-def _weight(received: Received) -> int:
+def _weight(received: NodeMessage) -> int:
     """How many runs a message is about."""
     message = received.message
     return max(len(message.runs), 1) if isinstance(message, Held | HeldPart) else 1

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import structlog
 
-from tickwheel_admin.engine.batching.bisect import halved
+from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import HeldPart, Received, Session
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
 from tickwheel_admin.engine.recorder.inbox import Inbox
-from tickwheel_admin.engine.recorder.transaction import Recorded, record
+from tickwheel_admin.engine.recorder.transaction import RecordResult, record
 from tickwheel_admin.services.events.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
 from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
@@ -84,7 +84,7 @@ class Recorder(Loop):
         batch = self._waiting.next_batch(now)
         try:
             if batch:
-                await halved(batch, self._write, self._give_up)
+                await write_or_bisect(batch, self._write, self._give_up)
         except DatabaseUnavailable:
             # Nothing was acknowledged. Kept in order, and recorded twice at worst, which is once.
             self._waiting.put_back(batch)
@@ -97,8 +97,8 @@ class Recorder(Loop):
             return False
         return bool(self._waiting)
 
-    async def _write(self, batch: Sequence[Received]) -> None:
-        async def write(run_ids: Sequence[int]) -> Recorded:
+    async def _write(self, batch: Sequence[NodeMessage]) -> None:
+        async def write(run_ids: Sequence[int]) -> RecordResult:
             return await self._store.run(
                 before_commit("recording", record), batch, self._configs, run_ids
             )
@@ -110,7 +110,7 @@ class Recorder(Loop):
         self._tell(recorded)
         reached("acknowledged")
 
-    def _tell(self, recorded: Recorded) -> None:
+    def _tell(self, recorded: RecordResult) -> None:
         replies: defaultdict[Session, list[Message]] = defaultdict(list)
         for session, reply in recorded.replies:
             replies[session].append(reply)
@@ -134,7 +134,7 @@ class Recorder(Loop):
         for run_id in recorded.logged_runs:
             self._events.publish(log_topic(run_id))
 
-    async def _give_up(self, culprit: Received, reason: str) -> None:
+    async def _give_up(self, culprit: NodeMessage, reason: str) -> None:
         """One message that the database refuses must neither stop the others nor come again."""
         message = culprit.message
         log.error("report.unstorable", type=type(message).__name__, reason=reason)
@@ -147,7 +147,7 @@ class Recorder(Loop):
                 duration_ms=message.duration_ms,
                 message=_UNSTORABLE,
             )
-            await halved([Received(culprit.session, bare)], self._write, self._give_up)
+            await write_or_bisect([NodeMessage(culprit.session, bare)], self._write, self._give_up)
             return
         reply = _receipt_for_nothing(message)
         if reply is not None:

@@ -12,8 +12,8 @@ from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.executors.reports import Answer
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import LIVE, Move, RunState
-from tickwheel_admin.engine.handoff import Left
-from tickwheel_admin.engine.ports import HeldPart, Received, Session
+from tickwheel_admin.engine.handoff import AttemptOutputs
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.deadlines import ask_about_held_runs, set_deadlines
@@ -45,7 +45,7 @@ Recordable = Accepted | Refused | Result | Held | Progress | Checkpoint | LogChu
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordResult:
     """What to do once the transaction is committed."""
 
     replies: list[tuple[Session, Message]] = field(default_factory=list)
@@ -63,28 +63,28 @@ class Recorded:
 
 def record(
     conn: sa.Connection,
-    batch: Sequence[Received],
+    batch: Sequence[NodeMessage],
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
-) -> Recorded:
+) -> RecordResult:
     """Apply the messages in their order; the same messages again change nothing.
 
     Raises:
-        MoreIds: runs ended whose children need more ids than there are.
+        TooFewIds: runs ended whose children need more ids than there are.
     """
     now = now_ms(conn)
-    book = _Book(conn, batch, configs, now=now)
+    book = _RecordBatch(conn, batch, configs, now=now)
     for received in batch:
         book.apply(received)
     book.write(run_ids)
     return book.recorded
 
 
-class _Book:
+class _RecordBatch:
     """The runs of one batch as they stand while its messages are applied."""
 
     def __init__(
-        self, conn: sa.Connection, batch: Sequence[Received], configs: JobConfigs, *, now: int
+        self, conn: sa.Connection, batch: Sequence[NodeMessage], configs: JobConfigs, *, now: int
     ) -> None:
         self._conn = conn
         self._now = now
@@ -99,11 +99,11 @@ class _Book:
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
         self._late: dict[tuple[int, int], Result] = {}
-        self._left = Left()
+        self._left = AttemptOutputs()
         self._back: dict[int, Collection[int]] = {}  # nodes that said hello, and the runs they hold
-        self.recorded = Recorded()
+        self.recorded = RecordResult()
 
-    def apply(self, received: Received) -> None:
+    def apply(self, received: NodeMessage) -> None:
         message, session = received.message, received.session
         match message:
             case Accepted():
@@ -239,7 +239,7 @@ class _Book:
         run = self._runs.get(run_id)
         return _NO_JOB if run is None else self._configs[run.job_id, run.job_revision]
 
-    def _older_attempts(self, batch: Sequence[Received]) -> set[tuple[int, int]]:
+    def _older_attempts(self, batch: Sequence[NodeMessage]) -> set[tuple[int, int]]:
         return {
             (message.run, message.attempt)
             for message in (received.message for received in batch)
@@ -252,7 +252,7 @@ class _Book:
 _NO_JOB = JobConfig(name="", handler="")  # stands in where the run is unknown and nothing is done
 
 
-def _run_ids(batch: Sequence[Received]) -> set[int]:
+def _run_ids(batch: Sequence[NodeMessage]) -> set[int]:
     ids: set[int] = set()
     for received in batch:
         match received.message:

@@ -29,7 +29,7 @@ from tickwheel_admin.domain.runs.run import (
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.deadlines import queued_past_deadline, set_deadlines
-from tickwheel_admin.store.runs.follow_ups import Followed, move_with_follow_ups
+from tickwheel_admin.store.runs.follow_ups import FollowUpResult, move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_admin.store.runs.shards import count_shards, lock_open_shards
 from tickwheel_shared.protocol import Cancel, CancelReason, Message, Query
@@ -39,13 +39,13 @@ _CANCEL_REASONS = {TIMEOUT: CancelReason.TIMEOUT, "covered": CancelReason.COVERE
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepResult:
     """What one transaction decided."""
 
     messages: defaultdict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
     timed_out: int = 0
     moved: int = 0
-    followed: Followed = field(default_factory=Followed)
+    followed: FollowUpResult = field(default_factory=FollowUpResult)
 
 
 def sweep_live(
@@ -55,7 +55,7 @@ def sweep_live(
     connected: Collection[int],
     may_expire: bool,
     run_ids: Sequence[int] = (),
-) -> Swept:
+) -> SweepResult:
     """Deal with live attempts whose deadline is past.
 
     Args:
@@ -63,10 +63,10 @@ def sweep_live(
         may_expire: whether it trusts its own view enough to end what a node did not end.
 
     Raises:
-        MoreIds: as `move_with_follow_ups`.
+        TooFewIds: as `move_with_follow_ups`.
     """
     now = now_ms(conn)
-    swept = Swept()
+    swept = SweepResult()
     moves: list[Move] = []
     deadlines: list[tuple[int, int]] = []
     locked = lock_runs(conn, ids)
@@ -110,7 +110,7 @@ def sweep_fires(
     ids: Collection[int],
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
-) -> Swept:
+) -> SweepResult:
     """Stop the shards of whole fires that are to end, and end those that have none left.
 
     Shards are locked before their fires, as everywhere.
@@ -137,7 +137,7 @@ def sweep_fires(
         elif shard.cancel_requested_at is None:
             reason = fire.cancel_reason or "operator"
             moves.append(run_moves.stop_wanted(shard, reason=reason, now=now, by=fire.cancelled_by))
-    swept = Swept(moved=len(moves))
+    swept = SweepResult(moved=len(moves))
     ended = {move.before.id for move in moves}
     set_deadlines(
         conn,
@@ -151,7 +151,9 @@ def sweep_fires(
     return swept
 
 
-def expire_queued(conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()) -> Swept:
+def expire_queued(
+    conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()
+) -> SweepResult:
     """Skip queued runs that were to start by now and did not."""
     now = now_ms(conn)
     locked = lock_runs(conn, queued_past_deadline(conn, now=now, limit=RUNS_PER_BATCH))
@@ -161,7 +163,7 @@ def expire_queued(conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[in
         if run.state is RunState.QUEUED and run.tries == 0 and _is_past(run, now=now)
     ]
     followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
-    return Swept(moved=len(moves), followed=followed)
+    return SweepResult(moved=len(moves), followed=followed)
 
 
 def _is_past(run: Run, *, now: int) -> bool:

@@ -12,16 +12,16 @@ import structlog
 from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.membership.leases import MAX_STEP_SECONDS, Leases, clock_is_steady
-from tickwheel_admin.engine.ports import Links
+from tickwheel_admin.engine.ports import NodeLinks
 from tickwheel_admin.engine.sweeper.deadlines import (
     RUNS_PER_BATCH,
-    Swept,
+    SweepResult,
     expire_queued,
     sweep_fires,
     sweep_live,
 )
-from tickwheel_admin.engine.sweeper.lost_runs import Lost, lose_runs
-from tickwheel_admin.engine.sweeper.stalled import cancel_orphans, mend_stalls
+from tickwheel_admin.engine.sweeper.lost_runs import LostRunsResult, move_lost_runs
+from tickwheel_admin.engine.sweeper.stalled import cancel_orphans, repair_stalled
 from tickwheel_admin.services.events.events import NODES, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
@@ -36,8 +36,8 @@ from tickwheel_admin.store.runs.deadlines import (
     queued_past_deadline,
     runs_past_deadline,
 )
-from tickwheel_admin.store.runs.due_check import Glance, glance
-from tickwheel_admin.store.runs.follow_ups import Followed
+from tickwheel_admin.store.runs.due_check import DueCheck, check_due
+from tickwheel_admin.store.runs.follow_ups import FollowUpResult
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class Sweeper(Loop):
         self,
         store: Store,
         ids: Ids,
-        links: Links,
+        links: NodeLinks,
         leases: Leases,
         events: Events,
         *,
@@ -79,7 +79,7 @@ class Sweeper(Loop):
 
     async def run_once(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
-        seen = await self._store.read(glance)
+        seen = await self._store.read(check_due)
         more = seen.runs_are_late and await self._sweep_deadlines()
         if self._clock_was_set(seen, asked_at):
             self._leases.doubt("leases.of_another_clock")
@@ -122,7 +122,7 @@ class Sweeper(Loop):
             moved += self._tell(swept)
         return len(live) == RUNS_PER_BATCH and moved > 0
 
-    def _tell(self, swept: Swept) -> int:
+    def _tell(self, swept: SweepResult) -> int:
         for node_id, messages in swept.messages.items():
             self._links.send(node_id, messages)
         if swept.timed_out:
@@ -131,7 +131,7 @@ class Sweeper(Loop):
             self._announce(swept.followed)
         return swept.moved
 
-    def _clock_was_set(self, seen: Glance, asked_at: float) -> bool:
+    def _clock_was_set(self, seen: DueCheck, asked_at: float) -> bool:
         """Whether leases may have been given by another clock than the database has now.
 
         Its clock made a step from look to look; or one of them ended before the last look, which
@@ -148,7 +148,7 @@ class Sweeper(Loop):
             last_look is not None and first < last_look - MAX_STEP_SECONDS * 1000
         )
 
-    async def _expire(self, seen: Glance) -> bool:
+    async def _expire(self, seen: DueCheck) -> bool:
         """End what has outlived its lease; whether nodes were among it."""
         expected = self._leases.expected_database_ms()
         nodes: list[int] = []
@@ -193,7 +193,7 @@ class Sweeper(Loop):
         if now - self._mended_at < MEND_SECONDS:
             return
         self._mended_at = now
-        mended = await self._store.run(mend_stalls, after=self._mended_to)
+        mended = await self._store.run(repair_stalled, after=self._mended_to)
         self._mended_to = mended.looked_to
         if mended.followed.queued or mended.followed.armed:
             self._announce(mended.followed)
@@ -215,7 +215,7 @@ class Sweeper(Loop):
     async def _with_ids(self, work: Callable[[Sequence[int]], Awaitable[T]]) -> T:
         return await self._ids.run_with_ids("run", work)
 
-    def _announce(self, followed: Followed) -> None:
+    def _announce(self, followed: FollowUpResult) -> None:
         self._events.publish(RUNS)
         self._events.publish(QUEUED)
         if followed.armed:
@@ -237,7 +237,7 @@ def _sweep_live(
     may_expire: bool,
     expected: int | None,
     run_ids: Sequence[int],
-) -> Swept:
+) -> SweepResult:
     may_expire = may_expire and clock_is_steady(conn, expected)
     return sweep_live(conn, runs, configs, connected, may_expire, run_ids)
 
@@ -249,9 +249,9 @@ def _lose(
     may_expire: bool,
     expected: int | None,
     run_ids: Sequence[int],
-) -> Lost:
+) -> LostRunsResult:
     may_end_holds = may_expire and clock_is_steady(conn, expected)
-    return lose_runs(conn, nodes, configs, run_ids, may_end_holds=may_end_holds)
+    return move_lost_runs(conn, nodes, configs, run_ids, may_end_holds=may_end_holds)
 
 
 def _past_deadline(conn: sa.Connection) -> tuple[list[PastDeadline], bool]:

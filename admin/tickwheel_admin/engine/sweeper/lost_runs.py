@@ -17,7 +17,7 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import ended_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.deadlines import live_runs_of_nodes
-from tickwheel_admin.store.runs.follow_ups import Followed, move_with_follow_ups
+from tickwheel_admin.store.runs.follow_ups import FollowUpResult, move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs
 
 RUNS_PER_BATCH = 500
@@ -25,31 +25,31 @@ NEVER_STARTED = "refused_draining"  # as if its node had read it and had told so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class LostRunsResult:
     """What became of the runs of ended nodes."""
 
     lost: int
     handed_back: int  # never started, for their node had said goodbye
     held: int  # keep their place although nobody hears their node
-    followed: Followed
+    followed: FollowUpResult
     idle_nodes: Sequence[int]  # of which no run was found
 
 
-def lose_runs(
+def move_lost_runs(
     conn: sa.Connection,
     nodes: Collection[Node],
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
     *,
     may_end_holds: bool = True,
-) -> Lost:
+) -> LostRunsResult:
     """Move runs of ended nodes on, as far as their time has come.
 
     Args:
         may_end_holds: whether the database's clock can be trusted to say that it has.
 
     Raises:
-        MoreIds: as `move_with_follow_ups`.
+        TooFewIds: as `move_with_follow_ups`.
     """
     now = now_ms(conn)
     by_id = {node.id: node for node in nodes}
@@ -67,7 +67,7 @@ def lose_runs(
     followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
     held = sum(move.after.state in LIVE for move in moves)
     handed_back = sum(never_started(move.before, by_id) for move in moves)
-    return Lost(
+    return LostRunsResult(
         lost=len(moves) - held - handed_back,
         handed_back=handed_back,
         held=held,

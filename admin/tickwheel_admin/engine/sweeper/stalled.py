@@ -13,12 +13,12 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.deletion import runs_of_deleted_executors
 from tickwheel_admin.store.runs.follow_ups import (
-    Followed,
+    FollowUpResult,
     arm_fixed_delays,
     move_with_follow_ups,
     unpark,
 )
-from tickwheel_admin.store.runs.lanes import Lane, idle_lines
+from tickwheel_admin.store.runs.lanes import BlockingLane, idle_lines
 from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_admin.store.triggers.planning import states_of_fires, unarmed_fixed_delays
 
@@ -27,14 +27,14 @@ RUNS_PER_LOOK = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class RepairResult:
     """What was set going again."""
 
     looked_to: int  # trigger id up to which this look went; 0: all were looked at
-    followed: Followed
+    followed: FollowUpResult
 
 
-def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
+def repair_stalled(conn: sa.Connection, *, after: int) -> RepairResult:
     """Unpark runs of jobs of which none is live, and arm fixed delays that no run will arm.
 
     On a cluster whose row locks are local, a run may be parked on one server while the run before
@@ -44,7 +44,7 @@ def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
         after: trigger id that the look before this one ended with.
     """
     now = now_ms(conn)
-    lanes = {Lane(job_id=job_id): 1 for job_id in idle_lines(conn)}
+    lanes = {BlockingLane(job_id=job_id): 1 for job_id in idle_lines(conn)}
     queued = unpark(conn, lanes, now=now) if lanes else 0
     found, looked_to = unarmed_fixed_delays(conn, after=after, limit=TRIGGERS_PER_LOOK)
     states = states_of_fires(conn, found)
@@ -54,22 +54,22 @@ def mend_stalls(conn: sa.Connection, *, after: int) -> Mended:
         if trigger_id not in states or states[trigger_id] in FINAL
     }
     armed = arm_fixed_delays(conn, stalled, now=now) if stalled else 0
-    return Mended(looked_to=looked_to, followed=Followed(queued=queued, armed=armed))
+    return RepairResult(looked_to=looked_to, followed=FollowUpResult(queued=queued, armed=armed))
 
 
 def cancel_orphans(
     conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()
-) -> tuple[int, Followed]:
+) -> tuple[int, FollowUpResult]:
     """Cancel what waits for nodes of deleted executors; returns how many runs these were.
 
     A parent that ends, or a node that refuses, while its executor is being deleted may leave them.
 
     Raises:
-        MoreIds: as `move_with_follow_ups`.
+        TooFewIds: as `move_with_follow_ups`.
     """
     waiting = runs_of_deleted_executors(conn, limit=RUNS_PER_LOOK)
     if not waiting:
-        return 0, Followed()
+        return 0, FollowUpResult()
     now = now_ms(conn)
     moves = [
         cancelled_while_queued(each, now=now, reason="job_deleted")

@@ -1,8 +1,8 @@
 """What other admins changed, seen in the database while somebody here has a page open.
 
-Each admin counts its changes by topic in its own row (`engine.herald`). Here they are read once a
-second, one small read for all pages together, and relayed to them when a count has moved. So pages
-that nothing happens to cost nothing but that read.
+Each admin counts its changes by topic in its own row (`engine.membership`). This module reads them
+once a second, in one small read for all open pages together, and relays them to the pages when a
+count has changed. Pages to which nothing happens cost only that read.
 """
 
 from __future__ import annotations

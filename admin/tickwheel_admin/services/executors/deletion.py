@@ -63,7 +63,7 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
     None: none is left. 0: more runs of them wait than one transaction should move.
 
     Raises:
-        MoreIds: a fire that has children ends.
+        TooFewIds: a fire that has children ends.
     """
     if done := find_audits(conn, step.audit_ids):
         return len(done)  # an earlier try of this transaction was committed

@@ -15,11 +15,16 @@ from tickwheel_admin.services.jobs.declared.lists import read_waiting
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors import executors as store_executors
-from tickwheel_admin.store.executors.executors import Capacity, Hearing, StoredExecutor, StoredNode
+from tickwheel_admin.store.executors.executors import (
+    AdminConnection,
+    Capacity,
+    StoredExecutor,
+    StoredNode,
+)
 from tickwheel_admin.store.overview.attention import last_node_ended
 from tickwheel_admin.store.runs.lists import RunItem, live_items_of_node
-from tickwheel_admin.store.runs.queue_depth import Queue, queues
-from tickwheel_admin.store.runs.summaries import RunMark, live_marks_of_nodes
+from tickwheel_admin.store.runs.queue_depth import QueueDepth, queue_depths
+from tickwheel_admin.store.runs.summaries import RunSummary, live_summaries_of_nodes
 
 MAX_LISTED = 1_000
 MAX_NODES_SHOWN = 1_000
@@ -64,7 +69,7 @@ class NodeView:
     slots_wanted: int | None  # set by an operator; None: as many as the node said
     weight_wanted: int | None  # likewise
     seen_at: int  # when an admin last heard from it, to a few seconds
-    running: list[RunMark]  # the oldest 20
+    running: list[RunSummary]  # the oldest 20
 
     @property
     def weight(self) -> int:
@@ -90,7 +95,7 @@ class NodeDetail:
     view: NodeView
     executor_name: str
     running: list[RunItem]  # what it runs now, oldest first; at most 200
-    heard_by: list[Hearing]  # admins that it is connected to, by name
+    heard_by: list[AdminConnection]  # admins that it is connected to, by name
 
     @property
     def node(self) -> Node:
@@ -118,7 +123,7 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
         conn, executor_id, ended_after=now - ENDED_NODES_SHOWN_MS, limit=MAX_NODES_SHOWN
     )
     live = [each.node.id for each in nodes if each.node.state is NodeState.LIVE]
-    marks = live_marks_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
+    marks = live_summaries_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
     offered = store_executors.offered_handlers(conn, [executor_id])
     gone = {} if live else last_node_ended(conn, [executor_id])
     return ExecutorDetail(
@@ -140,12 +145,12 @@ def read_node(conn: sa.Connection, actor: Actor, node_id: int) -> NodeDetail:
     executor = store_executors.get_executor(conn, executor_id)
     if executor is None:
         raise not_found()
-    marks = live_marks_of_nodes(conn, [node_id], per_node=MAX_RUNNING_SHOWN)
+    marks = live_summaries_of_nodes(conn, [node_id], per_node=MAX_RUNNING_SHOWN)
     return NodeDetail(
         view=_view(found, marks, now=now_ms(conn)),
         executor_name=executor.name,
         running=live_items_of_node(conn, node_id, limit=MAX_RUNNING_OF_NODE),
-        heard_by=store_executors.who_hears(conn, node_id),
+        heard_by=store_executors.connected_admins(conn, node_id),
     )
 
 
@@ -156,7 +161,7 @@ def _items(
     now = now_ms(conn)
     jobs = store_executors.count_jobs(conn, ids)
     capacities = store_executors.capacities(conn, scope=scope)
-    waiting = queues(conn, ids, now=now)
+    waiting = queue_depths(conn, ids, now=now)
     declared = read_waiting(conn, scope)
     return [
         _item(
@@ -175,7 +180,7 @@ def _item(
     executor: StoredExecutor,
     capacity: Capacity,
     jobs: int,
-    queue: Queue | None,
+    queue: QueueDepth | None,
     *,
     declared_waiting: int,
     now: int,
@@ -199,7 +204,7 @@ def _item(
     )
 
 
-def _view(stored: StoredNode, marks: Mapping[int, list[RunMark]], *, now: int) -> NodeView:
+def _view(stored: StoredNode, marks: Mapping[int, list[RunSummary]], *, now: int) -> NodeView:
     node = stored.node
     return NodeView(
         node=node,

@@ -10,7 +10,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_DEPTH, ChildLink
 from tickwheel_admin.domain.users.user import Actor, Permission
-from tickwheel_admin.store.jobs.child_links import NamedJob, child_graph, named_jobs
+from tickwheel_admin.store.jobs.child_links import LinkedJob, child_graph, named_jobs
 
 
 def check_children(
@@ -54,7 +54,7 @@ def check_children(
 
 
 def _problem_of(
-    actor: Actor, field: str, link: ChildLink, known: Mapping[int, NamedJob]
+    actor: Actor, field: str, link: ChildLink, known: Mapping[int, LinkedJob]
 ) -> Problem | None:
     child = known.get(link.job_id)
     if child is None or not actor.may(Permission.VIEW, child.executor_id):

@@ -35,7 +35,7 @@ from tickwheel_admin.services.triggers.cutover import new_triggers
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.calendars.edits import hold_calendars
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.database.database import Refused, Store
+from tickwheel_admin.store.database.database import StatementRefused, Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs import jobs as store_jobs
@@ -137,7 +137,7 @@ class JobCreation:
         wanted = await self._with_ids(actor, new, together, request_key)
         outcomes: dict[int, Outcome] = {}
         # Some job of them is at fault, such as one that lost a race for its name.
-        with contextlib.suppress(Refused, sa.exc.IntegrityError):
+        with contextlib.suppress(StatementRefused, sa.exc.IntegrityError):
             outcomes = await self._store.run(_create_jobs, wanted)
         for place in configs:
             if place not in outcomes:

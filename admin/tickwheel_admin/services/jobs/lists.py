@@ -23,7 +23,7 @@ from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, Trigge
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.handlers.schemas import schema_of
 from tickwheel_admin.services.lists.paging import Number
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs.child_links import named_jobs
@@ -36,7 +36,7 @@ from tickwheel_admin.store.jobs.pages import (
     page_jobs,
     page_outcomes,
 )
-from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 from tickwheel_admin.store.triggers.pauses import read_pauses
 from tickwheel_admin.store.triggers.triggers import StoredTrigger, triggers_of_jobs
 
@@ -90,8 +90,8 @@ class JobItem:
     executor_name: str
     triggers: list[Trigger]
     next_fire_at: int | None  # None: paused, or nothing left to fire
-    recent: list[RunMark]  # newest last, at most 24 that are due
-    last: RunMark | None  # the newest of them
+    recent: list[RunSummary]  # newest last, at most 24 that are due
+    last: RunSummary | None  # the newest of them
     managed: bool  # code declares it, and nobody else edits it
 
     @property
@@ -151,7 +151,7 @@ def read_page(
     wanted: JobFilter,
     at: JobPlace,
     limit: int,
-    calendars: Calendars,
+    calendars: CalendarCache,
 ) -> JobsRead:
     """The jobs behind a place, or before it."""
     found = _found(conn, wanted, at, limit + 1)
@@ -171,7 +171,7 @@ def read_failing(
     wanted: JobFilter,
     at: JobPlace,
     limit: int,
-    calendars: Calendars,
+    calendars: CalendarCache,
 ) -> JobsRead:
     """The same of jobs that fail, picked by their recent runs.
 
@@ -219,18 +219,20 @@ def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> 
     )
 
 
-def _is_failing(oldest_first: Sequence[RunMark]) -> bool:
+def _is_failing(oldest_first: Sequence[RunSummary]) -> bool:
     last = next((mark for mark in reversed(oldest_first) if mark.state in SAYING), None)
     return last is not None and last.state in FAILURES
 
 
-def _items(conn: sa.Connection, listed: Sequence[ListedJob], calendars: Calendars) -> list[JobItem]:
+def _items(
+    conn: sa.Connection, listed: Sequence[ListedJob], calendars: CalendarCache
+) -> list[JobItem]:
     now = now_ms(conn)
     pauses = read_pauses(conn, {each.job.executor_id for each in listed})
     ids = [each.job.id for each in listed]
     triggers = triggers_of_jobs(conn, ids)
     followed = _followed(conn, [each for of_job in triggers.values() for each in of_job], calendars)
-    marks = recent_marks(conn, ids, until=now, per_job=MARKS)
+    marks = recent_summaries(conn, ids, until=now, per_job=MARKS)
     managed = managed_jobs(conn, ids)
     return [
         _item(
@@ -249,7 +251,7 @@ def _items(conn: sa.Connection, listed: Sequence[ListedJob], calendars: Calendar
 def _item(
     listed: ListedJob,
     triggers: Sequence[StoredTrigger],
-    newest_first: list[RunMark],
+    newest_first: list[RunSummary],
     followed: Mapping[str, Calendar],
     *,
     managed: bool,
@@ -269,12 +271,12 @@ def _item(
 
 
 def _followed(
-    conn: sa.Connection, triggers: Iterable[StoredTrigger], calendars: Calendars
+    conn: sa.Connection, triggers: Iterable[StoredTrigger], calendars: CalendarCache
 ) -> dict[str, Calendar]:
     return calendars.get_many(conn, {each.trigger.spec.calendar for each in triggers})
 
 
-def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: Calendars) -> JobDetail:
+def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: CalendarCache) -> JobDetail:
     executor = get_executor(conn, job.executor_id)
     listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
     triggers = triggers_of_jobs(conn, [job.id]).get(job.id, [])

@@ -33,14 +33,14 @@ from tickwheel_admin.services.runs.requests import (
     check_request_key,
     request_run,
 )
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.pages import JobSort as JobSort
 from tickwheel_admin.store.jobs.pages import count_jobs, jobs_called
-from tickwheel_admin.store.runs.summaries import RunMark as RunMark
+from tickwheel_admin.store.runs.summaries import RunSummary as RunSummary
 from tickwheel_admin.store.system.audit import find_audit
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Jobs:
         self._ids = ids
         self._events = events
         self._configs = JobConfigs(keep=1_000)
-        self._calendars = Calendars()
+        self._calendars = CalendarCache()
 
     # --- finding -----------------------------------------------------------------------------
 

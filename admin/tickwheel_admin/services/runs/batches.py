@@ -25,7 +25,7 @@ from tickwheel_admin.services.runs.edits import (
     retry_ended,
 )
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs import lists as run_lists
@@ -64,7 +64,7 @@ def cancel_runs(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
     A shard is left out when its whole fire is among them: it is to be cancelled by itself.
 
     Raises:
-        MoreIds: a shard was the last of its fire, which has children.
+        TooFewIds: a shard was the last of its fire, which has children.
     """
     outcomes = _done_before(conn, batch)
     executors = run_lists.executors_of_runs(conn, batch.runs)
@@ -126,7 +126,7 @@ def retry_runs(
         keys: the request key of each run's retry.
 
     Raises:
-        MoreIds: it needs ids for the new runs.
+        TooFewIds: it needs ids for the new runs.
     """
     outcomes = _done_before(conn, batch)
     found = run_lists.get_runs(conn, batch.runs)
@@ -145,7 +145,7 @@ def retry_runs(
     }
     shares = _shares(conn, ended, retry)
     if sum(shares.values()) > len(batch.run_ids):
-        raise MoreIds(sum(shares.values()))
+        raise TooFewIds(sum(shares.values()))
     used = 0
     audit_ids = batch.notes()
     for run_id, run in ended.items():

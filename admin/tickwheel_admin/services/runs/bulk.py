@@ -15,7 +15,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.runs.batches import BatchEdit, Outcomes, code_of
 from tickwheel_admin.services.runs.requests import MAX_KEY_CHARS
 from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries, join_cursor
-from tickwheel_admin.store.database.database import Refused, Store
+from tickwheel_admin.store.database.database import StatementRefused, Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs import lists as run_lists
@@ -97,7 +97,7 @@ class BulkEdits:
         for start in range(0, len(run_ids), BATCH):
             chunk = run_ids[start : start + BATCH]
             # Refused: some run of them is at fault, and the others need not suffer for it.
-            with contextlib.suppress(Refused, sa.exc.IntegrityError):
+            with contextlib.suppress(StatementRefused, sa.exc.IntegrityError):
                 outcomes |= await self._batch(actor, chunk, work)
             for run_id in chunk:
                 if run_id not in outcomes:

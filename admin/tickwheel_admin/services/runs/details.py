@@ -15,9 +15,9 @@ from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.waiting import Waiting, why_it_waits
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.runs import lists as run_lists
-from tickwheel_admin.store.runs.checkpoints import Checkpoint, get_checkpoint
+from tickwheel_admin.store.runs.checkpoints import StoredCheckpoint, get_checkpoint
 from tickwheel_admin.store.runs.lists import AttemptView, RunItem
-from tickwheel_admin.store.runs.summaries import recent_marks
+from tickwheel_admin.store.runs.summaries import recent_summaries
 
 MAX_ATTEMPTS_SHOWN = 200
 ENOUGH = 3  # fewer say nothing of what is usual
@@ -33,7 +33,7 @@ class RunDetail:
     parameters: str  # JSON text that its handler gets
     attempts: list[AttemptView]  # ended ones that another try followed, oldest first
     waiting: Waiting | None  # why a queued run does not start
-    checkpoint: Checkpoint | None  # what its next try begins from
+    checkpoint: StoredCheckpoint | None  # what its next try begins from
     job_deleted: bool
     shards: list[RunItem]  # of a whole fire, by their index; at most 1,000
     usual_ms: int | None  # how long its job's newest successful runs took, by the median
@@ -83,7 +83,7 @@ def _children(conn: sa.Connection, actor: Actor, run: Run, config: JobConfig) ->
 
 def _usual_ms(conn: sa.Connection, run: Run) -> int | None:
     """Of the runs that were due before it; None where too few succeeded to tell."""
-    marks = recent_marks(conn, [run.job_id], until=run.scheduled_at, per_job=USUAL_OF)
+    marks = recent_summaries(conn, [run.job_id], until=run.scheduled_at, per_job=USUAL_OF)
     lengths = [
         mark.duration_ms
         for mark in marks.get(run.job_id, ())

@@ -62,7 +62,7 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
 
     Raises:
         Conflict: run.ended.
-        MoreIds: a shard was the last of its fire, which has children.
+        TooFewIds: a shard was the last of its fire, which has children.
     """
     if find_audit(conn, edit.audit_id) is not None:
         return
@@ -116,7 +116,7 @@ def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
 
     Raises:
         Conflict: run.ended; run.not_stopping.
-        MoreIds: it has children, or is the last shard of a fire that has.
+        TooFewIds: it has children, or is the last shard of a fire that has.
     """
     if find_audit(conn, edit.audit_id) is not None:
         return
@@ -139,7 +139,7 @@ def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> 
     Raises:
         InvalidInput: the key was used for something else; the parameters are too large.
         Conflict: run.not_ended; job.deleted; run.no_failed_shards; as `request_shards`.
-        MoreIds: it needs ids for the new runs.
+        TooFewIds: it needs ids for the new runs.
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
         return int(done.object_id or 0)

@@ -16,7 +16,13 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import jobs as store_jobs
-from tickwheel_admin.store.runs.purge import KEPT_MS, Place, Wanted, find_purgeable, purge_runs
+from tickwheel_admin.store.runs.purge import (
+    KEPT_MS,
+    PurgePosition,
+    PurgeScope,
+    find_purgeable,
+    purge_runs,
+)
 from tickwheel_admin.store.system.audit import write_audit
 
 MAX_OLDER_THAN_SECONDS = 3_155_760_000  # a hundred years
@@ -41,9 +47,9 @@ class _Wish:
     older_than_seconds: int | None
     keep_newest: int | None
 
-    def wanted(self, now: int) -> Wanted:
+    def wanted(self, now: int) -> PurgeScope:
         age_ms = (self.older_than_seconds or 0) * 1000
-        return Wanted(
+        return PurgeScope(
             executor_id=self.executor_id,
             job_id=self.job_id,
             until=max(0, now - max(age_ms, KEPT_MS)),
@@ -78,10 +84,10 @@ class Purge:
         def count(conn: sa.Connection) -> Matching:
             _require(conn, actor, wish)
             wanted = wish.wanted(now_ms(conn))
-            place: Place | None = Place()
+            place: PurgePosition | None = PurgePosition()
             runs = 0
             for _ in range(PREVIEW_STEPS):
-                found = find_purgeable(conn, wanted, place or Place())
+                found = find_purgeable(conn, wanted, place or PurgePosition())
                 runs += len(found.runs)
                 place = found.next
                 if place is None or runs >= MAX_COUNTED:
@@ -114,13 +120,13 @@ class Purge:
             NotFound, NotAllowed: without the right to administer the executor, or all of them.
         """
         wish = _checked(executor_id, job_id, older_than_seconds, keep_newest)
-        place = decode_cursor(cursor, Place)
+        place = decode_cursor(cursor, PurgePosition)
         if place is None:
             await self._begin(actor, wish)
 
-        def purge(conn: sa.Connection) -> tuple[int, Place | None]:
+        def purge(conn: sa.Connection) -> tuple[int, PurgePosition | None]:
             _require(conn, actor, wish)
-            found = find_purgeable(conn, wish.wanted(now_ms(conn)), place or Place())
+            found = find_purgeable(conn, wish.wanted(now_ms(conn)), place or PurgePosition())
             return purge_runs(conn, found.runs), found.next
 
         deleted, behind = await self._store.run(purge)

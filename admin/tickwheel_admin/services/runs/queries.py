@@ -21,7 +21,7 @@ from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.pages import JobFilter, job_ids
 from tickwheel_admin.store.runs.errors import find_errors
 from tickwheel_admin.store.runs.lists import RunItem
-from tickwheel_admin.store.runs.pages import Position, RunFilter
+from tickwheel_admin.store.runs.pages import RunFilter, RunPosition
 
 MAX_COUNTED = 10_000
 HOUR_MS = 3_600_000
@@ -84,12 +84,12 @@ class RunPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     newer: bool = False  # the page before this run, and not the one behind it
 
     @property
-    def position(self) -> Position:
-        return Position(scheduled_at=self.scheduled_at, id=self.id)
+    def position(self) -> RunPosition:
+        return RunPosition(scheduled_at=self.scheduled_at, id=self.id)
 
 
 def page_at(
-    items: Sequence[RunItem], at: RunPlace | None, more_at: Position | None
+    items: Sequence[RunItem], at: RunPlace | None, more_at: RunPosition | None
 ) -> Page[RunItem]:
     """The page, with where the list goes on in both directions.
 
@@ -102,7 +102,7 @@ def page_at(
     behind = None
     if items and at is not None:
         first = items[-1 if is_newer else 0].run
-        position = Position(scheduled_at=first.scheduled_at, id=first.id)
+        position = RunPosition(scheduled_at=first.scheduled_at, id=first.id)
         behind = _cursor(position, newer=not is_newer)
     return Page(
         items=list(items),
@@ -111,7 +111,7 @@ def page_at(
     )
 
 
-def _cursor(position: Position, *, newer: bool) -> str:
+def _cursor(position: RunPosition, *, newer: bool) -> str:
     return encode_cursor(RunPlace(scheduled_at=position.scheduled_at, id=position.id, newer=newer))
 
 

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.runs.run import Origin, Run
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.runs.parameters import check_run_parameters
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.executors import get_node
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.runs.lanes import count_live
@@ -85,10 +85,10 @@ def request_run(
     Raises:
         InvalidInput: the parameters, laid over the job's, are too large or not what the handler
             takes; the node that was asked for cannot run it.
-        MoreIds: it needs one id.
+        TooFewIds: it needs one id.
     """
     if not run_ids:
-        raise MoreIds(1)
+        raise TooFewIds(1)
     if request.request_key is not None:
         # Before anything is refused: what was asked for once may be asked for again.
         standing = find_request(conn, job.id, request.request_key)
@@ -119,7 +119,7 @@ def request_shards(
 
     Raises:
         Conflict: run.not_sharded, run.nodes_gone, run.job_busy.
-        MoreIds: it needs an id for the fire and one for each shard.
+        TooFewIds: it needs an id for the fire and one for each shard.
     """
     if not job.config.is_sharded:
         raise Conflict(
@@ -127,7 +127,7 @@ def request_shards(
             "The job is no longer cut into shards; retry the whole run instead.",
         )
     if len(run_ids) <= len(shards):
-        raise MoreIds(1 + len(shards))
+        raise TooFewIds(1 + len(shards))
     gone = ended_nodes(conn, {s.pinned_node_id for s in shards if s.pinned_node_id is not None})
     if all(shard.pinned_node_id in gone for shard in shards):
         raise Conflict(

@@ -41,8 +41,8 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.lists import AttemptView as AttemptView
 from tickwheel_admin.store.runs.lists import RunItem as RunItem
-from tickwheel_admin.store.runs.pages import Position, count_runs, page_runs
-from tickwheel_admin.store.runs.summaries import RunMark as RunMark
+from tickwheel_admin.store.runs.pages import RunPosition, count_runs, page_runs
+from tickwheel_admin.store.runs.summaries import RunSummary as RunSummary
 
 T = TypeVar("T")
 
@@ -71,7 +71,9 @@ class Runs:
         at = decode_cursor(cursor, RunPlace)
         wanted = filter_of(actor, query)
 
-        def read(conn: sa.Connection, at: RunPlace | None) -> tuple[list[RunItem], Position | None]:
+        def read(
+            conn: sa.Connection, at: RunPlace | None
+        ) -> tuple[list[RunItem], RunPosition | None]:
             narrowed = narrow(conn, wanted, query)
             if narrowed is None:
                 return [], None

@@ -32,7 +32,7 @@ from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.system.audit_names import job_names, jobs_of_runs, token_names
 from tickwheel_admin.store.system.audit_pages import (
     AuditFilter,
-    Position,
+    AuditPosition,
     StoredAudit,
     first_parts,
     page_audit,
@@ -151,7 +151,7 @@ def _read_page(
         nouns = NOUNS.get(asked.kind, frozenset())
         wanted = replace(wanted, objects=objects, nouns=nouns)
     newer = at is not None and at.newer
-    before = None if at is None else Position(at=at.at, id=at.id)
+    before = None if at is None else AuditPosition(at=at.at, id=at.id)
     rows, more_at = page_audit(conn, wanted, before=before, limit=limit, newer=newer)
     names = executor_names(conn, {row.executor_id for row in rows if row.executor_id is not None})
     parts = {

@@ -30,7 +30,7 @@ from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.runs.runs import insert_fires
 from tickwheel_admin.store.triggers import triggers as job_triggers
 from tickwheel_admin.store.triggers.pauses import read_pauses
@@ -66,7 +66,7 @@ def settle(
         only: the trigger concerned; None: all of the job.
 
     Raises:
-        MoreIds: there are more of them.
+        TooFewIds: there are more of them.
     """
     triggers = job_triggers.lock_triggers(conn, job.id)
     now = now_ms(conn)  # after the locks, so that no fire lies between
@@ -91,7 +91,7 @@ def settle(
                 _write(conn, job, stored, overdue, ids, now=now)
         settled.append(_settled(conn, stored, followed, overdue, now=now, back=back))
     if needed > len(run_ids):
-        raise MoreIds(needed)
+        raise TooFewIds(needed)
     return settled, now
 
 

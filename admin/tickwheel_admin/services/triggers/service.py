@@ -33,7 +33,7 @@ from tickwheel_admin.services.triggers.upcoming import Coming
 from tickwheel_admin.services.triggers.upcoming_count import Heat as Heat
 from tickwheel_admin.services.triggers.upcoming_count import HeatMinute as HeatMinute
 from tickwheel_admin.services.triggers.upcoming_count import HeatRow as HeatRow
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
@@ -75,7 +75,7 @@ class Triggers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._calendars = Calendars()
+        self._calendars = CalendarCache()
         self._coming = Coming(store, self._calendars)
 
     async def preview(

@@ -15,7 +15,7 @@ from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads
 from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.services.triggers.upcoming_count import Count, Heat, Window
-from tickwheel_admin.store.calendars.calendars import Calendars
+from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.executors.executors import list_executors
@@ -34,7 +34,7 @@ KEPT_HEATS = 64
 class Coming:
     """Counts what comes, one count at a time, and keeps each for a minute."""
 
-    def __init__(self, store: Store, calendars: Calendars) -> None:
+    def __init__(self, store: Store, calendars: CalendarCache) -> None:
         self._store = store
         self._calendars = calendars
         self._one_at_a_time = asyncio.Lock()

@@ -70,7 +70,7 @@ def set_grants(
     """
     if find_audit(conn, audit_id) is not None:
         return
-    users.lock_people(conn)
+    users.lock_users(conn)
     user = known_user(conn, user_id)
     before = grants_of(conn, user.id)
     if before == dict(grants):
@@ -141,7 +141,7 @@ def set_disabled(
     """Shut a person out, or let them in again; their API tokens rest meanwhile."""
     if find_audit(conn, audit_id) is not None:
         return
-    users.lock_people(conn)
+    users.lock_users(conn)
     user = known_user(conn, who)
     if user.disabled == disabled:
         return
@@ -158,7 +158,7 @@ def delete_user(conn: sa.Connection, user_id: int, *, actor: Actor, audit_id: in
     """Forget a person with all that acts for them; the audit and runs keep the name."""
     if find_audit(conn, audit_id) is not None:
         return
-    users.lock_people(conn)
+    users.lock_users(conn)
     user = known_user(conn, user_id)
     _check_not_oneself(user, actor)
     _check_another_admin(conn, user, grants_of(conn, user.id))

@@ -42,7 +42,7 @@ class CalendarUser:
 # --- as schedules use them -------------------------------------------------------------------
 
 
-class Calendars:
+class CalendarCache:
     """Current calendars by name; keeps what it read, since a version never changes.
 
     Shared by the threads of one admin.

@@ -39,7 +39,7 @@ class DatabaseUnavailable(Exception):
     """The database did not take the transaction, however often it was repeated."""
 
 
-class Refused(Exception):
+class StatementRefused(Exception):
     """The database refuses what was written, now and every time: some row is at fault."""
 
 
@@ -191,7 +191,7 @@ def _repeated(transact: Callable[[], T], *, name: str) -> T:
             failure = error
         except sa.exc.DBAPIError as error:
             if not is_transient(error):
-                raise Refused(f"{name}: {_short(error)}") from error
+                raise StatementRefused(f"{name}: {_short(error)}") from error
             failure = error
         if attempt < REPEATS:
             # Jitter parts two admins that ran into each other; nothing is decided by it.

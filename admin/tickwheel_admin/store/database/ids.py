@@ -22,7 +22,7 @@ FIRST_BLOCK = 20  # small installations keep small numbers
 MAX_BLOCK = 5_000  # a busy admin asks for a block every few thousand runs
 
 
-class MoreIds(Exception):
+class TooFewIds(Exception):
     """A transaction found that it has more rows to write than it was given ids for.
 
     Nothing was written: its caller takes `count` ids, in a transaction of their own, and repeats.
@@ -70,7 +70,7 @@ class Ids:
         while True:
             try:
                 return await work(ids)
-            except MoreIds as more:
+            except TooFewIds as more:
                 ids += await self.take_many(name, more.count - len(ids))
 
 

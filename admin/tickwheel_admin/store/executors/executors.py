@@ -41,7 +41,7 @@ class StoredNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearing:
+class AdminConnection:
     """An admin that a node is connected to."""
 
     admin_id: int
@@ -214,7 +214,7 @@ def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> Stored
     return None if row is None else _stored_node(row)
 
 
-def who_hears(conn: sa.Connection, node_id: int) -> list[Hearing]:
+def connected_admins(conn: sa.Connection, node_id: int) -> list[AdminConnection]:
     """The admins that a node has sockets to, by name."""
     rows = conn.execute(
         sa.select(node_session.c.admin_id, node_session.c.connected_at, admin.c.name)
@@ -223,7 +223,7 @@ def who_hears(conn: sa.Connection, node_id: int) -> list[Hearing]:
         .order_by(admin.c.name, admin.c.id)
     )
     return [
-        Hearing(admin_id=row.admin_id, admin_name=row.name, connected_at=row.connected_at)
+        AdminConnection(admin_id=row.admin_id, admin_name=row.name, connected_at=row.connected_at)
         for row in rows
     ]
 

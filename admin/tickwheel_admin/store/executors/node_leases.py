@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeWish
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeTargets
 from tickwheel_admin.store.database.batch import update_values
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
@@ -23,7 +23,7 @@ _LOCK_LIVE = (
 
 def renew_leases(
     conn: sa.Connection, node_ids: Iterable[int], *, admin_id: int
-) -> dict[int, NodeWish]:
+) -> dict[int, NodeTargets]:
     """Extend the leases of live nodes that this admin has sessions with.
 
     Returns them, with what operators want of each.
@@ -34,7 +34,7 @@ def renew_leases(
     # Locked in the order in which claims and results lock nodes: PostgreSQL updates them in the
     # order of its pages, and takes a second to notice the deadlock.
     live = {
-        node_id: _wish(slots, drain)
+        node_id: _targets(slots, drain)
         for node_id, slots, drain in conn.execute(_LOCK_LIVE, {"ids": heard})
     }
     until = now_ms(conn) + LEASE_MS
@@ -53,13 +53,13 @@ def renew_leases(
         return live
     mine = sa.select(node_session.c.node_id).where(node_session.c.admin_id == admin_id)
     sessions = set(conn.execute(mine).scalars())
-    return {node_id: wish for node_id, wish in live.items() if node_id in sessions}
+    return {node_id: targets for node_id, targets in live.items() if node_id in sessions}
 
 
 @lru_cache(maxsize=1_000)
-def _wish(slots: int | None, drain: bool) -> NodeWish:
+def _targets(slots: int | None, drain: bool) -> NodeTargets:
     """Of thousands of nodes nothing is wanted."""
-    return NodeWish(slots=slots, drain=bool(drain))
+    return NodeTargets(slots=slots, drain=bool(drain))
 
 
 def end_sessions(conn: sa.Connection, sessions: Mapping[int, int]) -> None:

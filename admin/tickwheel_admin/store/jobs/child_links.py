@@ -27,7 +27,7 @@ _HAS_CHILDREN = '%"children":[{%'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedJob:
+class LinkedJob:
     """As much of a job as an error about links tells."""
 
     name: str
@@ -39,14 +39,14 @@ def lock_child_links(conn: sa.Connection) -> None:
     lock_edits(conn, CHANGES)
 
 
-def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJob]:
+def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, LinkedJob]:
     """Those of the jobs that exist and are not deleted."""
     rows = conn.execute(
         sa.select(job.c.id, job.c.name, job.c.executor_id).where(
             job.c.id.in_(sorted(set(job_ids))), job.c.deleted_at == ALIVE
         )
     )
-    return {row.id: NamedJob(name=row.name, executor_id=row.executor_id) for row in rows}
+    return {row.id: LinkedJob(name=row.name, executor_id=row.executor_id) for row in rows}
 
 
 def links_version(conn: sa.Connection) -> str | None:

@@ -19,7 +19,7 @@ EMPTY = "{}"  # what a job's first run is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loan:
+class StateHolder:
     """A claimed attempt of a job that keeps a state."""
 
     job_id: int
@@ -42,7 +42,7 @@ _WRITERS = sa.select(job_state.c.job_id, job_state.c.run_id).where(
 )
 
 
-def lend_states(conn: sa.Connection, loans: Iterable[Loan]) -> dict[int, str]:
+def assign_states(conn: sa.Connection, loans: Iterable[StateHolder]) -> dict[int, str]:
     """Note who has the states now, and give them out, by job; the jobs are locked by the caller.
 
     From here on no other attempt can write them, however late its result comes.
@@ -77,7 +77,7 @@ def read_states(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, str]
 
 
 def write_states(
-    conn: sa.Connection, written: Sequence[tuple[Loan, str]], *, now: int
+    conn: sa.Connection, written: Sequence[tuple[StateHolder, str]], *, now: int
 ) -> Collection[int]:
     """Keep the states that attempts leave, if they still have them.
 

@@ -56,7 +56,7 @@ class RunningRun(NamedTuple):
     started_at: int
 
 
-class NamedJob(NamedTuple):
+class JobWithExecutor(NamedTuple):
     """A job that is not deleted."""
 
     name: str
@@ -233,14 +233,14 @@ def _entries(
     return [row.id for row in rows if scope is None or row.executor_id in scope][:most]
 
 
-def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, NamedJob]:
+def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, JobWithExecutor]:
     """Those of the jobs that are not deleted."""
     rows = conn.execute(
         sa.select(job.c.id, job.c.name, job.c.executor_id, executor.c.name.label("executor_name"))
         .join(executor, executor.c.id == job.c.executor_id)
         .where(job.c.id.in_(sorted(set(job_ids))), job.c.deleted_at == ALIVE)
     )
-    return {row.id: NamedJob(row.name, row.executor_id, row.executor_name) for row in rows}
+    return {row.id: JobWithExecutor(row.name, row.executor_id, row.executor_name) for row in rows}
 
 
 def broken_triggers(conn: sa.Connection, *, scope: Scope, limit: int) -> list[BrokenTrigger]:

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.runs.run import FINAL, RunState
 from tickwheel_admin.store.database.batch import update_rows
 from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import ALIVE, job
-from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 
 RUNS = 24  # of each job, as the list of jobs shows them
 
@@ -31,14 +31,14 @@ class JobFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedAt:
+class JobFiguresPage:
     """Some jobs in the order of their ids."""
 
     last_id: int  # 0: there are no more
     changed: list[JobFigures]  # other figures than are kept
 
 
-def look_at_jobs(conn: sa.Connection, after: int, *, now: int, limit: int) -> LookedAt:
+def look_at_jobs(conn: sa.Connection, after: int, *, now: int, limit: int) -> JobFiguresPage:
     """The figures of the jobs behind an id; reads `limit` times 24 runs at most."""
     kept = {
         row.id: JobFigures(job_id=row.id, usual_ms=row.usual_ms, failure_rate=row.failure_rate)
@@ -49,9 +49,9 @@ def look_at_jobs(conn: sa.Connection, after: int, *, now: int, limit: int) -> Lo
             .limit(limit)
         )
     }
-    marks = recent_marks(conn, list(kept), until=now, per_job=RUNS)
+    marks = recent_summaries(conn, list(kept), until=now, per_job=RUNS)
     figures = [figures_of(job_id, marks.get(job_id, ())) for job_id in kept]
-    return LookedAt(
+    return JobFiguresPage(
         last_id=max(kept) if len(kept) == limit else 0,
         changed=[each for each in figures if each != kept[each.job_id]],
     )
@@ -71,7 +71,7 @@ def keep_figures(conn: sa.Connection, figures: Sequence[JobFigures]) -> None:
     )
 
 
-def figures_of(job_id: int, marks: Sequence[RunMark]) -> JobFigures:
+def figures_of(job_id: int, marks: Sequence[RunSummary]) -> JobFigures:
     """Of a job's last runs, counted as the list shows them: skipped ones say nothing."""
     ended = [m.state for m in marks if m.state in FINAL and m.state is not RunState.SKIPPED]
     succeeded = sum(state is RunState.SUCCEEDED for state in ended)

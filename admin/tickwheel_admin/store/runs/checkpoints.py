@@ -15,7 +15,7 @@ LAST = 2**31 - 1  # `seq` of one that came with a result: none of its attempt is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class StoredCheckpoint:
     """What an attempt of a run left."""
 
     run_id: int
@@ -45,7 +45,7 @@ def read_checkpoints(conn: sa.Connection, run_ids: Collection[int]) -> dict[int,
     return {row.run_id: row.data for row in rows}
 
 
-def save_checkpoints(conn: sa.Connection, saved: Iterable[Checkpoint], *, now: int) -> None:
+def save_checkpoints(conn: sa.Connection, saved: Iterable[StoredCheckpoint], *, now: int) -> None:
     """Keep those that are newer than what is there; at most one a run.
 
     The runs are locked, and each checkpoint is of its run's current attempt: both the caller's
@@ -76,11 +76,11 @@ def save_checkpoints(conn: sa.Connection, saved: Iterable[Checkpoint], *, now: i
     )
 
 
-def get_checkpoint(conn: sa.Connection, run_id: int) -> Checkpoint | None:
+def get_checkpoint(conn: sa.Connection, run_id: int) -> StoredCheckpoint | None:
     """What the run's next try begins from."""
     row = conn.execute(
         sa.select(*(run_checkpoint.c[name] for name in _ALL_COLUMNS)).where(
             run_checkpoint.c.run_id == run_id
         )
     ).one_or_none()
-    return None if row is None else Checkpoint(**row._mapping)
+    return None if row is None else StoredCheckpoint(**row._mapping)

@@ -16,7 +16,7 @@ from tickwheel_admin.store.database.tables import admin, node, run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class DueCheck:
     """First and last instants at which something ends by itself; None: there is none of them."""
 
     now: int
@@ -72,7 +72,7 @@ _ENDS = node.c.lease_expires_at
 _LEASE = admin.c.lease_expires_at
 _IS_LIVE = node.c.state == NodeState.LIVE.value
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
-_GLANCE = sa.select(
+_CHECK = sa.select(
     database_now().label("now"),
     _first_deadline(sorted(LIVE)).label("live_runs_deadline_at"),
     _first_deadline([RunState.QUEUED]).label("queued_runs_deadline_at"),
@@ -84,10 +84,10 @@ _GLANCE = sa.select(
 )
 
 
-def glance(conn: sa.Connection) -> Glance:
+def check_due(conn: sa.Connection) -> DueCheck:
     """What ends next; each part is read from the edge of an index."""
-    row = conn.execute(_GLANCE).one()
-    return Glance(
+    row = conn.execute(_CHECK).one()
+    return DueCheck(
         now=row.now,
         live_runs_deadline_at=row.live_runs_deadline_at,
         queued_runs_deadline_at=row.queued_runs_deadline_at,

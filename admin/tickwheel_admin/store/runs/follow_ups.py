@@ -29,10 +29,10 @@ from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, Tr
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.batch import update_rows
-from tickwheel_admin.store.database.ids import MoreIds
+from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.database.tables import ALIVE, job, trigger
 from tickwheel_admin.store.jobs.configs import JobConfigs
-from tickwheel_admin.store.runs.lanes import Lane, lane_of, lock_parked
+from tickwheel_admin.store.runs.lanes import BlockingLane, lane_of, lock_parked
 from tickwheel_admin.store.runs.runs import (
     insert_requested_runs,
     lock_runs,
@@ -43,7 +43,7 @@ from tickwheel_admin.store.runs.shards import count_shards, set_fire_progress
 
 
 @dataclass(slots=True, kw_only=True)
-class Followed:
+class FollowUpResult:
     """What a transaction set off beside the moves themselves."""
 
     queued: int = 0  # runs that may be claimed now
@@ -58,17 +58,17 @@ def move_with_follow_ups(
     configs: JobConfigs,
     now: int,
     run_ids: Sequence[int] = (),
-) -> Followed:
+) -> FollowUpResult:
     """Move locked runs, at most one move each, and do what follows from it.
 
     Args:
         run_ids: new ids for child runs.
 
     Raises:
-        MoreIds: more child runs are due than there are ids.
+        TooFewIds: more child runs are due than there are ids.
         Repeat: as `move_runs`.
     """
-    followed = Followed()
+    followed = FollowUpResult()
     ended = [move for move in moves if _ends(move)]
     known = configs.get_many(conn, {_revision(move.after) for move in moves if _matters(move)})
     fire_moves, progress = _fires_of_shards(conn, ended, now=now)
@@ -158,7 +158,7 @@ def _ask_children(
         return 0
     unused = unused_run_ids(conn, ids)
     if len(wanted) > len(unused):
-        raise MoreIds(len(wanted) + len(ids) - len(unused))
+        raise TooFewIds(len(wanted) + len(ids) - len(unused))
     jobs = {
         row.id: row
         for row in conn.execute(
@@ -301,7 +301,7 @@ def _unpark_next(
     *,
     now: int,
 ) -> int:
-    freed: defaultdict[bool, Counter[Lane]] = defaultdict(Counter)
+    freed: defaultdict[bool, Counter[BlockingLane]] = defaultdict(Counter)
     for move in moves:
         if _leaves_its_place(move):
             config = known[_revision(move.before)]
@@ -313,7 +313,9 @@ def _unpark_next(
     return unparked
 
 
-def unpark(conn: sa.Connection, lanes: dict[Lane, int], *, newest: bool = False, now: int) -> int:
+def unpark(
+    conn: sa.Connection, lanes: dict[BlockingLane, int], *, newest: bool = False, now: int
+) -> int:
     """Let the next parked runs of these lanes be claimed; returns how many.
 
     One too many does no harm: the claim decides anew.

@@ -19,7 +19,7 @@ PER_STATEMENT = 50  # jobs or lanes asked about at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class BlockingLane:
     """What runs stand in line for: a job, or one place of a job that is cut into shards."""
 
     job_id: int
@@ -27,13 +27,13 @@ class Lane:
     node_id: int | None = None
 
 
-def lane_of(each: Run, *, broadcast: bool) -> Lane:
+def lane_of(each: Run, *, broadcast: bool) -> BlockingLane:
     """Where a run stands in line; the shards of a broadcast do so at their nodes."""
     if each.fire_id is None:
-        return Lane(job_id=each.job_id)
+        return BlockingLane(job_id=each.job_id)
     if broadcast and each.pinned_node_id is not None:
-        return Lane(job_id=each.job_id, node_id=each.pinned_node_id)
-    return Lane(job_id=each.job_id, shard_index=each.shard_index)
+        return BlockingLane(job_id=each.job_id, node_id=each.pinned_node_id)
+    return BlockingLane(job_id=each.job_id, shard_index=each.shard_index)
 
 
 def live_keys(job_ids: Iterable[int]) -> list[int]:
@@ -71,7 +71,7 @@ def live_before(
     if not waiting:
         return {}
     rows = conn.execute(_LIVE, {"keys": live_keys({each.job_id for each in waiting})})
-    live: defaultdict[Lane, list[int]] = defaultdict(list)
+    live: defaultdict[BlockingLane, list[int]] = defaultdict(list)
     for each in map(run_from_selected, rows):
         live[lane_of(each, broadcast=each.job_id in broadcasts)].append(each.id)
     return {each.id: live[lane_of(each, broadcast=each.job_id in broadcasts)] for each in waiting}
@@ -88,7 +88,9 @@ def waiting_runs(conn: sa.Connection, limits: Mapping[int, int]) -> list[Run]:
     return _each(conn, [_waiting(job_id).limit(limit) for job_id, limit in limits.items()])
 
 
-def lock_parked(conn: sa.Connection, lanes: Mapping[Lane, int], *, newest: bool) -> list[Run]:
+def lock_parked(
+    conn: sa.Connection, lanes: Mapping[BlockingLane, int], *, newest: bool
+) -> list[Run]:
     """Parked runs of each lane, at most as many as said; those that others hold are left out.
 
     Args:
@@ -131,7 +133,7 @@ def _waiting(job_id: int) -> sa.Select[Any]:
     )
 
 
-def _parked_ids(lane: Lane, *, newest: bool) -> sa.Select[Any]:
+def _parked_ids(lane: BlockingLane, *, newest: bool) -> sa.Select[Any]:
     conditions = [run.c.blocking_key == lane.job_id * 2, run.c.due_at == PARKED_AT]
     if lane.shard_index is not None:
         conditions.append(run.c.shard_index == lane.shard_index)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Attempt, Run, RunState
 from tickwheel_admin.store.database.run_conditions import IS_LIVE
 from tickwheel_admin.store.database.tables import executor, job, node, run, run_attempt
-from tickwheel_admin.store.runs.retries import Retried, retries_of
+from tickwheel_admin.store.runs.retries import RetryOutcome, retries_of
 from tickwheel_admin.store.runs.runs import RUN_COLUMNS, run_from_row
 
 MAX_SHARDS_SHOWN = 1_000
@@ -31,7 +31,7 @@ class RunItem:
     node_name: str | None  # of the last attempt, or where it must run
     progress: float | None  # 0..1, as its handler last said
     progress_text: str
-    retried: Retried | None = None  # what does it again, by hand
+    retried: RetryOutcome | None = None  # what does it again, by hand
 
     @property
     def is_made_good(self) -> bool:

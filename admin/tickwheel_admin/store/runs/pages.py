@@ -29,7 +29,7 @@ MAX_ERROR_RANGES = 40  # errors whose runs are read so; each is one look-up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Position:
+class RunPosition:
     """A place in the order of lists: newest scheduled first."""
 
     scheduled_at: Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # bounds for what callers send
@@ -61,10 +61,10 @@ def page_runs(
     conn: sa.Connection,
     wanted: RunFilter,
     *,
-    before: Position | None,
+    before: RunPosition | None,
     limit: int,
     newer: bool = False,
-) -> tuple[list[RunItem], Position | None]:
+) -> tuple[list[RunItem], RunPosition | None]:
     """Newest scheduled first, and where the next page begins.
 
     A page can be shorter than `limit`, even empty, and still have a next one: then as many entries
@@ -117,7 +117,7 @@ def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[i
     return count, more
 
 
-def _items(conn: sa.Connection, keys: Sequence[Position]) -> list[RunItem]:
+def _items(conn: sa.Connection, keys: Sequence[RunPosition]) -> list[RunItem]:
     return read_items(conn, [key.id for key in keys])
 
 
@@ -148,15 +148,15 @@ def _with_shards(wanted: RunFilter) -> bool:
 class _Scan:
     """One index range, read newest first, or oldest first, until enough was found."""
 
-    found: list[Position]
-    stopped_at: Position | None  # entries behind it were not looked at; None: there are none
+    found: list[RunPosition]
+    stopped_at: RunPosition | None  # entries behind it were not looked at; None: there are none
 
     def __init__(
         self,
         conn: sa.Connection,
         wanted: RunFilter,
         state: RunState | None,
-        before: Position | None,
+        before: RunPosition | None,
         enough: int,
         *,
         most: int | None = None,
@@ -183,7 +183,7 @@ class _Scan:
             ).all()
             whole = _whole_fires(conn, filter(fits, rows)) if is_covered else None
             for row in rows:
-                before = Position(scheduled_at=row.scheduled_at, id=row.id)
+                before = RunPosition(scheduled_at=row.scheduled_at, id=row.id)
                 if fits(row) if whole is None else row.id in whole:
                     self.found.append(before)
                     if len(self.found) == enough:
@@ -252,7 +252,7 @@ def _keys(
     wanted: RunFilter,
     state: RunState | None,
     filters: _Filters,
-    before: Position | None,
+    before: RunPosition | None,
     *,
     newer: bool,
     is_covered: bool,

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import job, run
-from tickwheel_admin.store.runs.pages import Position
+from tickwheel_admin.store.runs.pages import RunPosition
 from tickwheel_admin.store.runs.retention import delete_runs
 
 ROWS_PER_STEP = 1_000  # runs, with their shards
@@ -28,12 +28,12 @@ JOBS_PER_STEP = 200
 KEPT_MS = 60_000  # the span of which nothing goes
 
 _FINAL_VALUES = sorted(state.value for state in FINAL)
-_START = Position(scheduled_at=0, id=0)
-_END = Position(scheduled_at=2**53, id=2**53)
+_START = RunPosition(scheduled_at=0, id=0)
+_END = RunPosition(scheduled_at=2**53, id=2**53)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PurgeScope:
     """Which ended runs go."""
 
     job_id: int | None = None  # of one job; None: of all that the executor has
@@ -43,13 +43,15 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PurgePosition:
     """How far a purge has come."""
 
     job_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0  # 0: it does not go job by job
-    after: Position = _START
-    bound: Position | None = None  # the first run of the job that stays; None: not known
-    counted_to: Position | None = None  # how far back was looked for that; None: not begun, or over
+    after: RunPosition = _START
+    bound: RunPosition | None = None  # the first run of the job that stays; None: not known
+    counted_to: RunPosition | None = (
+        None  # how far back was looked for that; None: not begun, or over
+    )
     stay: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0  # runs that were counted on the way
 
     @property
@@ -59,14 +61,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PurgeStep:
     """What one step may delete."""
 
     runs: list[int]  # whole fires, and runs that have no shards
-    next: Place | None  # None: this was the last step
+    next: PurgePosition | None  # None: this was the last step
 
 
-def find_purgeable(conn: sa.Connection, wanted: Wanted, place: Place) -> Found:
+def find_purgeable(conn: sa.Connection, wanted: PurgeScope, place: PurgePosition) -> PurgeStep:
     """Ended runs from a place on, as many as one step deletes; read without a lock."""
     if wanted.job_id is None and wanted.executor_id is None and wanted.keep_newest is None:
         return _Step(conn, wanted, place).through_all()
@@ -96,35 +98,35 @@ def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
 class _Step:
     """One look for runs, until there are enough of them or enough was looked at."""
 
-    def __init__(self, conn: sa.Connection, wanted: Wanted, place: Place) -> None:
+    def __init__(self, conn: sa.Connection, wanted: PurgeScope, place: PurgePosition) -> None:
         self._conn = conn
         self._wanted = wanted
         self._place = place
-        self._until = Position(scheduled_at=wanted.until, id=0)
+        self._until = RunPosition(scheduled_at=wanted.until, id=0)
         self._found: list[int] = []
         self._rows_left = ROWS_PER_STEP
         self._entries_left = SCANNED_PER_STEP
         self._counts_left = COUNTED_PER_STEP
         self._last_job: int | None = None  # that was listed; None: there are no more
 
-    def through_all(self) -> Found:
+    def through_all(self) -> PurgeStep:
         """By age, whatever job they are of."""
         over = self._collect(self._until, job_id=None)
-        return Found(runs=self._found, next=None if over else self._place)
+        return PurgeStep(runs=self._found, next=None if over else self._place)
 
-    def job_by_job(self) -> Found:
+    def job_by_job(self) -> PurgeStep:
         """By the history of each job, from the oldest of its runs."""
         for job_id in self._jobs():
             if job_id != self._place.job_id or not self._place.is_within_job:
-                self._place = Place(job_id=job_id, counted_to=_END)
+                self._place = PurgePosition(job_id=job_id, counted_to=_END)
             if self._place.bound is None and not self._find_bound(job_id):
-                return Found(runs=self._found, next=self._place)
+                return PurgeStep(runs=self._found, next=self._place)
             bound = self._place.bound
             if bound is None:
                 continue  # all of its runs stay
             if not self._collect(min(bound, self._until), job_id=job_id):
-                return Found(runs=self._found, next=self._place)
-        return Found(runs=self._found, next=self._following())
+                return PurgeStep(runs=self._found, next=self._place)
+        return PurgeStep(runs=self._found, next=self._following())
 
     def _jobs(self) -> list[int]:
         """The jobs that this step may get to, by id; deleted ones are among them."""
@@ -153,11 +155,11 @@ class _Step:
             if row.oldest_at is not None and row.oldest_at < self._wanted.until
         ]
 
-    def _following(self) -> Place | None:
+    def _following(self) -> PurgePosition | None:
         """Where the jobs behind those of this step begin."""
         if self._wanted.job_id is not None or self._last_job is None:
             return None
-        return Place(job_id=self._last_job)
+        return PurgePosition(job_id=self._last_job)
 
     def _find_bound(self, job_id: int) -> bool:
         """Note the first run of the job that stays, if any goes; False when the step ends before.
@@ -166,7 +168,7 @@ class _Step:
         """
         keep = self._wanted.keep_newest
         if not keep:
-            self._place = Place(job_id=job_id, bound=self._until)
+            self._place = PurgePosition(job_id=job_id, bound=self._until)
             return True
         before, stay = self._place.counted_to or _END, self._place.stay
         while self._counts_left > 0:
@@ -174,18 +176,18 @@ class _Step:
             rows = self._conn.execute(_newest_first(job_id, before).limit(size)).all()
             self._counts_left -= len(rows) + 1
             for row in rows:
-                before = Position(scheduled_at=row.scheduled_at, id=row.id)
+                before = RunPosition(scheduled_at=row.scheduled_at, id=row.id)
                 stay += row.fire_id is None and row.state in _FINAL_VALUES
                 if stay == keep:
-                    self._place = Place(job_id=job_id, bound=before)
+                    self._place = PurgePosition(job_id=job_id, bound=before)
                     return True
             if len(rows) < size:
-                self._place = Place(job_id=job_id)
+                self._place = PurgePosition(job_id=job_id)
                 return True
-        self._place = Place(job_id=job_id, counted_to=before, stay=stay)
+        self._place = PurgePosition(job_id=job_id, counted_to=before, stay=stay)
         return False
 
-    def _collect(self, bound: Position, *, job_id: int | None) -> bool:
+    def _collect(self, bound: RunPosition, *, job_id: int | None) -> bool:
         """Add ended runs from the place on; False when the step ends before the bound is met."""
         while True:
             if self._entries_left <= 0 or self._rows_left <= 0:
@@ -203,7 +205,7 @@ class _Step:
                         return False
                     self._rows_left -= cost
                     self._found.append(row.id)
-                after = Position(scheduled_at=row.scheduled_at, id=row.id)
+                after = RunPosition(scheduled_at=row.scheduled_at, id=row.id)
                 self._place = replace(self._place, after=after)
             if len(rows) < size:
                 return True
@@ -214,7 +216,7 @@ def _cost(row: Any) -> int:
     return 1 + int(shards) + int(row.log_lines) // LINES_PER_ROW
 
 
-def _newest_first(job_id: int, before: Position) -> sa.Select[Any]:
+def _newest_first(job_id: int, before: RunPosition) -> sa.Select[Any]:
     """The job's runs and shards before a place."""
     at, number = run.c.scheduled_at, run.c.id
     return reading(
@@ -230,7 +232,7 @@ def _newest_first(job_id: int, before: Position) -> sa.Select[Any]:
     )
 
 
-def _entries(after: Position, bound: Position, *, job_id: int | None) -> sa.Select[Any]:
+def _entries(after: RunPosition, bound: RunPosition, *, job_id: int | None) -> sa.Select[Any]:
     """Runs between two places, oldest first."""
     at, number = run.c.scheduled_at, run.c.id
     conditions = [

@@ -16,7 +16,7 @@ COUNT_LIMIT = 1_000  # a longer queue is told as this many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class QueueDepth:
     """The due runs of one executor, those among them that are put off for a moment."""
 
     waiting: int  # at most `COUNT_LIMIT`
@@ -32,7 +32,9 @@ _NEXT = sa.select(
 ).where(executor.c.id.in_(_IDS))
 
 
-def queues(conn: sa.Connection, executor_ids: Sequence[int], *, now: int) -> dict[int, Queue]:
+def queue_depths(
+    conn: sa.Connection, executor_ids: Sequence[int], *, now: int
+) -> dict[int, QueueDepth]:
     """By executor; those where nothing is due are left out.
 
     One look-up in `ix_run_due` for each executor, and at most `COUNT_LIMIT` entries of it, and as
@@ -45,7 +47,7 @@ def queues(conn: sa.Connection, executor_ids: Sequence[int], *, now: int) -> dic
     if not near:
         return {}
     return {
-        row.id: Queue(
+        row.id: QueueDepth(
             waiting=min(row.due + row.aside, COUNT_LIMIT),
             since=min(at for at in (row.due_since, row.aside_since) if at is not None),
         )

@@ -32,7 +32,7 @@ class RetryLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retried:
+class RetryOutcome:
     """What became of a run by its retries."""
 
     last: RetryLink  # the one that succeeded, else one that goes on, else the newest
@@ -199,7 +199,7 @@ def _failed_shards(conn: sa.Connection, fire_ids: Sequence[int]) -> Sequence[int
 # --- reading ---------------------------------------------------------------------------------
 
 
-def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, Retried]:
+def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, RetryOutcome]:
     """What became of these runs; those that nobody retried are left out."""
     if not run_ids:
         return {}
@@ -219,7 +219,7 @@ def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, Retri
         rank = (state is RunState.SUCCEEDED, state not in FINAL, row.created_at or 0, row.retry_id)
         found[row.run_id].append((rank, RetryLink(id=row.retry_id, state=state)))
     return {
-        run_id: Retried(
+        run_id: RetryOutcome(
             last=max(ranked, key=lambda each: each[0])[1],
             ids=tuple(sorted(link.id for _, link in ranked)),
         )

@@ -16,7 +16,7 @@ from tickwheel_admin.store.database.tables import run
 
 MAX_LIVE_READ = 10_000
 
-_MARK_COLUMNS = (
+_COLUMNS = (
     run.c.id,
     run.c.state,
     run.c.scheduled_at,
@@ -27,7 +27,7 @@ _MARK_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunMark:
+class RunSummary:
     """A run as one mark in a strip of many."""
 
     id: int
@@ -45,9 +45,9 @@ class RunMark:
         return max(self.ended_at - self.started_at, 0)
 
 
-def recent_marks(
+def recent_summaries(
     conn: sa.Connection, job_ids: Sequence[int], *, until: int, per_job: int
-) -> dict[int, list[RunMark]]:
+) -> dict[int, list[RunSummary]]:
     """The newest runs of each job that were due by `until`, newest first; one statement.
 
     Of a job that is cut into shards, whole fires only.
@@ -55,16 +55,16 @@ def recent_marks(
     One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
     whole history of every job to number it.
     """
-    marks: defaultdict[int, list[RunMark]] = defaultdict(list)
+    marks: defaultdict[int, list[RunSummary]] = defaultdict(list)
     if not job_ids:
         return marks
     parameters = {f"job_{n}": job_id for n, job_id in enumerate(job_ids)}
     rows = conn.execute(
-        _marks_statement(conn.dialect.name, len(job_ids)),
+        _summaries_statement(conn.dialect.name, len(job_ids)),
         {"until": until, "per_job": per_job, **parameters},
     )
     for row in rows:
-        marks[row.job_id].append(_mark_from_row(row))
+        marks[row.job_id].append(_summary_from_row(row))
     for found in marks.values():
         # The order of the branches' rows is not promised once they are united.
         found.sort(key=lambda mark: (mark.scheduled_at, mark.id), reverse=True)
@@ -72,10 +72,10 @@ def recent_marks(
 
 
 @lru_cache(maxsize=500)
-def _marks_statement(dialect: str, jobs: int) -> sa.TextClause:
+def _summaries_statement(dialect: str, jobs: int) -> sa.TextClause:
     # Written out and kept: SQLAlchemy takes 10 ms to put fifty branches together.
     hint = "FORCE INDEX (ix_run_of_job)" if dialect in ("mysql", "mariadb") else ""
-    columns = ", ".join(("job_id", *(column.name for column in _MARK_COLUMNS)))
+    columns = ", ".join(("job_id", *(column.name for column in _COLUMNS)))
     branches = (
         f"SELECT {columns} FROM (SELECT {columns} FROM run {hint}"  # noqa: S608 - names are ours
         f" WHERE job_id = :job_{n} AND scheduled_at <= :until AND fire_id IS NULL"
@@ -85,26 +85,26 @@ def _marks_statement(dialect: str, jobs: int) -> sa.TextClause:
     return sa.text(" UNION ALL ".join(branches))
 
 
-def live_marks_of_nodes(
+def live_summaries_of_nodes(
     conn: sa.Connection, node_ids: Iterable[int], *, per_node: int
-) -> dict[int, list[RunMark]]:
+) -> dict[int, list[RunSummary]]:
     """What nodes hold, oldest first; reads the live part of an index, a row for every used slot."""
-    marks: defaultdict[int, list[RunMark]] = defaultdict(list)
+    marks: defaultdict[int, list[RunSummary]] = defaultdict(list)
     rows = conn.execute(
-        sa.select(run.c.node_id, *_MARK_COLUMNS)
+        sa.select(run.c.node_id, *_COLUMNS)
         .where(IS_LIVE, run.c.node_id.in_(sorted(node_ids)))
         .limit(MAX_LIVE_READ)
     )
     for row in rows:
-        marks[row.node_id].append(_mark_from_row(row))
+        marks[row.node_id].append(_summary_from_row(row))
     return {
         node_id: sorted(found, key=lambda mark: (mark.scheduled_at, mark.id))[:per_node]
         for node_id, found in marks.items()
     }
 
 
-def _mark_from_row(row: Any) -> RunMark:
-    return RunMark(
+def _summary_from_row(row: Any) -> RunSummary:
+    return RunSummary(
         id=row.id,
         state=RunState(row.state),
         scheduled_at=row.scheduled_at,

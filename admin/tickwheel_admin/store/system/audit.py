@@ -19,7 +19,7 @@ MAX_TOLD = 10_000  # parts of a bulk action that are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class AuditedChange:
     """A change that was made."""
 
     action: str
@@ -27,7 +27,7 @@ class Noted:
     detail: Mapping[str, Any]
 
 
-def find_audit(conn: sa.Connection, audit_id: int) -> Noted | None:
+def find_audit(conn: sa.Connection, audit_id: int) -> AuditedChange | None:
     """The change that an earlier try of this transaction made, if it made one.
 
     Its answer was lost on the way: the caller answers as it would have then, instead of meeting its
@@ -94,7 +94,7 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
     insert_rows(conn, audit, rows, columns=tuple(rows[0]), ignore_duplicates_of=("id",))
 
 
-def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, Noted]:
+def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, AuditedChange]:
     """Those of the changes that were made, as `find_audit`."""
     rows = conn.execute(
         sa.select(audit.c.id, audit.c.action, audit.c.object_id, audit.c.detail).where(
@@ -102,7 +102,9 @@ def find_audits(conn: sa.Connection, audit_ids: Sequence[int]) -> dict[int, Note
         )
     )
     return {
-        row.id: Noted(action=row.action, object_id=row.object_id, detail=json.loads(row.detail))
+        row.id: AuditedChange(
+            action=row.action, object_id=row.object_id, detail=json.loads(row.detail)
+        )
         for row in rows
     }
 

@@ -22,7 +22,7 @@ MAX_RANGES = 20  # executors whose entries are read one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Position:
+class AuditPosition:
     """A place in the order of the audit."""
 
     at: Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # bounds for what callers send
@@ -63,10 +63,10 @@ def page_audit(
     conn: sa.Connection,
     wanted: AuditFilter,
     *,
-    before: Position | None,
+    before: AuditPosition | None,
     limit: int,
     newer: bool = False,
-) -> tuple[list[StoredAudit], Position | None]:
+) -> tuple[list[StoredAudit], AuditPosition | None]:
     """Changes, newest first, and where the next page begins.
 
     A page can be shorter than `limit`, even empty, and still have a next one.
@@ -100,7 +100,7 @@ def page_audit(
 def first_parts(conn: sa.Connection, entry_id: int, *, limit: int) -> list[StoredAudit]:
     """The first changes that were part of a bulk action, in their order."""
     keys = _keys(AuditFilter(part_of=entry_id), None, None, newer=True).limit(limit)
-    return _rows(conn, [Position(at=row.at, id=row.id) for row in conn.execute(keys)])
+    return _rows(conn, [AuditPosition(at=row.at, id=row.id) for row in conn.execute(keys)])
 
 
 def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
@@ -117,19 +117,19 @@ def _scan(
     conn: sa.Connection,
     wanted: AuditFilter,
     one: int | None,
-    before: Position | None,
+    before: AuditPosition | None,
     enough: int,
     newer: bool,
     chunks: int,
-) -> tuple[list[Position], Position | None]:
+) -> tuple[list[AuditPosition], AuditPosition | None]:
     """What fits in one range, as it is read, and where the reading stopped; None: at its end."""
     fits = _filter(wanted, one)
     size = CHUNK if fits else enough
-    found: list[Position] = []
+    found: list[AuditPosition] = []
     for _ in range(chunks):
         rows = conn.execute(_keys(wanted, one, before, newer).limit(size)).all()
         for row in rows:
-            before = Position(at=row.at, id=row.id)
+            before = AuditPosition(at=row.at, id=row.id)
             if fits is None or fits(row):
                 found.append(before)
                 if len(found) == enough:
@@ -155,7 +155,7 @@ def _filter(wanted: AuditFilter, one: int | None) -> Callable[[Any], bool] | Non
 
 
 def _keys(
-    wanted: AuditFilter, one: int | None, before: Position | None, newer: bool
+    wanted: AuditFilter, one: int | None, before: AuditPosition | None, newer: bool
 ) -> sa.Select[Any]:
     """Entries of one range, newest first; or what is newer than a place, oldest first."""
     conditions: list[sa.ColumnElement[bool]] = []
@@ -190,7 +190,7 @@ def _keys(
     return reading(sa.select(*columns).where(*conditions).order_by(*order), audit, index)
 
 
-def _rows(conn: sa.Connection, keys: Sequence[Position]) -> list[StoredAudit]:
+def _rows(conn: sa.Connection, keys: Sequence[AuditPosition]) -> list[StoredAudit]:
     """Whole rows, in the order of their keys."""
     if not keys:
         return []

@@ -36,7 +36,7 @@ class StaleTrigger(StoredTrigger):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class RefreshedTrigger:
     """How a trigger stands after it was looked at anew."""
 
     trigger_id: int
@@ -135,7 +135,7 @@ def last_fires(conn: sa.Connection, trigger_ids: Iterable[int]) -> dict[int, int
     return {row.id: row.at for row in rows if row.at is not None}
 
 
-def write_refreshed(conn: sa.Connection, refreshed: Sequence[Refreshed]) -> None:
+def write_refreshed(conn: sa.Connection, refreshed: Sequence[RefreshedTrigger]) -> None:
     """Write how triggers stand; plans made from what they were become void.
 
     Raises:

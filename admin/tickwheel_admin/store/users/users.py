@@ -31,7 +31,7 @@ class StoredUser:
     logged_in_at: int | None = None
 
 
-def lock_people(conn: sa.Connection) -> None:
+def lock_users(conn: sa.Connection) -> None:
     """Let changes of people's rights go one after the other; taken before all other locks.
 
     So each of two administrators who take the other's role sees what the other one did.

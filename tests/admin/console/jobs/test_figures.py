@@ -6,7 +6,7 @@ import pytest
 
 from tickwheel_admin.console.jobs.figures import failures_in_a_row, percentile
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.services.jobs.service import RunMark
+from tickwheel_admin.services.jobs.service import RunSummary
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_percentile_is_one_of_the_values(
 )
 def test_failures_are_counted_back_to_the_last_success(states: str, count: int) -> None:
     marks = [
-        RunMark(
+        RunSummary(
             id=n,
             state=RunState(state),
             scheduled_at=n,

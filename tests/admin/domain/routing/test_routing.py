@@ -25,7 +25,7 @@ from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGI
 from tickwheel_admin.domain.routing.strategy import Memory, RunToPlace
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.engine.dispatcher.router import Placed, Router
+from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.store.jobs.jobs import ROUND
 
 CHANCE = random.Random(0)
@@ -94,7 +94,7 @@ def route(router: Router, config: JobConfig, count: int) -> list[int]:
     return [each.node_id for each in placed if each is not None]
 
 
-def told(placed: Placed | None) -> list[str]:
+def told(placed: Placement | None) -> list[str]:
     """The reason in English."""
     choice = choice_of(placed.choice if placed else None)
     return [s.template % s.params for s in sentences(choice)] if choice else []
@@ -339,7 +339,9 @@ def test_uses_even_out_and_a_new_node_begins_with_the_fewest() -> None:
 
     # Node 3 begins with seven as well, never used: it goes first. Six runs later all have ten.
     assert chosen == [3, 2, 3, 2, 3, 2, 1, 3, 2]
-    claimed = [Placed(node_id=n, turn=50 + at, choice="") for at, n in enumerate(chosen) if n != 2]
+    claimed = [
+        Placement(node_id=n, turn=50 + at, choice="") for at, n in enumerate(chosen) if n != 2
+    ]
     assert router.uses_of(1, claimed) == {  # what was left to another admin does not count
         1: Use(runs=11, last_turn=56),
         3: Use(runs=11, last_turn=57),

@@ -16,7 +16,7 @@ from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import PARKED_AT, Run, RunState
-from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
@@ -487,14 +487,14 @@ async def test_a_line_that_nobody_moves_is_set_going(shared_database: Database) 
     job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL)
     first, second = [await ask(database, job_id, after=after) for after in range(2)]
     [request] = await admin.dispatch_all(node)
-    assert (await database.run(mend_stalls, after=0)).followed.queued == 0  # one is live
+    assert (await database.run(repair_stalled, after=0)).followed.queued == 0  # one is live
     # It ends on another server of the cluster, which does not see yet that the next one waits.
     await change(database, tables.run, second, blocking_key=None)
     await succeed(admin, node, request)
     await change(database, tables.run, second, blocking_key=job_id * 2)
     assert await admin.dispatch_all(node) == []
 
-    await database.run(mend_stalls, after=0)
+    await database.run(repair_stalled, after=0)
 
     assert [request.run for request in await admin.dispatch_all(node)] == [second]
     assert (await get_run(database, first)).state is RunState.SUCCEEDED

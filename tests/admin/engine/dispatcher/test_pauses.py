@@ -17,7 +17,7 @@ from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
-from tickwheel_admin.engine.dispatcher.claim import Claims, claim_queued_runs
+from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.runs import run_from_row
@@ -357,7 +357,7 @@ async def test_a_claim_goes_by_the_pause_as_it_is_then(
     if at_the_look:
         await database.run(lambda conn: pause_everything(conn, at=NOW - 1))
 
-    def change_first(conn: sa.Connection, *rest: Any) -> Claims:
+    def change_first(conn: sa.Connection, *rest: Any) -> ClaimResult:
         pause_everything(conn, at=None if at_the_look else NOW - 1)
         return claim_queued_runs(conn, *rest)
 

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.calendars.calendar import CalendarSense
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.engine.maintenance import refresher
-from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.runs import run_from_row
@@ -214,7 +214,7 @@ async def test_a_fixed_delay_whose_calendar_is_there_again_is_armed(admin: Admin
 
     await add_calendar(database, name, dates=("2020-01-02",))
     await refresh(admin)
-    await database.run(mend_stalls, after=0)
+    await database.run(repair_stalled, after=0)
 
     trigger = await trigger_of(database, job_id)
     assert (trigger.state, trigger.reason) == ("active", None)

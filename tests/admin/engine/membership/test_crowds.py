@@ -192,7 +192,10 @@ async def test_a_crowd_parts_in_few_transactions(
 
     monkeypatch.setattr("tickwheel_admin.engine.membership.membership.end_sessions", counted)
     await asyncio.gather(
-        *(membership.part(node_id=each.node_id, session_id=each.session_id) for each in here)
+        *(
+            membership.disconnected(node_id=each.node_id, session_id=each.session_id)
+            for each in here
+        )
     )
     assert sum(batches) == 39
     assert len(batches) <= 2

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.database.ids import Ids, MoreIds
+from tickwheel_admin.store.database.ids import Ids, TooFewIds
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs, run_from_row
@@ -111,7 +111,7 @@ async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
 
     ids = await Ids(database).take_many("run", 2)
     await database.run(end, parents[0], ids[:1])
-    with pytest.raises(MoreIds) as more:
+    with pytest.raises(TooFewIds) as more:
         await database.run(end, parents[1], ids[:1])
     assert more.value.count == 2
     await database.run(end, parents[1], ids)

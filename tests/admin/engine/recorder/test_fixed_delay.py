@@ -19,7 +19,7 @@ from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
-from tickwheel_admin.engine.sweeper.stalled import mend_stalls
+from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.store.database import tables
@@ -293,7 +293,7 @@ async def test_a_paused_delay_is_armed_by_resuming_and_not_by_an_end(
         await jobs(admin).pause_trigger(ADMIN, job_id, trigger_id)
 
     await admin.say(node, result(request))
-    await database.run(mend_stalls, after=0)
+    await database.run(repair_stalled, after=0)
     assert await next_fire(database, job_id) is None
 
     clock.advance(20)
@@ -368,7 +368,7 @@ async def test_a_delay_whose_run_ended_unseen_is_armed(
     await change(database, tables.trigger, trigger.id, next_fire_at=None)  # as if it were lost
     clock.advance(3)
 
-    mended = await database.run(mend_stalls, after=0)
+    mended = await database.run(repair_stalled, after=0)
 
     assert (mended.followed.armed, mended.looked_to) == (1, 0)
     assert await next_fire(database, job_id) == clock.now + MINUTE
@@ -382,7 +382,7 @@ async def test_a_delay_without_any_run_is_armed(database: Database, clock: Clock
         trigger_id = (await trigger_of(database, each)).id
         await change(database, tables.trigger, trigger_id, next_fire_at=None)
 
-    await database.run(mend_stalls, after=0)
+    await database.run(repair_stalled, after=0)
 
     assert await next_fire(database, job_id) == clock.now + MINUTE
     assert await next_fire(database, other) is None
@@ -399,7 +399,7 @@ async def test_stalls_are_looked_for_in_slices(
 
     after, looks = 0, 0
     while looks == 0 or after:
-        after = (await database.run(mend_stalls, after=after)).looked_to
+        after = (await database.run(repair_stalled, after=after)).looked_to
         looks += 1
 
     assert looks == 3

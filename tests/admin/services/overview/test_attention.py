@@ -17,7 +17,7 @@ from tickwheel_admin.services.overview.attention import service as attention
 from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.admins import enter_admin, remove_dead_admins, renew_admin
-from tickwheel_admin.store.runs.due_check import glance
+from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.web.i18n import CHINESE, translate
 
 SECOND = 1_000
@@ -526,9 +526,9 @@ async def test_an_admin_that_was_killed_is_shown_as_gone_for_an_hour(
     assert renew(2)
     clock.advance(1)
     assert await shown() == [("one", False), ("two", True)]
-    assert world.database.read_sync(glance).admins_are_over
+    assert world.database.read_sync(check_due).admins_are_over
     assert world.database.run_sync(remove_dead_admins) == [1]
-    assert not world.database.read_sync(glance).admins_are_over  # there is nothing left to do
+    assert not world.database.read_sync(check_due).admins_are_over  # there is nothing left to do
     assert world.database.run_sync(remove_dead_admins) == []
     assert await shown() == [("one", False), ("two", True)]
     assert [(each.kind, each.admin_id) for each in await concerns(world)] == [("admin_behind", 1)]

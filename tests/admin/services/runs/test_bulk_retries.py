@@ -17,7 +17,7 @@ from tickwheel_admin.services.runs import service as runs_service
 from tickwheel_admin.services.runs.bulk import key_for
 from tickwheel_admin.services.runs.service import RetryRevision, RunQuery
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.database.database import Refused
+from tickwheel_admin.store.database.database import StatementRefused
 
 SHARDS = {"routing": "shards", "shards": 4}
 
@@ -289,7 +289,9 @@ async def test_fifty_are_cancelled_in_a_transaction_each_with_its_own_outcome(
     assert sorted(noted) == sorted([*queued, fire, *shards])
 
 
-@pytest.mark.parametrize("refusal", [Refused("x"), sa.exc.IntegrityError("x", {}, Exception())])
+@pytest.mark.parametrize(
+    "refusal", [StatementRefused("x"), sa.exc.IntegrityError("x", {}, Exception())]
+)
 async def test_a_batch_that_is_refused_is_done_one_by_one(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:

@@ -215,7 +215,7 @@ async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
 def test_every_page_is_a_range_of_an_index_and_sorts_nothing(
     world: World, wanted: audit_pages.AuditFilter, one: int | None, index: str, newer: bool
 ) -> None:
-    before = audit_pages.Position(at=START, id=1)
+    before = audit_pages.AuditPosition(at=START, id=1)
     statement = audit_pages._keys(wanted, one, before, newer).limit(50)
     compiled = statement.compile(world.database.engine, compile_kwargs={"literal_binds": True})
     plan = " ".join(row.detail for row in world.rows(sa.text(f"EXPLAIN QUERY PLAN {compiled}")))  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store.calendars.calendars import (
     MAX_CHAIN,
-    Calendars,
+    CalendarCache,
     based_on,
     calendar_of_name,
     count_users,
@@ -84,7 +84,7 @@ async def test_circles_made_by_hand_end(shared_database: Database) -> None:
 async def test_what_is_known_is_not_read_again(shared_database: Database) -> None:
     database, name = shared_database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2026-01-01",))
-    calendars = Calendars()
+    calendars = CalendarCache()
     made: list[str] = []
 
     def note(conn: Any, cursor: Any, statement: str, *more: Any) -> None:

@@ -27,7 +27,7 @@ from tickwheel_admin.store.jobs import jobs
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import pages as job_pages
 from tickwheel_admin.store.jobs import routing_memory as job_nodes
-from tickwheel_admin.store.jobs.kept_state import Loan
+from tickwheel_admin.store.jobs.kept_state import StateHolder
 from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
 from tickwheel_admin.store.lists import saved_views, suggestions
 from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
@@ -43,10 +43,10 @@ from tickwheel_admin.store.runs import retries as run_retries
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.runs import stats as run_stats
 from tickwheel_admin.store.runs import summaries as run_marks
-from tickwheel_admin.store.runs.checkpoints import Checkpoint
-from tickwheel_admin.store.runs.due_check import glance
+from tickwheel_admin.store.runs.checkpoints import StoredCheckpoint
+from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log_chunks_before
-from tickwheel_admin.store.runs.pages import Position, RunFilter
+from tickwheel_admin.store.runs.pages import RunFilter, RunPosition
 from tickwheel_admin.store.triggers import planning as triggers
 from tickwheel_admin.store.triggers import stale as stale_triggers
 from tickwheel_admin.store.triggers import triggers as job_triggers
@@ -77,13 +77,13 @@ class Query:
 
 
 IN_LINE = range(1, 21)  # jobs that are not parallel
-LANES = {lanes.Lane(job_id=3): 2, lanes.Lane(job_id=4, shard_index=2): 1}
+LANES = {lanes.BlockingLane(job_id=3): 2, lanes.BlockingLane(job_id=4, shard_index=2): 1}
 FIRES = [1_000_000, 1_000_050]
 RUN_STAT_NUMBERS = (
     "succeeded", "failed", "timed_out", "cancelled", "made_good", "counted_at",
 )  # fmt: skip
 HOURS = [1_699_999_200_000 + n * run_stats.HOUR_MS for n in range(200)]
-PAGE = Position(scheduled_at=1_700_000_020_000, id=1_020_000)
+PAGE = RunPosition(scheduled_at=1_700_000_020_000, id=1_020_000)
 
 QUERIES = [
     # The way of a run.
@@ -166,8 +166,8 @@ QUERIES = [
     ),
     Query(
         "lend states",
-        lambda c, now: job_states.lend_states(
-            c, [Loan(job_id=job_id, run_id=1_000_001, attempt=1) for job_id in range(1, 100)]
+        lambda c, now: job_states.assign_states(
+            c, [StateHolder(job_id=job_id, run_id=1_000_001, attempt=1) for job_id in range(1, 100)]
         ),
         ("primary",),
     ),
@@ -175,7 +175,10 @@ QUERIES = [
         "take states back",
         lambda c, now: job_states.write_states(
             c,
-            [(Loan(job_id=job_id, run_id=1_000_001, attempt=2), "{}") for job_id in range(1, 100)],
+            [
+                (StateHolder(job_id=job_id, run_id=1_000_001, attempt=2), "{}")
+                for job_id in range(1, 100)
+            ],
             now=now,
         ),
         ("primary",),
@@ -195,7 +198,7 @@ QUERIES = [
         lambda c, now: checkpoints.save_checkpoints(
             c,
             [
-                Checkpoint(run_id=run_id, attempt=1, seq=2, data="1")
+                StoredCheckpoint(run_id=run_id, attempt=1, seq=2, data="1")
                 for run_id in range(1_000_000, 1_000_100)
             ],
             now=now,
@@ -392,7 +395,7 @@ QUERIES = [
     Query("nodes to expire", lambda c, now: expire_nodes(c), ("ix_node_to_expire",)),
     Query(
         "a sweeper's glance",
-        lambda c, now: glance(c),
+        lambda c, now: check_due(c),
         ("ix_run_to_sweep", "ix_node_to_expire"),
     ),
     # Lists of runs.
@@ -506,7 +509,7 @@ QUERIES = [
     ),
     Query(
         "marks of fifty jobs",
-        lambda c, now: run_marks.recent_marks(c, range(1, 51), until=now, per_job=24),
+        lambda c, now: run_marks.recent_summaries(c, range(1, 51), until=now, per_job=24),
         ("ix_run_of_job",),
     ),
     Query(
@@ -761,7 +764,7 @@ QUERIES = [
     ),
     Query(
         "what waits at executors",
-        lambda c, now: waiting.queues(c, [1, 2, 3], now=now),
+        lambda c, now: waiting.queue_depths(c, [1, 2, 3], now=now),
         ("ix_run_due",),
     ),
     Query(
@@ -772,20 +775,24 @@ QUERIES = [
     # Purging.
     Query(
         "old runs",
-        lambda c, now: purging.find_purgeable(c, purging.Wanted(until=now), purging.Place()),
+        lambda c, now: purging.find_purgeable(
+            c, purging.PurgeScope(until=now), purging.PurgePosition()
+        ),
         ("ix_run_recent",),
     ),
     Query(
         "all but the newest runs of a job",
         lambda c, now: purging.find_purgeable(
-            c, purging.Wanted(job_id=7, until=now, keep_newest=1), purging.Place()
+            c, purging.PurgeScope(job_id=7, until=now, keep_newest=1), purging.PurgePosition()
         ),
         ("ix_run_of_job",),
     ),
     Query(
         "all but the newest runs of an executor",
         lambda c, now: purging.find_purgeable(
-            c, purging.Wanted(executor_id=2, until=now, keep_newest=1), purging.Place(job_id=40)
+            c,
+            purging.PurgeScope(executor_id=2, until=now, keep_newest=1),
+            purging.PurgePosition(job_id=40),
         ),
         ("ix_run_of_job",),
     ),
@@ -906,7 +913,7 @@ QUERIES = [
     ),
     Query(
         "what waits at each executor",
-        lambda c, now: waiting.queues(c, [1, 2, 3], now=now),
+        lambda c, now: waiting.queue_depths(c, [1, 2, 3], now=now),
         ("ix_run_due",),
     ),
     Query(
@@ -933,7 +940,11 @@ QUERIES = [
 
 
 def page(
-    conn: sa.Connection, wanted: RunFilter, before: Position | None = None, *, newer: bool = False
+    conn: sa.Connection,
+    wanted: RunFilter,
+    before: RunPosition | None = None,
+    *,
+    newer: bool = False,
 ) -> object:
     return run_pages.page_runs(conn, wanted, before=before, limit=50, newer=newer)
 

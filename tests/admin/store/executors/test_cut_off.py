@@ -13,7 +13,7 @@ from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
 from tests.admin.kit.services import ADMIN
-from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeWish
+from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeTargets
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
@@ -142,7 +142,7 @@ async def test_a_request_says_whether_it_ends_when_cut_off(
 
 async def test_closed_sockets_shorten_only_the_lease(database: Database, admin: Admin) -> None:
     node = await admin.add_node(1)
-    await admin.engine.membership.part(node_id=node.node_id, session_id=1)
+    await admin.engine.membership.disconnected(node_id=node.node_id, session_id=1)
     row = await node_of(database, node.node_id)
     assert row.lease_expires_at == NOW + CLOSED_LEASE_MS
     assert row.full_lease_at == NOW + LEASE_MS
@@ -520,7 +520,7 @@ async def test_a_renewed_lease_is_whole_again(
     await change(database, tables.node, node.node_id, lease_expires_at=NOW + CLOSED_LEASE_MS)
     clock.advance(3)
     assert await database.run(renew_leases, [node.node_id], admin_id=1) == {
-        node.node_id: NodeWish()
+        node.node_id: NodeTargets()
     }
     row = await node_of(database, node.node_id)
     assert row.lease_expires_at == row.full_lease_at == clock.now + LEASE_MS

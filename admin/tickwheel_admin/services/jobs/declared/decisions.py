@@ -108,7 +108,7 @@ def propose(
 
     Raises:
         UserError: no job can be made of it; nothing was written.
-        MoreIds: fires are overdue.
+        TooFewIds: fires are overdue.
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
         return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))

@@ -18,8 +18,8 @@ from tickwheel_admin.services.overview.attention.concern import (
 from tickwheel_admin.services.runs.waiting import Waiting, why_they_wait
 from tickwheel_admin.store.jobs.configs import read_configs
 from tickwheel_admin.store.overview import attention as store
-from tickwheel_admin.store.overview.attention import Load, NamedJob, Scope
-from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, Queue, queues
+from tickwheel_admin.store.overview.attention import JobWithExecutor, Load, Scope
+from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, QueueDepth, queue_depths
 from tickwheel_admin.store.triggers.pauses import Pauses
 
 LATE_MS = 30_000
@@ -54,9 +54,9 @@ def late_planning(conn: sa.Connection, scope: Scope, pauses: Pauses, *, now: int
 def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
     """Executors without nodes, full ones, and those where due runs wait although slots are free."""
     loads = store.loads(conn, scope=scope, now=now)
-    waiting = queues(conn, [each.id for each in loads], now=now)
+    waiting = queue_depths(conn, [each.id for each in loads], now=now)
     found = _without_nodes(conn, [each for each in loads if not each.live_nodes], waiting)
-    late: list[tuple[Load, Queue]] = []
+    late: list[tuple[Load, QueueDepth]] = []
     full: list[Concern] = []
     for load in loads:
         queue = waiting.get(load.id)
@@ -75,7 +75,7 @@ def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Co
 
 
 def _without_nodes(
-    conn: sa.Connection, loads: Sequence[Load], waiting: Mapping[int, Queue]
+    conn: sa.Connection, loads: Sequence[Load], waiting: Mapping[int, QueueDepth]
 ) -> list[Concern]:
     """Executors with jobs that fire, or with runs that wait: also when both were paused since."""
     active = store.with_active_jobs(conn, [each.id for each in loads if not each.paused])
@@ -104,7 +104,7 @@ def _without_nodes(
     return found
 
 
-def _full(load: Load, queue: Queue) -> Concern:
+def _full(load: Load, queue: QueueDepth) -> Concern:
     return _of_executor(
         load,
         kind=ConcernKind.FULL,
@@ -120,7 +120,7 @@ def _full(load: Load, queue: Queue) -> Concern:
 
 
 def _late(
-    conn: sa.Connection, suspects: Sequence[tuple[Load, Queue]], *, now: int
+    conn: sa.Connection, suspects: Sequence[tuple[Load, QueueDepth]], *, now: int
 ) -> list[Concern]:
     """Of each executor, the run that waits longest for something that nobody meant it to."""
     oldest = {
@@ -143,7 +143,9 @@ def _late(
     return found
 
 
-def _late_run(load: Load, queue: Queue, run: Run, why: Waiting, job: NamedJob | None) -> Concern:
+def _late_run(
+    load: Load, queue: QueueDepth, run: Run, why: Waiting, job: JobWithExecutor | None
+) -> Concern:
     is_full = why.code == "no_free_slot"  # of the nodes that it may run on
     may_go_on = why.code in _MAY_GO_ON
     return _of_executor(

@@ -20,9 +20,9 @@ from tickwheel_admin.services.overview.attention.concern import (
     Severity,
 )
 from tickwheel_admin.store.overview import attention as store
-from tickwheel_admin.store.overview.attention import FailedRun, NamedJob, Scope
+from tickwheel_admin.store.overview.attention import FailedRun, JobWithExecutor, Scope
 from tickwheel_admin.store.overview.job_failures import newest_failed_jobs
-from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 MAX_JOBS = 50  # looked at for each kind
@@ -82,7 +82,7 @@ def _streaks(look: _Failing) -> list[Concern]:
     often = Counter(each.job_id for each in look.failed)
     suspects = [job_id for job_id, count in often.most_common(MAX_JOBS) if count >= STREAK]
     named = store.named_jobs(look.conn, suspects)
-    marks = recent_marks(look.conn, list(named), until=look.now, per_job=STREAK_MARKS)
+    marks = recent_summaries(look.conn, list(named), until=look.now, per_job=STREAK_MARKS)
     found = []
     for job_id in suspects:
         streak = _streak(marks.get(job_id, []))
@@ -103,7 +103,7 @@ def _streaks(look: _Failing) -> list[Concern]:
     return found[:PER_KIND]
 
 
-def _streak(newest_first: Iterable[RunMark]) -> list[RunMark]:
+def _streak(newest_first: Iterable[RunSummary]) -> list[RunSummary]:
     """The failures since the last success."""
     streak = []
     for mark in newest_first:
@@ -154,10 +154,10 @@ def _last_failed(look: _Failing, scope: Scope, told: frozenset[int | None]) -> l
     suspects = [job_id for job_id in suspects if job_id not in told][:MAX_SELDOM]
     named = store.named_jobs(look.conn, suspects)
     next_at = store.next_fires_of_jobs(look.conn, named) if named else {}
-    marks: dict[int, list[RunMark]] = {}
+    marks: dict[int, list[RunSummary]] = {}
     for at in range(0, len(suspects), MAX_JOBS):
         some = [job_id for job_id in suspects[at : at + MAX_JOBS] if job_id in named]
-        marks |= recent_marks(look.conn, some, until=look.now, per_job=SELDOM_MARKS)
+        marks |= recent_summaries(look.conn, some, until=look.now, per_job=SELDOM_MARKS)
     found = []
     for job_id in suspects:
         streak = _streak(marks.get(job_id, []))
@@ -185,7 +185,7 @@ def _last_failed(look: _Failing, scope: Scope, told: frozenset[int | None]) -> l
     return found[:PER_KIND]
 
 
-def _runs_seldom(marks: Sequence[RunMark], next_at: int | None, now: int) -> bool:
+def _runs_seldom(marks: Sequence[RunSummary], next_at: int | None, now: int) -> bool:
     """Whether hours pass between a job's runs."""
     last = next(mark for mark in marks if mark.state in FAILURES)
     if next_at is not None:
@@ -202,9 +202,9 @@ def _rates(look: _Failing, told: frozenset[int | None]) -> list[Concern]:
     often = Counter(each.job_id for each in look.failed if each.job_id not in told)
     suspects = [n for n, count in often.most_common(MAX_RATE_JOBS) if count >= RATE_FAILURES]
     named = store.named_jobs(look.conn, suspects)
-    lately = recent_marks(look.conn, list(named), until=look.now, per_job=LATELY_MARKS)
+    lately = recent_summaries(look.conn, list(named), until=look.now, per_job=LATELY_MARKS)
     before = look.now - DAY_MS
-    usual = recent_marks(look.conn, list(named), until=before, per_job=LATELY_MARKS)
+    usual = recent_summaries(look.conn, list(named), until=before, per_job=LATELY_MARKS)
     found = []
     for job_id in suspects:
         if job_id not in named:
@@ -241,7 +241,7 @@ def _is_unusual(share: float, usual: float | None) -> bool:
     return share >= max(RATE_ALWAYS, RATE_MORE * usual)
 
 
-def _lately(newest_first: Sequence[RunMark], now: int) -> list[RunMark]:
+def _lately(newest_first: Sequence[RunSummary], now: int) -> list[RunSummary]:
     """Runs that ended, of the last hour, or as many as it takes to say something."""
     telling = _telling(newest_first)
     of_hour = [mark for mark in telling if mark.scheduled_at >= now - LATELY_MS]
@@ -249,19 +249,19 @@ def _lately(newest_first: Sequence[RunMark], now: int) -> list[RunMark]:
     return [mark for mark in some if mark.scheduled_at >= now - DAY_MS]
 
 
-def _telling(marks: Iterable[RunMark]) -> list[RunMark]:
+def _telling(marks: Iterable[RunSummary]) -> list[RunSummary]:
     return [mark for mark in marks if mark.state is RunState.SUCCEEDED or mark.state in FAILURES]
 
 
-def _share(marks: Sequence[RunMark]) -> float:
+def _share(marks: Sequence[RunSummary]) -> float:
     return sum(mark.state in FAILURES for mark in marks) / len(marks) if marks else 0.0
 
 
-def _failed_at(mark: RunMark) -> int:
+def _failed_at(mark: RunSummary) -> int:
     return mark.ended_at or mark.scheduled_at
 
 
-def _of_job(job_id: int, job: NamedJob, **more: Any) -> Concern:
+def _of_job(job_id: int, job: JobWithExecutor, **more: Any) -> Concern:
     return Concern(
         severity=Severity.ERROR,
         job_id=job_id,

@@ -17,8 +17,8 @@ from tickwheel_admin.services.overview.attention.concern import (
     Severity,
 )
 from tickwheel_admin.store.overview import attention as store
-from tickwheel_admin.store.overview.attention import NamedJob, RunningRun, Scope
-from tickwheel_admin.store.runs.summaries import RunMark, recent_marks
+from tickwheel_admin.store.overview.attention import JobWithExecutor, RunningRun, Scope
+from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 
 MAX_JOBS = 50  # looked at for each kind
 USUAL = 20  # successes that say what is usual
@@ -35,7 +35,7 @@ def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
         longest.setdefault(each.job_id, each)  # the oldest comes first
     looked_at = list(longest)[:MAX_JOBS]
     named = store.named_jobs(conn, looked_at)
-    marks = recent_marks(conn, list(named), until=now, per_job=USUAL_MARKS)
+    marks = recent_summaries(conn, list(named), until=now, per_job=USUAL_MARKS)
     found = []
     for job_id in looked_at:
         usual = _usual_ms(marks.get(job_id, []))
@@ -63,7 +63,7 @@ def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
     return found[:PER_KIND]
 
 
-def _usual_ms(newest_first: Iterable[RunMark]) -> float | None:
+def _usual_ms(newest_first: Iterable[RunSummary]) -> float | None:
     took = [
         mark.duration_ms
         for mark in newest_first
@@ -96,7 +96,7 @@ def trigger_errors(conn: sa.Connection, scope: Scope) -> list[Concern]:
     ]
 
 
-def _of_job(job_id: int, job: NamedJob, **more: Any) -> Concern:
+def _of_job(job_id: int, job: JobWithExecutor, **more: Any) -> Concern:
     return Concern(
         job_id=job_id,
         job_name=job.name,

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tickwheel_admin.engine import fault_points as kill_points
 from tickwheel_admin.engine.fault_points import (
     VARIABLE,
-    KillPointError,
+    FaultPointError,
     arm,
     before_commit,
     reached,
@@ -86,7 +86,7 @@ def test_nothing_happens_unarmed(deaths: list[int]) -> None:
     ],
 )
 def test_a_wrong_value_is_told(value: str, complaint: str) -> None:
-    with pytest.raises(KillPointError) as refusal:
+    with pytest.raises(FaultPointError) as refusal:
         arm({VARIABLE: value})
     assert str(refusal.value).startswith(f"{VARIABLE}: {complaint}")
 

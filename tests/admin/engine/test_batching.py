@@ -1,4 +1,4 @@
-"""Questions that gather while an answer is being got are answered together."""
+"""Requests that arrive while a batch is being answered form the next batch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tickwheel_admin.engine.batching.coalesce import Gathering
-from tickwheel_admin.store.database.database import DatabaseUnavailable, Refused
+from tickwheel_admin.engine.batching import Coalescer
+from tickwheel_admin.store.database.database import DatabaseUnavailable, StatementRefused
 
 
 class Oracle:
@@ -17,19 +17,19 @@ class Oracle:
     def __init__(self) -> None:
         self.asked: list[list[int]] = []
         self.may_answer = asyncio.Event()
-        self.gathering = Gathering(self.answer, limit=3)
+        self.coalescer = Coalescer(self.answer, limit=3)
 
     async def answer(self, questions: Sequence[int]) -> list[int]:
         self.asked.append(list(questions))
         await self.may_answer.wait()
         if 13 in questions:
-            raise Refused("13 cannot be stored")
+            raise StatementRefused("13 cannot be stored")
         if 99 in questions:
             raise DatabaseUnavailable("away")
         return [2 * question for question in questions]
 
     def ask(self, *questions: int) -> list[asyncio.Task[int]]:
-        return [asyncio.create_task(self.gathering.ask(question)) for question in questions]
+        return [asyncio.create_task(self.coalescer.submit(question)) for question in questions]
 
 
 async def test_who_waits_is_asked_about_together_and_in_order() -> None:
@@ -42,7 +42,7 @@ async def test_who_waits_is_asked_about_together_and_in_order() -> None:
     oracle.may_answer.set()
     assert await asyncio.gather(*first, *others) == [2, 4, 6, 8, 10]
     assert oracle.asked == [[1], [2, 3, 4], [5]]
-    assert await oracle.gathering.ask(6) == 12  # and anew after a rest
+    assert await oracle.coalescer.submit(6) == 12  # and anew after a rest
 
 
 async def test_a_refused_question_holds_up_no_other() -> None:
@@ -50,7 +50,7 @@ async def test_a_refused_question_holds_up_no_other() -> None:
     oracle.may_answer.set()
     one, refused, three = oracle.ask(1, 13, 3)
     assert (await one, await three) == (2, 6)
-    with pytest.raises(Refused):
+    with pytest.raises(StatementRefused):
         await refused
 
 
@@ -60,7 +60,7 @@ async def test_an_outage_is_told_to_all_who_asked_and_is_over_with_the_next() ->
     ends = await asyncio.gather(*oracle.ask(1, 99, 3), return_exceptions=True)
     assert [type(end) for end in ends] == [DatabaseUnavailable] * 3
     assert oracle.asked == [[1, 99, 3]]
-    assert await oracle.gathering.ask(4) == 8
+    assert await oracle.coalescer.submit(4) == 8
 
 
 async def test_who_stopped_waiting_is_not_asked_about() -> None:

@@ -1,1 +1,0 @@
-"""Batches: gathered, and halved when one row is refused."""
