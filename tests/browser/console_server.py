@@ -23,7 +23,7 @@ from tests.browser.hostile_texts import poison
 from tests.browser.sample_world import ADMIN, NOW, build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
-from tickwheel_admin.console.frame.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.console.frame.streams import HEARTBEAT
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.services import Services

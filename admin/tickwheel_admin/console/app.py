@@ -12,11 +12,11 @@ from tickwheel_admin.console.calendars import month as calendar
 from tickwheel_admin.console.errors import show_error
 from tickwheel_admin.console.executors import nodes, tokens
 from tickwheel_admin.console.executors import page as executors
-from tickwheel_admin.console.frame import filter_values, live, palette, saved_views
+from tickwheel_admin.console.frame import live
 from tickwheel_admin.console.frame.admins import ADMINS, Admins
 from tickwheel_admin.console.frame.assets import Assets
-from tickwheel_admin.console.frame.reader import NOW, wall_clock
-from tickwheel_admin.console.frame.rendering import RENDERER, Renderer
+from tickwheel_admin.console.frame.locale import NOW, wall_clock
+from tickwheel_admin.console.frame.rendering import RENDERER
 from tickwheel_admin.console.frame.streams import (
     HEARTBEAT,
     HEARTBEAT_SECONDS,
@@ -26,6 +26,7 @@ from tickwheel_admin.console.frame.streams import (
     stop_streams,
     stop_watching,
 )
+from tickwheel_admin.console.help import palette
 from tickwheel_admin.console.job_form import page as job_edit
 from tickwheel_admin.console.jobs import actions as job_actions
 from tickwheel_admin.console.jobs import bulk as job_bulk
@@ -36,6 +37,7 @@ from tickwheel_admin.console.jobs import kept_state as job_state
 from tickwheel_admin.console.jobs import list as jobs
 from tickwheel_admin.console.jobs import page as job
 from tickwheel_admin.console.jobs import run_now
+from tickwheel_admin.console.lists import filter_values, saved_views
 from tickwheel_admin.console.overview import page as overview
 from tickwheel_admin.console.runs import bulk as run_bulk
 from tickwheel_admin.console.runs import list as run_list
@@ -44,6 +46,7 @@ from tickwheel_admin.console.runs import page as runs
 from tickwheel_admin.console.runs import purge as run_purge
 from tickwheel_admin.console.system import about, audit, audit_export, settings
 from tickwheel_admin.console.system import page as system
+from tickwheel_admin.console.templating import new_renderer
 from tickwheel_admin.console.triggers import preview as schedule_preview
 from tickwheel_admin.console.users import account, api_tokens, oidc, session
 from tickwheel_admin.console.users import edits as user_edits
@@ -98,7 +101,7 @@ def add_console(app: web.Application) -> None:
     """Add pages, static files and the page that shows errors."""
     assets = Assets()
     app.setdefault(NOW, wall_clock)
-    app[RENDERER] = Renderer(assets)
+    app[RENDERER] = new_renderer(assets)
     app[ADMINS] = Admins()
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import RENDERER, is_scripted
-from tickwheel_admin.console.users.words import role_name
+from tickwheel_admin.console.users.labels import role_name
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound, UserError
 from tickwheel_admin.domain.users.user import Permission, Role
 from tickwheel_admin.web.errors import describe
@@ -22,8 +22,8 @@ def show_error(
     request: web.Request, error: UserError | web.HTTPException, correlation_id: str
 ) -> web.Response:
     """The page for an error; for a script, a line of text that it shows as a toast."""
-    set_reader(request)
-    message = _refusal(error) or describe(error, READER.get().language)[1]
+    set_locale(request)
+    message = _refusal(error) or describe(error, REQUEST_LOCALE.get().language)[1]
     if is_scripted(request) or "X-Block" in request.headers:
         # A dialog about something that is gone, or has ended, closes itself.
         over = _is_over(error)

@@ -18,8 +18,7 @@ from tickwheel_admin.console.calendars.form import (
 from tickwheel_admin.console.calendars.list import CALENDAR, calendar_id_of, picture_of
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.rendering import go_to, render
-from tickwheel_admin.console.frame.units import problems_at_fields
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import problems_at_fields, whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.input.calendar import parse_calendar
 from tickwheel_admin.domain.users.user import Permission

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from babel.dates import format_date
 
-from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.services.triggers.service import Heat, HeatRow
 
 JOBS_ANCHOR = "h-jobs"  # of the table of jobs on the page
@@ -151,7 +151,7 @@ def _row_href(row: HeatRow, day: date, *, by_days: bool) -> str:
 
 def midnight_of(day: date) -> int:
     """The first instant of a day in the reader's zone."""
-    zone = ZoneInfo(READER.get().timezone)
+    zone = ZoneInfo(REQUEST_LOCALE.get().timezone)
     return round(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000)
 
 
@@ -167,7 +167,7 @@ class _Place:
 
 def _places(heat: Heat) -> list[_Place]:
     zone = ZoneInfo(heat.zone) if heat.zone != "UTC" else UTC
-    size, now = heat.cell_minutes * MINUTE_MS, READER.get().now_at
+    size, now = heat.cell_minutes * MINUTE_MS, REQUEST_LOCALE.get().now_at
     found = []
     for number in range(len(heat.cells)):
         at = heat.start + number * size
@@ -200,5 +200,5 @@ def _span(hour: int, minute: int, minutes: int) -> str:
 
 
 def _day(day: date, patterns: Mapping[str, str] = _DAY) -> str:
-    language = READER.get().language
+    language = REQUEST_LOCALE.get().language
     return str(format_date(day, patterns[language], locale=language))

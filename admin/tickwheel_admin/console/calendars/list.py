@@ -6,7 +6,8 @@ from aiohttp import web
 
 from tickwheel_admin.console.calendars.year import YearPicture, year_picture
 from tickwheel_admin.console.frame.flash import set_flash
-from tickwheel_admin.console.frame.reader import READER, local_date, set_reader
+from tickwheel_admin.console.frame.formatting import local_date
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import go_to, render
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import Conflict
@@ -74,8 +75,8 @@ async def _delete_form(request: web.Request, *, error: Conflict | None = None) -
 
 async def picture_of(request: web.Request, spec: CalendarSpec, year: str) -> YearPicture | None:
     """The picture of a year, this one when none was asked for."""
-    reader = set_reader(request)
-    this_year = int(local_date(reader.now_at, reader.timezone)[:4])
+    locale = set_locale(request)
+    this_year = int(local_date(locale.now_at, locale.timezone)[:4])
     asked = int(year) if year.isascii() and year.isdecimal() and len(year) == 4 else this_year
     bases: list[tuple[str, CalendarSpec]] = []
     name = spec.base
@@ -85,7 +86,7 @@ async def picture_of(request: web.Request, spec: CalendarSpec, year: str) -> Yea
             break
         bases.append((name, found))
         name = found.base
-    READER.set(reader)
+    REQUEST_LOCALE.set(locale)
     return year_picture(spec, bases, asked)
 
 

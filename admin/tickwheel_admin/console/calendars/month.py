@@ -7,7 +7,8 @@ from datetime import date, timedelta
 from aiohttp import web
 
 from tickwheel_admin.console.calendars.heat_map import clock_table, midnight_of, row_table
-from tickwheel_admin.console.frame.reader import local_date, set_reader
+from tickwheel_admin.console.frame.formatting import local_date
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.domain.schedule.wall_clock import MAX_YEAR
 from tickwheel_admin.domain.users.user import Permission
@@ -26,24 +27,24 @@ routes = Routes()
 async def show_calendar(request: web.Request) -> web.Response:
     actor = actor_of(request)
     executors = await request.app[SERVICES].executors.names(actor)
-    reader = set_reader(request)
+    locale = set_locale(request)
     # Values that mean nothing are left aside: a bookmark may be older than what it filters by.
     asked = request.query.get("executor", "")
     executor_id = next((e.id for e in executors if str(e.id) == asked), None)
     view = request.query.get("view", "week")
     days = DAYS.get(view, 7)
     frequent = request.query.get("frequent") == "1"
-    today = date.fromisoformat(local_date(reader.now_at, reader.timezone))
+    today = date.fromisoformat(local_date(locale.now_at, locale.timezone))
     first = max(_date(request.query.get("from", "")) or today, today)
     heat = await request.app[SERVICES].triggers.coming(
         actor,
         executor_id,
         start=midnight_of(first),
         days=days,
-        zone=reader.timezone,
+        zone=locale.timezone,
         frequent=frequent,
     )
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "calendar.html",

@@ -10,7 +10,7 @@ from datetime import date
 from babel.dates import format_date
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.calendars.compiled import compiled
 from tickwheel_admin.domain.schedule.base import ScheduleError
@@ -55,7 +55,7 @@ def year_picture(
     except ScheduleError:
         return None
     months = tuple(_month(year, month, mask) for month, mask in enumerate(masks, 1))
-    language = READER.get().language
+    language = REQUEST_LOCALE.get().language
     return YearPicture(
         year=year,
         months=months,
@@ -74,7 +74,7 @@ def _month(year: int, month: int, mask: int) -> MonthPicture:
     days += [(day, bool(mask >> day & 1)) for day in range(1, length + 1)]
     days += [None] * (-len(days) % 7)
     taken = [str(day) for day in range(1, length + 1) if not mask >> day & 1]
-    name = str(format_date(date(year, month, 1), "LLLL", locale=READER.get().language))
+    name = str(format_date(date(year, month, 1), "LLLL", locale=REQUEST_LOCALE.get().language))
     if not taken:
         text = _("%(month)s: nothing removed") % {"month": name}
     else:

@@ -7,7 +7,7 @@ from aiohttp import web
 from tickwheel_admin.console.executors.tokens import token_page
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.rendering import done_or_back, go_to, render
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.users.user import Permission

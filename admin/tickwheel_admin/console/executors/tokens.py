@@ -5,9 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import done_or_back, render
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import NewExecutor
 from tickwheel_admin.web.body import read_form
@@ -24,7 +24,7 @@ routes = Routes()
 @routes.get(TOKEN, permission=Permission.ADMINISTER)
 async def ask_rotation(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
-    set_reader(request)
+    set_locale(request)
     return await render(
         request, "token_rotate.html", {"executor": detail.item, "overlaps": _overlaps()}
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,22 +19,20 @@ from aiohttp import hdrs, web
 from jinja2.runtime import Context
 
 from tickwheel_admin import __version__
-from tickwheel_admin.console.calendars import words as calendar_words
-from tickwheel_admin.console.frame import labels, policies, reader
+from tickwheel_admin.console.frame import formatting
 from tickwheel_admin.console.frame.admins import ADMINS
 from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.bytecode_cache import COMPILED
 from tickwheel_admin.console.frame.charts import strip_data
 from tickwheel_admin.console.frame.flash import flash_text, set_flash, take_flash
 from tickwheel_admin.console.frame.i18n import gettext, ngettext
-from tickwheel_admin.console.frame.snippets import node_program
-from tickwheel_admin.console.jobs import declared_words, routing_words
-from tickwheel_admin.console.runs.estimates import end_by_progress
-from tickwheel_admin.console.system import audit_words
-from tickwheel_admin.console.triggers import words as trigger_words
-from tickwheel_admin.console.users import words as people_words
+from tickwheel_admin.console.frame.locale import (
+    REQUEST_LOCALE,
+    THEME_COOKIE,
+    TIME_ZONE_COOKIE,
+    set_locale,
+)
 from tickwheel_admin.domain.errors import Problem, UserError
-from tickwheel_admin.domain.runs.error import alike
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.errors import describe
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
@@ -43,18 +41,18 @@ from tickwheel_admin.web.keys import SERVICES
 
 BLOCK_HEADER = "X-Block"
 COMPILE_PAUSE_SECONDS = 0.005  # between two templates: fires of the first second are on time
-_MACROS = {  # later ones may use those before
-    "ui": "ui.html",
-    "macros": "form_macros.html",
-    "calendar_macros": "calendar_macros.html",
-    "heat_macros": "heat_macros.html",
-}
 
 
 class Renderer:
     """The templates, and what every one of them may use."""
 
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, names: Mapping[str, Any], macros: Mapping[str, str]) -> None:
+        """Load what templates may use.
+
+        Args:
+            names: modules and functions of the nouns, by the name that templates call them by.
+            macros: templates with macros, by such a name; later ones may use those before.
+        """
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader("tickwheel_admin.console"),
             autoescape=True,
@@ -75,42 +73,32 @@ class Renderer:
             "static": assets.url,
             "static_version": assets.version,
             "version": __version__,
-            "reader": reader.READER.get,
+            "locale": REQUEST_LOCALE.get,
             "languages": LANGUAGES,
             "language_cookie": LANGUAGE_COOKIE,
-            "theme_cookie": reader.THEME_COOKIE,
-            "time_zone_cookie": reader.TIME_ZONE_COOKIE,
-            "labels": labels,
-            "policies": policies,
-            "routing_words": routing_words,
-            "trigger_words": trigger_words,
-            "calendar_words": calendar_words,
-            "declared_words": declared_words,
-            "people_words": people_words,
-            "audit_words": audit_words,
+            "theme_cookie": THEME_COOKIE,
+            "time_zone_cookie": TIME_ZONE_COOKIE,
             "Permission": Permission,
-            "node_program": node_program,
-            "alike": alike,
-            "end_by_progress": end_by_progress,
-            "duration_units": reader.duration_units,
+            "duration_units": formatting.duration_units,
+            **names,
         }
         self._environment.filters |= {
-            "number": reader.number,
-            "short_number": reader.short_number,
-            "tiny_number": reader.tiny_number,
+            "number": formatting.number,
+            "short_number": formatting.short_number,
+            "tiny_number": formatting.tiny_number,
             "strip_data": strip_data,
-            "duration": reader.duration,
-            "in_units": reader.length_in_words,
-            "iso": reader.iso,
-            "instant": reader.instant,
-            "percent": reader.percent,
+            "duration": formatting.duration,
+            "in_units": formatting.length_in_words,
+            "iso": formatting.iso,
+            "instant": formatting.instant,
+            "percent": formatting.percent,
             "pretty_json": _pretty_json,
             "problem": problem_text,
             "message": error_text,
             "translated": gettext,
         }
         # Macros depend on nothing but the globals, so one module serves every page and block.
-        for name, template in _MACROS.items():
+        for name, template in macros.items():
             self._environment.globals[name] = self._environment.get_template(template).module
 
     async def compile_all(self) -> None:
@@ -160,7 +148,7 @@ class Renderer:
 
     def _frame(self, request: web.Request) -> dict[str, Any]:
         """What the frame around every page needs."""
-        reader.set_reader(request)
+        set_locale(request)
         actor = actor_or_none(request)
         return {
             "request": request,
@@ -230,7 +218,7 @@ def done_or_back(
 ) -> web.Response:
     """A small change was made: say so by the message of this code, in place or on a page."""
     if is_scripted(request):
-        reader.set_reader(request)
+        set_locale(request)
         return done_in_place(flash_text(code) or "", topics=topics)
     response = go_to(request, address)
     set_flash(response, code)
@@ -244,12 +232,12 @@ def new_request_key() -> str:
 
 def problem_text(problem: Problem) -> str:
     """A broken rule in the reader's language."""
-    return translate(problem.template, problem.params, reader.READER.get().language)
+    return translate(problem.template, problem.params, REQUEST_LOCALE.get().language)
 
 
 def error_text(error: UserError) -> str:
     """What went wrong, in the reader's language."""
-    return describe(error, reader.READER.get().language)[1]
+    return describe(error, REQUEST_LOCALE.get().language)[1]
 
 
 def _query(request: web.Request, changes: dict[str, str | int | None]) -> str:
@@ -274,7 +262,7 @@ def _with_separators(ngettext: Callable[..., str]) -> Callable[..., str]:
 
     @jinja2.pass_context
     def told(context: Context, one: str, many: str, count: int, **about: object) -> str:
-        about.setdefault("num", reader.number(count))
+        about.setdefault("num", formatting.number(count))
         return ngettext(context, one, many, count, **about)
 
     return told

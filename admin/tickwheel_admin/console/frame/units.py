@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from tickwheel_admin.console.frame.reader import time_zones
+from tickwheel_admin.console.frame.locale import time_zones
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.input.json_text import BadJson, object_of_text
 
@@ -88,6 +88,11 @@ class Typed:
             return float(text)
         self.refuse(name, template="This must be a number.")
         return None
+
+
+def whole_number(text: str | None) -> int | None:
+    """A whole number from an address; None also for what is none."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 15 else None
 
 
 def in_units(ms: int | None) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tickwheel_admin.console.frame.reader import time_zones
+from tickwheel_admin.console.frame.locale import time_zones
 
 _PARTS = (
     "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.job_names import ids_of, text_of_id, unclear
 from tickwheel_admin.console.job_form.form import ChildRow
+from tickwheel_admin.console.lists.job_names import ids_of, text_of_id, unclear
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.jobs.children import ChildLink
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.job_form.children import find_children, rows_of
 from tickwheel_admin.console.job_form.form import JobForm, draft_of_form, form_as_sent, form_of_job
 from tickwheel_admin.console.job_form.yaml_view import (
@@ -16,7 +17,6 @@ from tickwheel_admin.console.job_form.yaml_view import (
     says_the_same,
     yaml_of_form,
 )
-from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.services.executors.service import ExecutorDetail

@@ -23,9 +23,7 @@ from tickwheel_admin.console.parameters.form import (
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.parameters.form import (
-    form_as_sent as parameters_as_sent,
-)
+from tickwheel_admin.console.parameters.form import form_as_sent as parameters_as_sent
 from tickwheel_admin.console.triggers.form import (
     TriggerCard,
     card_of_trigger,

@@ -9,10 +9,10 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.flash import set_flash
-from tickwheel_admin.console.frame.job_names import suggestions
-from tickwheel_admin.console.frame.reader import local_date, set_reader, time_zones
+from tickwheel_admin.console.frame.formatting import local_date
+from tickwheel_admin.console.frame.locale import set_locale, time_zones
 from tickwheel_admin.console.frame.rendering import go_to, render
-from tickwheel_admin.console.frame.units import problems_at_fields
+from tickwheel_admin.console.frame.units import problems_at_fields, whole_number
 from tickwheel_admin.console.job_form.children import rows_of
 from tickwheel_admin.console.job_form.drafts import (
     as_form,
@@ -26,7 +26,7 @@ from tickwheel_admin.console.job_form.form import JobForm, empty_form, form_as_s
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.job_form.routing_fields import node_names
 from tickwheel_admin.console.job_form.summaries import summaries_of
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.lists.job_names import suggestions
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.users.user import Permission
@@ -134,7 +134,7 @@ async def save_job(request: web.Request) -> web.Response:
 @routes.get("/jobs/handlers", permission=Permission.DEVELOP)
 async def list_handlers(request: web.Request) -> web.Response:
     """The handlers that the chosen executor's live nodes offer."""
-    set_reader(request)
+    set_locale(request)
     form = form_as_sent(request.query)
     executor = await executor_of(request, form)
     handlers = [] if executor is None else executor.handlers
@@ -144,7 +144,7 @@ async def list_handlers(request: web.Request) -> web.Response:
 @routes.get("/jobs/nodes", permission=Permission.DEVELOP)
 async def show_nodes(request: web.Request) -> web.Response:
     """Which live nodes the routing would take now, while it is typed."""
-    set_reader(request)
+    set_locale(request)
     form = form_as_sent(request.query)
     executor = await executor_of(request, form)
     now = None if executor is None else _nodes_now(form, executor)
@@ -164,15 +164,15 @@ async def _changed(
     request: web.Request, form: JobForm, action: str, *, executors: Sequence[ExecutorItem]
 ) -> web.Response:
     """The form again, in its other view or with a trigger more or less. Nothing is saved."""
-    reader = set_reader(request)
+    locale = set_locale(request)
     try:
         if action == "as:yaml":
             form = await as_yaml(request, form)
         elif action == "as:form":
             form = await as_form(request, form)
         elif form.yaml is None:
-            today = local_date(reader.now_at, reader.timezone)
-            form = form.changed(action, timezone=reader.timezone, today=today)
+            today = local_date(locale.now_at, locale.timezone)
+            form = form.changed(action, timezone=locale.timezone, today=today)
     except InvalidInput as error:
         form = form.refused(error.problems)
         return await _form_page(request, form, executors=executors, error=error)
@@ -204,7 +204,7 @@ async def _form_page(
     executors: Sequence[ExecutorItem],
     error: InvalidInput | Conflict | None = None,
 ) -> web.Response:
-    set_reader(request)
+    set_locale(request)
     job_id = request.match_info.get("job_id")
     executor = await executor_of(request, form)
     response = await render(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.console.frame import policies
+from tickwheel_admin.console.frame.formatting import length_in_words
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.reader import length_in_words
-from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.frame.units import Typed, whole_number
 from tickwheel_admin.console.job_form.form import JobForm
-from tickwheel_admin.console.jobs import routing_words
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.jobs import policy_labels, routing_labels
 from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
 from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs.blocking import Blocking
@@ -32,7 +30,7 @@ def _where(form: JobForm) -> list[str]:
     if chosen not in frozenset(Routing):
         return [chosen]
     strategy = Routing(chosen)
-    found = [routing_words.name_of(strategy)]
+    found = [routing_labels.name_of(strategy)]
     if STRATEGIES[strategy].split is Split.BY_NUMBER and form["shards"]:
         found.append(_("%(n)s shards") % {"n": form["shards"]})
     if STRATEGIES[strategy].names and form["nodes"].strip():
@@ -43,7 +41,7 @@ def _where(form: JobForm) -> list[str]:
 
 
 def _overlap(form: JobForm) -> list[str]:
-    choices = policies.blocking_choices()
+    choices = policy_labels.blocking_choices()
     chosen = form["blocking"]
     found = [name for value, name, _what in choices if value == chosen] or [chosen]
     if chosen != Blocking.PARALLEL and form["concurrency"] not in ("", "1"):

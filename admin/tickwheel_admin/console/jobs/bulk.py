@@ -13,12 +13,12 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.frame.bulk_progress import told_so_far
-from tickwheel_admin.console.frame.filter_box import Typed
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import new_request_key, render
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.jobs.filter import read_job_filter
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.lists.bulk_progress import told_so_far
+from tickwheel_admin.console.lists.filter_box import Typed
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import ExecutorName
@@ -129,7 +129,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
 async def _page(
     request: web.Request, asked: Asked, context: dict[str, Any], *, status: int = 200
 ) -> web.Response:
-    set_reader(request)
+    set_locale(request)
     values = {"asked": asked, "tagging": asked.action in TAGGING, "told": None, "problem": None}
     return await render(request, "job_bulk.html", values | context, status=status, block="dialog")
 

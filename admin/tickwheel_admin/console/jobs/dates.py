@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.reader import local_date, set_reader
+from tickwheel_admin.console.frame.formatting import local_date
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.console.triggers.fire_lines import times_of_day
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
@@ -38,10 +39,10 @@ async def explain_date(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].jobs.get(
         actor_of(request), int(request.match_info["job_id"])
     )
-    reader = set_reader(request)
+    locale = set_locale(request)
     date = request.query.get("date", "").strip()[:20]
     rows = [await _on_date(request, each, date) for each in detail.item.triggers] if date else []
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "job_dates.html",
@@ -51,7 +52,7 @@ async def explain_date(request: web.Request) -> web.Response:
                 actor_of(request), detail.item.job.id
             ),
             "rows": rows,
-            "date": date or local_date(reader.now_at, reader.timezone),
+            "date": date or local_date(locale.now_at, locale.timezone),
             "asked": bool(date),
         },
     )

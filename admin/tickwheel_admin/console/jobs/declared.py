@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.frame.rendering import done_or_back, render
-from tickwheel_admin.console.jobs import declared_words
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.jobs import declared_labels
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
@@ -29,7 +29,7 @@ async def list_declared(request: web.Request) -> web.Response:
         "declared_jobs.html",
         {
             "executor": detail.item,
-            "items": declared_words.in_order(items),
+            "items": declared_labels.in_order(items),
             "has_live_node": bool(detail.item.live_nodes),
         },
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tickwheel_admin.console.frame.filter_box import FilterBox, FilterKey, Typed
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, Typed
 from tickwheel_admin.domain.input.filter_text import MAX_CHARS
 from tickwheel_admin.services.executors.service import ExecutorName
 from tickwheel_admin.services.jobs.service import JobQuery, JobSort, JobView

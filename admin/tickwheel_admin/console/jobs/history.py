@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from tickwheel_admin.console.frame.flash import set_flash
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import go_to, render
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.jobs.page import JOB, head_of
-from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.history import Comparison
@@ -32,7 +32,7 @@ async def show_history(request: web.Request) -> web.Response:
         actor_of(request), job_id, cursor=request.query.get("cursor")
     )
     compared, problem = await _compared(request, job_id)
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "job_history.html",
@@ -101,7 +101,7 @@ async def _roll_back_page(
     compared = await request.app[SERVICES].job_history.compare(
         actor_of(request), job.id, job.revision, revision
     )
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "job_roll_back.html",

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.rendering import go_to, render
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.frame.filter_box import Typed
+from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.frame.reader import number, set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.jobs.filter import job_filter_box, read_job_filter
+from tickwheel_admin.console.lists.filter_box import Typed, with_address
+from tickwheel_admin.console.lists.tabs import ListHead, list_address, list_head
 from tickwheel_admin.domain.users.saved_view import ListPage
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.service import JobItem, JobQuery, JobSort, JobView
@@ -19,7 +20,6 @@ from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 DENSITY_COOKIE = "tickwheel_density"
-FILTER_FORM = "filter"  # the id of the form with the filter's box
 _OLDER = frozenset({"view", "executor"})  # what addresses of before filtered by
 
 routes = Routes()
@@ -28,7 +28,7 @@ routes = Routes()
 @routes.get("/jobs", permission=Permission.VIEW)
 async def list_jobs(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    set_reader(request)
+    set_locale(request)
     executors = await request.app[SERVICES].executors.names(actor)
     typed, query = read_job_filter(request.query, executors)
     sort = "" if query.sort == JobSort.NAME else query.sort
@@ -71,13 +71,6 @@ async def list_jobs(request: web.Request) -> web.Response:
         },
     )
     return with_address(request, response, address)
-
-
-def with_address(request: web.Request, response: web.Response, address: str) -> web.Response:
-    """Let the browser show the filter's own address, in which everything is said in full."""
-    if request.headers.get("HX-Trigger") == FILTER_FORM:
-        response.headers["HX-Push-Url"] = address
-    return response
 
 
 async def _head(request: web.Request, typed: Typed, query: JobQuery, sort: str) -> ListHead:

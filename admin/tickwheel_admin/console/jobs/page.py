@@ -7,13 +7,13 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.frame.charts import column_chart
-from tickwheel_admin.console.frame.labels import shown_state
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.console.jobs.figures import failures_in_a_row, figures_of, length_ms
-from tickwheel_admin.console.jobs.words import groups_of
+from tickwheel_admin.console.jobs.labels import groups_of
 from tickwheel_admin.console.runs.filter import group_name
-from tickwheel_admin.console.triggers.words import misfire_text
+from tickwheel_admin.console.runs.labels import shown_state
+from tickwheel_admin.console.triggers.labels import misfire_text
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import RunState
@@ -46,7 +46,7 @@ async def show_job(request: web.Request) -> web.Response:
     head = await head_of(request, "overview")
     runs = await request.app[SERVICES].runs.page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
     kept = await request.app[SERVICES].job_states.get(actor, job_id)
-    set_reader(request)
+    set_locale(request)
     drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
     return await render(
         request,
@@ -77,7 +77,7 @@ async def list_runs(request: web.Request) -> web.Response:
     page = await request.app[SERVICES].runs.page(
         actor, RunQuery(job_id=job_id, state=chosen), cursor=request.query.get("cursor")
     )
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "job_runs.html",
@@ -95,7 +95,7 @@ async def list_runs(request: web.Request) -> web.Response:
 @routes.get(f"{JOB}/config", permission=Permission.VIEW)
 async def show_config(request: web.Request) -> web.Response:
     head = await head_of(request, "config")
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "job_config.html",

@@ -10,7 +10,7 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import (
     done_in_place,
     go_to,
@@ -18,7 +18,7 @@ from tickwheel_admin.console.frame.rendering import (
     new_request_key,
     render,
 )
-from tickwheel_admin.console.frame.units import Typed, pretty
+from tickwheel_admin.console.frame.units import Typed, pretty, whole_number
 from tickwheel_admin.console.parameters.form import (
     form_as_sent,
     is_about_parameters,
@@ -26,7 +26,6 @@ from tickwheel_admin.console.parameters.form import (
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.runs.filter import whole_number
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.input.job import parse_parameters
@@ -70,7 +69,7 @@ async def run_now(request: web.Request) -> web.Response:
             raise
         return await _form(request, sent=form, problems=error.problems)
     if by_button and is_scripted(request):
-        set_reader(request)
+        set_locale(request)
         return done_in_place(
             _("Run #%(id)s was added.") % {"id": run_id},
             href=f"/runs/{run_id}",
@@ -114,7 +113,7 @@ async def _form(
     problems: Sequence[Problem] = (),
 ) -> web.Response:
     """The form as somebody filled it in; None: nobody did yet."""
-    set_reader(request)
+    set_locale(request)
     actor = actor_of(request)
     detail = await request.app[SERVICES].jobs.get(actor, _job_id(request))
     job = detail.item.job

@@ -9,10 +9,10 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.console.frame.charts import column_chart, trend
-from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.overview.attention_words import SHOWN, told
-from tickwheel_admin.console.overview.period_words import (
+from tickwheel_admin.console.overview.attention_labels import SHOWN, told
+from tickwheel_admin.console.overview.period_labels import (
     chart_title,
     compared_with,
     delay_change,
@@ -73,7 +73,7 @@ async def show_overview(request: web.Request) -> web.Response:
             "first_steps.html",
             {"executors": executors, "admin_url": request.app[CONFIG].public_url},
         )
-    set_reader(request)
+    set_locale(request)
     return await render(
         request,
         "overview.html",
@@ -126,7 +126,7 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
 async def _attention(request: web.Request) -> dict[str, Any]:
     """What needs attention; nothing else of the overview has to be read for it."""
     looked = await request.app[SERVICES].attention.look(actor_of(request))
-    set_reader(request)
+    set_locale(request)
     return {"concerns": told(looked.concerns), "shown_concerns": SHOWN, "looked": looked}
 
 
@@ -137,7 +137,7 @@ def _period(text: str) -> Period:
 
 def _zone_offset_ms(request: web.Request) -> int:
     """How far the reader's clock is ahead of UTC now."""
-    zone, now_at = set_reader(request).zone, READER.get().now_at
+    zone, now_at = set_locale(request).zone, REQUEST_LOCALE.get().now_at
     offset = datetime.fromtimestamp(now_at / 1000, zone).utcoffset()
     return 0 if offset is None else int(offset.total_seconds() * 1000)
 

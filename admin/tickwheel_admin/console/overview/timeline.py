@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.trigger import trigger_to_raw
 from tickwheel_admin.domain.planning.plan import runs_left
@@ -36,7 +36,7 @@ class Lane:
 
 async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
     """The next hour's fires, job by job, the one that fires first on top."""
-    now_at = READER.get().now_at
+    now_at = REQUEST_LOCALE.get().now_at
     lanes = []
     for job in jobs:
         fires = sorted(
@@ -72,7 +72,7 @@ def _every_ms(fires: Sequence[int]) -> int | None:
 
 def ticks() -> list[tuple[float, int]]:
     """Every full ten minutes of the next hour: position in per cent, instant."""
-    now_at = READER.get().now_at
+    now_at = REQUEST_LOCALE.get().now_at
     step = HOUR_MS // 6
     first = (now_at // step + 1) * step
     return [(_position(at, now_at), at) for at in range(first, first + HOUR_MS, step)]

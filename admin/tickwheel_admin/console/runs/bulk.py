@@ -13,10 +13,11 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.frame.bulk_progress import told_so_far
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import new_request_key, render
-from tickwheel_admin.console.runs.filter import fields_of, in_words, read_filter, whole_number
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.lists.bulk_progress import told_so_far
+from tickwheel_admin.console.runs.filter import fields_of, in_words, read_filter
 from tickwheel_admin.console.runs.page import retry_revision
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.service import Bulk, Matching, RetryRevision, RunGroup, RunQuery
@@ -46,7 +47,7 @@ class Asked:
 
 @routes.get("/runs/bulk", permission=Permission.OPERATE)
 async def ask_bulk(request: web.Request) -> web.Response:
-    set_reader(request)
+    set_locale(request)
     asked = _asked(request.query)
     matching = Matching(len(asked.run_ids), False)
     if asked.query is not None:
@@ -96,7 +97,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
 
 
 async def _page(request: web.Request, asked: Asked, context: dict[str, Any]) -> web.Response:
-    set_reader(request)
+    set_locale(request)
     fields = [("do", asked.doing), ("back", asked.back)]
     if asked.query is None:
         fields += [("run", str(run_id)) for run_id in asked.run_ids]

@@ -7,14 +7,14 @@ gets it. What people fill in, local times and a job's name, is turned into such 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
+from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.labels import origin_name, state_name
-from tickwheel_admin.console.frame.reader import READER, instant, time_zones
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.runs.labels import origin_name, state_name
 from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.services.runs.service import RunGroup, RunQuery
@@ -40,7 +40,7 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
     state, origin = values.get("state", ""), values.get("origin", "")
     from_at, to_at = _instant(values.get("from")), _instant(values.get("to"))
     if from_at is None and to_at is None and (ago_ms := LAST.get(values.get("last", ""))):
-        from_at = READER.get().now_at - ago_ms
+        from_at = REQUEST_LOCALE.get().now_at - ago_ms
     return RunQuery(
         state=state if state in _STATES else None,
         retried=YES_NO.get(values.get("retried", "")),
@@ -128,27 +128,6 @@ def group_name(state: str) -> str:
     return groups.get(state) or state_name(state)
 
 
-def whole_number(text: str | None) -> int | None:
-    """A whole number from an address; None also for what is none."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 15 else None
-
-
-def local_text(at: int | None) -> str:
-    """An instant as a field for a local date and time holds it; "" for none."""
-    if at is None:
-        return ""
-    local = datetime.fromtimestamp(at / 1000, reader_zone()).replace(tzinfo=None)
-    return local.isoformat(timespec="minutes" if not local.second else "seconds")
-
-
-def instant_of(text: str) -> int | None:
-    """UTC epoch ms of a local date and time in the reader's zone; None for what is none."""
-    try:
-        return round(datetime.fromisoformat(text).replace(tzinfo=reader_zone()).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
-
-
 async def node_name(request: web.Request, query: RunQuery) -> str:
     """The name of the node that is filtered by."""
     if query.executor_id is not None:
@@ -170,12 +149,6 @@ async def nodes_of(request: web.Request, executor_id: int) -> list[tuple[int, st
 def _instant(text: str | None) -> int | None:
     found = whole_number(text)
     return found if found is not None and found < MAX_AT else None
-
-
-def reader_zone() -> ZoneInfo:
-    """The time zone that the reader’s local times are in."""
-    name = READER.get().timezone
-    return ZoneInfo(name if name in time_zones() else "UTC")
 
 
 async def _job_name(request: web.Request, job_id: int) -> str:

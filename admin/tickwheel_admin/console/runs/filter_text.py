@@ -10,20 +10,20 @@ from datetime import datetime
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.filter_box import FilterBox, FilterKey, Typed
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.job_names import ids_of, text_of_id
-from tickwheel_admin.console.frame.labels import origin_name
-from tickwheel_admin.console.frame.reader import READER
+from tickwheel_admin.console.frame.local_time import local_zone
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.lists.job_names import ids_of, text_of_id
 from tickwheel_admin.console.runs.filter import (
     MAX_AT,
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
     YES_NO,
     group_name,
-    reader_zone,
-    whole_number,
 )
+from tickwheel_admin.console.runs.labels import origin_name
 from tickwheel_admin.console.runs.periods import PERIODS, period_name, period_of
 from tickwheel_admin.domain.input.filter_text import MAX_CHARS, Term
 from tickwheel_admin.domain.runs.error import alike
@@ -84,7 +84,7 @@ def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
     Args:
         me: the reader's name, to find what one has started oneself.
     """
-    today = datetime.fromtimestamp(READER.get().now_at / 1000, reader_zone())
+    today = datetime.fromtimestamp(REQUEST_LOCALE.get().now_at / 1000, local_zone())
     example = f"{today:%Y-%m-%d}T09:00"
     return FilterBox(
         page="runs",
@@ -250,7 +250,7 @@ def _instant_in(text: str) -> int | None:
         return number if number < MAX_AT else None
     try:
         at = datetime.fromisoformat(text)
-        local = at if at.tzinfo is not None else at.replace(tzinfo=reader_zone())
+        local = at if at.tzinfo is not None else at.replace(tzinfo=local_zone())
         return round(local.timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
@@ -258,7 +258,7 @@ def _instant_in(text: str) -> int | None:
 
 def said_instant(at: int) -> str:
     """An instant as addresses say it: local, with the offset of its zone."""
-    local = datetime.fromtimestamp(at / 1000, reader_zone())
+    local = datetime.fromtimestamp(at / 1000, local_zone())
     precision = "minutes" if at % 60_000 == 0 else "seconds" if at % 1_000 == 0 else "milliseconds"
     return local.isoformat(timespec=precision)
 

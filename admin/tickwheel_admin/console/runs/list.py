@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.frame.filter_box import Typed
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.list_tabs import ListHead, list_address, list_head
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.local_time import local_text
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, go_to, render
-from tickwheel_admin.console.jobs.list import FILTER_FORM, with_address
-from tickwheel_admin.console.runs.filter import fields_of, group_name, local_text, whole_number
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.lists.filter_box import FILTER_FORM, Typed, with_address
+from tickwheel_admin.console.lists.tabs import ListHead, list_address, list_head
+from tickwheel_admin.console.runs.filter import fields_of, group_name
 from tickwheel_admin.console.runs.filter_text import read_run_text, run_filter_box
 from tickwheel_admin.console.runs.periods import PERIODS, period_name
 from tickwheel_admin.domain.errors import NotFound
@@ -34,7 +35,7 @@ routes = Routes()
 @routes.get("/runs", permission=Permission.VIEW)
 async def list_runs(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    set_reader(request)
+    set_locale(request)
     typed, query = await read_run_text(request)
     address = list_address("runs", typed.text)
     is_whole = BLOCK_HEADER not in request.headers

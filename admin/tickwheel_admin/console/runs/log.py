@@ -9,7 +9,7 @@ import re
 from aiohttp import web
 
 from tickwheel_admin.console.frame.streams import Stream
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.runs.log_text import log_text
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.domain.users.user import Permission

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from aiohttp import web
 from multidict import MultiMapping
 
-from tickwheel_admin.console.frame import labels
 from tickwheel_admin.console.frame.flash import set_flash
-from tickwheel_admin.console.frame.labels import shown_state
-from tickwheel_admin.console.frame.reader import READER, set_reader
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import done_or_back, go_to, new_request_key, render
-from tickwheel_admin.console.frame.units import pretty
+from tickwheel_admin.console.frame.units import pretty, whole_number
 from tickwheel_admin.console.parameters.form import (
     form_as_sent,
     is_about_parameters,
@@ -21,8 +19,9 @@ from tickwheel_admin.console.parameters.form import (
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.runs.attempt_lanes import try_lanes
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.runs import labels
+from tickwheel_admin.console.runs.attempt_timeline import try_lanes
+from tickwheel_admin.console.runs.labels import shown_state
 from tickwheel_admin.console.runs.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.input.job import parse_parameters
@@ -43,7 +42,7 @@ routes = Routes()
 async def show_run(request: web.Request) -> web.Response:
     detail = await _detail(request)
     run = detail.item.run
-    set_reader(request)
+    set_locale(request)
     attempt = whole_number(request.query.get("attempt"))
     archived = [view.attempt.attempt for view in detail.attempts]
     return await render(
@@ -57,7 +56,7 @@ async def show_run(request: web.Request) -> web.Response:
             "is_final": run.state in FINAL,
             "is_live": run.state in LIVE,
             "phases": _phases(run),
-            "tries": try_lanes(detail, now=READER.get().now_at),
+            "tries": try_lanes(detail, now=REQUEST_LOCALE.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
             "log_attempt": attempt if attempt in archived else None,
@@ -172,7 +171,7 @@ async def _retry_form(
     problems: Sequence[Problem] = (),
 ) -> web.Response:
     """The form as somebody filled it in; None: nobody did yet."""
-    set_reader(request)
+    set_locale(request)
     detail = await _detail(request)
     if detail.job_deleted:
         raise job_deleted()

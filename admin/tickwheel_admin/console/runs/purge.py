@@ -9,12 +9,12 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.console.frame.formatting import length_in_words, number
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.job_names import ids_of, suggestions, text_of_id, unclear
-from tickwheel_admin.console.frame.reader import length_in_words, number, set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.frame.units import Typed
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import Typed, whole_number
+from tickwheel_admin.console.lists.job_names import ids_of, suggestions, text_of_id, unclear
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
@@ -151,7 +151,7 @@ async def _page(
         except InvalidInput as error:
             asked = Asked(values=asked.values, problems=tuple(error.problems))
     executors = await request.app[SERVICES].executors.names(actor)
-    set_reader(request)
+    set_locale(request)
     is_refused = bool(asked.problems) and request.method == "POST"
     return await render(
         request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.console.frame.labels import shown_state
+from tickwheel_admin.console.runs.labels import shown_state
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL
 from tickwheel_admin.services.runs.service import RunItem
 

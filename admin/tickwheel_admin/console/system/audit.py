@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.local_time import instant_of, local_text
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
-from tickwheel_admin.console.runs.filter import instant_of, local_text, whole_number
-from tickwheel_admin.console.system import audit_words
+from tickwheel_admin.console.frame.units import whole_number
+from tickwheel_admin.console.system import audit_labels
 from tickwheel_admin.console.system.audit_details import facts_of
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission
@@ -69,7 +70,7 @@ def audit_filter(values: Mapping[str, str]) -> AuditFilter:
 @routes.get("/audit", permission=Permission.ADMINISTER)
 async def show_audit(request: web.Request) -> web.Response:
     actor = actor_of(request)
-    set_reader(request)  # dates of the filter are in the reader's zone
+    set_locale(request)  # dates of the filter are in the reader's zone
     wanted = audit_filter(request.query)
     page: Page[AuditItem] = Page(items=[], next=None)
     problem = _problem_of(wanted.query)
@@ -78,9 +79,9 @@ async def show_audit(request: web.Request) -> web.Response:
         page = await request.app[SERVICES].audit.page(actor, wanted.query, cursor, PER_PAGE)
     executors = await request.app[SERVICES].executors.names(actor)
     names = {each.id: each.name for each in executors}
-    choices = audit_words.action_choices()
+    choices = audit_labels.action_choices()
     if wanted.query.action not in dict(choices) and wanted.query.action:
-        choices.append((wanted.query.action, audit_words.action_text(wanted.query.action)))
+        choices.append((wanted.query.action, audit_labels.action_text(wanted.query.action)))
     return await render(
         request,
         "audit.html",

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tickwheel_admin.console.frame.formatting import instant, length_in_words, number
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.labels import state_name
-from tickwheel_admin.console.frame.reader import instant, length_in_words, number
-from tickwheel_admin.console.jobs.declared_words import field_names
-from tickwheel_admin.console.system.audit_words import MAX_TOLD
-from tickwheel_admin.console.users.words import grants_text, role_name
+from tickwheel_admin.console.jobs.declared_labels import field_names
+from tickwheel_admin.console.runs.labels import state_name
+from tickwheel_admin.console.system.audit_labels import MAX_TOLD
+from tickwheel_admin.console.users.labels import grants_text, role_name
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import hdrs, web
 
-from tickwheel_admin.console.frame.reader import iso, set_reader
+from tickwheel_admin.console.frame.formatting import iso
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.system.audit import audit_filter
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.lists.paging import Page
@@ -44,7 +45,7 @@ async def _stream(
     request: web.Request, kind: str, ending: str, head: str, line: Callable[[AuditItem], str]
 ) -> web.StreamResponse:
     actor = actor_of(request)
-    set_reader(request)
+    set_locale(request)
     query = audit_filter(request.query).query
     # The first read before the answer begins: what is refused is refused with a page.
     page = await request.app[SERVICES].audit.page(actor, query, None, PER_READ)

@@ -11,7 +11,7 @@ from babel.dates import format_date, format_datetime
 
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.reader import READER, time_zones
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, time_zones
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec
@@ -121,4 +121,4 @@ def _local(fire: PreviewFire) -> datetime:
 
 
 def _language() -> str:
-    return READER.get().language
+    return REQUEST_LOCALE.get().language

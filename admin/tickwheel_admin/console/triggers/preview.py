@@ -6,14 +6,15 @@ from typing import Any
 
 from aiohttp import web
 
+from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import instant, set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.console.frame.units import Typed
 from tickwheel_admin.console.triggers.fire_lines import fire_lines
 from tickwheel_admin.console.triggers.form import TriggerCard, cards_as_sent
+from tickwheel_admin.console.triggers.labels import details, dialect_choices, schedule_text
 from tickwheel_admin.console.triggers.values import read_card
-from tickwheel_admin.console.triggers.words import details, dialect_choices, schedule_text
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import parse_cron
@@ -32,7 +33,7 @@ routes = Routes()
 @routes.get("/jobs/preview", permission=Permission.DEVELOP)
 async def preview_schedule(request: web.Request) -> web.Response:
     """A broken rule is no error of the request: people are in the middle of typing."""
-    set_reader(request)
+    set_locale(request)
     cards = cards_as_sent(request.query)
     if not cards:
         return web.Response()

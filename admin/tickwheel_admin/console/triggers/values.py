@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tickwheel_admin.console.frame.reader import time_zones
+from tickwheel_admin.console.frame.locale import time_zones
 from tickwheel_admin.console.frame.units import Typed, in_units, pretty
 from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS

@@ -10,8 +10,7 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.rendering import go_to, render
-from tickwheel_admin.console.frame.units import problems_at_fields
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import problems_at_fields, whole_number
 from tickwheel_admin.console.users.list import executor_names
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission, Role

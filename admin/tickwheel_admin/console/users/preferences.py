@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.reader import CHOSEN_ZONE_COOKIE, THEME_COOKIE
+from tickwheel_admin.console.frame.locale import CHOSEN_ZONE_COOKIE, THEME_COOKIE
 from tickwheel_admin.domain.users.preferences import Preferences
 from tickwheel_admin.web.client import is_secure
 from tickwheel_admin.web.i18n import LANGUAGE_COOKIE

@@ -16,7 +16,8 @@ from tickwheel_admin.console.calendars.form import (
 )
 from tickwheel_admin.console.calendars.heat_map import clock_table, midnight_of, row_table
 from tickwheel_admin.console.calendars.year import year_picture
-from tickwheel_admin.console.frame.reader import READER, Reader, tiny_number
+from tickwheel_admin.console.frame.formatting import tiny_number
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.calendar import parse_calendar
 from tickwheel_admin.services.triggers.service import Heat, HeatRow
@@ -42,9 +43,9 @@ CALENDARS: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture
 def berlin() -> Iterator[None]:
-    token = READER.set(Reader(timezone="Europe/Berlin"))
+    token = REQUEST_LOCALE.set(RequestLocale(timezone="Europe/Berlin"))
     yield
-    READER.reset(token)
+    REQUEST_LOCALE.reset(token)
 
 
 @pytest.mark.parametrize("raw", CALENDARS)

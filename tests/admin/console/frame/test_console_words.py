@@ -7,21 +7,17 @@ from collections.abc import Iterator
 import pytest
 from multidict import MultiDict
 
-from tickwheel_admin.console.frame import labels
+from tickwheel_admin.console.frame.formatting import duration
 from tickwheel_admin.console.frame.i18n import LANGUAGE
-from tickwheel_admin.console.frame.reader import READER, Reader, duration
+from tickwheel_admin.console.frame.local_time import instant_of, local_text
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.job_form.form import form_as_sent, job_of_form
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
-from tickwheel_admin.console.jobs.routing_words import why
-from tickwheel_admin.console.overview.attention_words import told
+from tickwheel_admin.console.jobs.routing_labels import why
+from tickwheel_admin.console.overview.attention_labels import told
+from tickwheel_admin.console.runs import labels
 from tickwheel_admin.console.runs.estimates import end_by_progress
-from tickwheel_admin.console.runs.filter import (
-    HOUR_MS,
-    fields_of,
-    instant_of,
-    local_text,
-    read_filter,
-)
+from tickwheel_admin.console.runs.filter import HOUR_MS, fields_of, read_filter
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
@@ -39,9 +35,9 @@ NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
 
 @pytest.fixture(autouse=True)
 def in_berlin() -> Iterator[None]:
-    before = READER.set(Reader(timezone="Europe/Berlin", now_at=NOW))
+    before = REQUEST_LOCALE.set(RequestLocale(timezone="Europe/Berlin", now_at=NOW))
     yield
-    READER.reset(before)
+    REQUEST_LOCALE.reset(before)
 
 
 # --- routing -----------------------------------------------------------------------------------
@@ -321,7 +317,7 @@ LENGTHS = {
 def test_lengths_are_said_in_the_readers_units(ms: int | None) -> None:
     told = []
     for language in ("en", CHINESE):
-        READER.set(Reader(language=language, timezone="UTC", now_at=NOW))
+        REQUEST_LOCALE.set(RequestLocale(language=language, timezone="UTC", now_at=NOW))
         LANGUAGE.set(language)
         told.append(duration(ms))
     LANGUAGE.set("en")

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.documents import ROOT
 from tests.support.documents import sections as written
-from tickwheel_admin.console.frame import glossary
-from tickwheel_admin.console.frame.documents import sections
 from tickwheel_admin.console.frame.i18n import LANGUAGE
+from tickwheel_admin.console.help import glossary
+from tickwheel_admin.console.help.documents import sections
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 
 TEMPLATES = ROOT / "admin/tickwheel_admin/console/templates"

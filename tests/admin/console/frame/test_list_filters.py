@@ -17,8 +17,8 @@ from tests.admin.kit.clock import NOW
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import ADMIN
 from tests.admin.web.test_security import log_in_new
-from tickwheel_admin.console.frame.filter_box import Typed
 from tickwheel_admin.console.jobs.filter import read_job_filter
+from tickwheel_admin.console.lists.filter_box import Typed
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.users.user import Role, everywhere

@@ -21,7 +21,7 @@ from tests.admin.kit.served import GOOD_PASSWORD, Client, cheap_passwords, confi
 from tests.browser.sample_rows import ADMIN, NOW
 from tests.browser.sample_world import build
 from tickwheel_admin.app import create_app, create_services
-from tickwheel_admin.console.frame.reader import NOW as CONSOLE_NOW
+from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database.database import Database

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tickwheel_admin.console.jobs import declared_words
+from tickwheel_admin.console.jobs import declared_labels
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
 from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
 from tickwheel_admin.services.jobs.declared.lists import differences
@@ -31,7 +31,7 @@ ITEM = DeclaredItem(
 
 
 def test_every_field_of_a_job_has_its_name() -> None:
-    names = declared_words.field_names()
+    names = declared_labels.field_names()
     assert set(job_to_raw(parse_job(JOB))) - set(names) == set()
 
 
@@ -60,7 +60,7 @@ def test_every_field_of_a_job_has_its_name() -> None:
 def test_a_difference_is_told_in_the_words_of_the_form(
     changed: dict[str, object], told: tuple[str, list[str], list[str]]
 ) -> None:
-    found = declared_words.changes(differences(parse_job(JOB), JOB | changed))
+    found = declared_labels.changes(differences(parse_job(JOB), JOB | changed))
     assert [(each.name, list(each.before), list(each.after)) for each in found] == [told]
 
 
@@ -76,12 +76,12 @@ def test_what_needs_somebody_comes_first() -> None:
         item("e", DeclaredState.WAITING),
         item("f", DeclaredState.IGNORED, managed=False),
     ]
-    assert [each.name for each in declared_words.in_order(items)] == ["e", "d", "c", "b", "f", "a"]
+    assert [each.name for each in declared_labels.in_order(items)] == ["e", "d", "c", "b", "f", "a"]
 
 
 def test_every_state_and_reason_says_something_of_its_own() -> None:
     told = {
-        declared_words.explanation(
+        declared_labels.explanation(
             dataclasses.replace(ITEM, state=state, reason=reason, renamed_from="x")
         )
         for state, reason in [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tickwheel_admin.console.frame.reader import READER, Reader
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.runs.periods import period_of
 
 
@@ -30,8 +30,8 @@ def utc(text: str) -> int:
     ],
 )
 def test_days_and_nights(zone: str, now: str, word: str, start: str, end: str) -> None:
-    token = READER.set(Reader(now_at=utc(now), timezone=zone))
+    token = REQUEST_LOCALE.set(RequestLocale(now_at=utc(now), timezone=zone))
     try:
         assert period_of(word) == (utc(start), utc(end))
     finally:
-        READER.reset(token)
+        REQUEST_LOCALE.reset(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.console.runs.attempt_lanes import TryLane, try_lanes
+from tickwheel_admin.console.runs.attempt_timeline import TryLane, try_lanes
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import PARKED_AT, Attempt, Origin, Run, RunState

@@ -11,7 +11,7 @@ import pytest
 
 import tickwheel_admin
 from tickwheel_admin.console.frame.i18n import LANGUAGE
-from tickwheel_admin.console.system import audit_words
+from tickwheel_admin.console.system import audit_labels
 from tickwheel_admin.console.system.audit_details import Fact, facts_of
 from tickwheel_admin.services.system.audit import AuditItem
 from tickwheel_admin.store.system import audit as store_audit
@@ -19,7 +19,7 @@ from tickwheel_admin.store.system import audit as store_audit
 PACKAGE = Path(tickwheel_admin.__file__).parent
 # What notes a change, and which of its arguments is the action; services have helpers of this name.
 NOTING = {"write_audit", "NewAudit", "_note", "note", "_change", "_act", "_run", "Done"}
-NOUNS = {words.partition(".")[0] for words in audit_words.action_words()}
+NOUNS = {words.partition(".")[0] for words in audit_labels.action_words()}
 
 
 def written_actions() -> Iterator[str]:
@@ -67,25 +67,25 @@ OUTCOMES = {"run.ended", "run.not_ended", "user.last_admin"}
 def test_every_action_has_words() -> None:
     actions = set(written_actions())
     assert len(actions) > 40  # else nothing was read
-    missing = actions - set(audit_words.action_words()) - OUTCOMES
+    missing = actions - set(audit_labels.action_words()) - OUTCOMES
     assert missing == set()
 
 
 def test_no_words_are_left_of_actions_that_nothing_writes() -> None:
-    assert set(audit_words.action_words()) - set(written_actions()) == set()
+    assert set(audit_labels.action_words()) - set(written_actions()) == set()
 
 
 def test_words_are_translated() -> None:
-    english = audit_words.action_words()
+    english = audit_labels.action_words()
     token = LANGUAGE.set("zh_CN")
     try:
-        chinese = audit_words.action_words()
-        names = dict(audit_words.action_choices())
+        chinese = audit_labels.action_words()
+        names = dict(audit_labels.action_choices())
     finally:
         LANGUAGE.reset(token)
     assert [action for action in english if english[action] == chinese[action]] == []
-    assert dict(audit_words.action_choices()).keys() == names.keys()
-    assert not set(dict(audit_words.action_choices()).values()) & set(names.values())
+    assert dict(audit_labels.action_choices()).keys() == names.keys()
+    assert not set(dict(audit_labels.action_choices()).values()) & set(names.values())
 
 
 def item(action: str, detail: dict[str, Any], **more: Any) -> AuditItem:
@@ -109,15 +109,15 @@ def item(action: str, detail: dict[str, Any], **more: Any) -> AuditItem:
 def test_what_something_was_done_to_is_named_and_linked(
     action: str, detail: dict[str, Any], name: str, href: str | None
 ) -> None:
-    found = audit_words.object_of(item(action, detail))
+    found = audit_labels.object_of(item(action, detail))
     assert found is not None
     assert (found.name, found.href) == (name, href)
 
 
 def test_what_was_done_to_oneself_or_to_everything_names_nothing() -> None:
-    assert audit_words.object_of(item("user.logged_in", {})) is None
-    assert audit_words.object_of(item("system.paused", {}, object_id=None)) is None
-    assert audit_words.object_of(item("runs.purged", {"keep_newest": 5})) is None
+    assert audit_labels.object_of(item("user.logged_in", {})) is None
+    assert audit_labels.object_of(item("system.paused", {}, object_id=None)) is None
+    assert audit_labels.object_of(item("runs.purged", {"keep_newest": 5})) is None
 
 
 def test_changes_are_told_as_before_and_after() -> None:
@@ -152,7 +152,7 @@ def test_roles_are_told_in_words_with_the_names_of_executors() -> None:
 
 def test_what_a_newer_admin_wrote_is_shown_as_it_is() -> None:
     strange = item("job.polished", {"shine": [1, {"a": None}], "grants": [{"x": 1}]})
-    assert audit_words.action_text(strange.action) == "job.polished"
+    assert audit_labels.action_text(strange.action) == "job.polished"
     told = {fact.label: fact.value for fact in facts_of(strange, {})}
     assert told == {"shine": '[1, {"a": null}]', "Roles": '[{"x": 1}]'}
 

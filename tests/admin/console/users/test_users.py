@@ -17,10 +17,10 @@ from aiohttp import ClientSession, CookieJar
 
 from tests.admin.kit.served import GOOD_PASSWORD, Client, Served, served
 from tickwheel_admin.config import load_config
-from tickwheel_admin.console.frame.reader import READER, Reader
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.system.configuration import configured
 from tickwheel_admin.console.users.grants_form import MOST_ROWS, grant_rows
-from tickwheel_admin.console.users.words import browser_name, expiry_text, scope_text
+from tickwheel_admin.console.users.labels import browser_name, expiry_text, scope_text
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database import tables
@@ -413,14 +413,14 @@ def test_scopes_and_expiry_in_words() -> None:
     assert scope_text(Role.VIEWER, None, {}) == "Viewer, wherever its owner may"
     assert scope_text(None, [4], {4: "ml"}) == "All that its owner may, on ml"
     assert scope_text(Role.ADMIN, [9], {4: "ml"}) == "Admin, on none"
-    token = READER.set(Reader(now_at=100 * DAY))
+    token = REQUEST_LOCALE.set(RequestLocale(now_at=100 * DAY))
     try:
         assert expiry_text(None) == "does not expire"
         assert expiry_text(101 * DAY) == "expires in 1 day"
         assert expiry_text(100 * DAY + 3_600_000) == "expires today, at 01:00"
         assert expiry_text(99 * DAY).startswith("expired on ")
     finally:
-        READER.reset(token)
+        REQUEST_LOCALE.reset(token)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.admin.kit.declared_code import NIGHTLY, Code
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
-from tickwheel_admin.console.jobs import declared_words
-from tickwheel_admin.console.overview.attention_words import told as told_concerns
+from tickwheel_admin.console.jobs import declared_labels
+from tickwheel_admin.console.overview.attention_labels import told as told_concerns
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.input.node_manifest import UNUSABLE
 from tickwheel_admin.domain.users.user import Role
@@ -427,7 +427,7 @@ async def test_a_new_name_of_a_job_that_was_released_is_no_new_name(
     await declared.release(ADMIN, executor_id, "nightly")
     item = await one(declared, executor_id, "every night")
     assert (item.state, item.renamed_from, item.job_id) == ("waiting", None, None)
-    assert "None" not in declared_words.explanation(item)
+    assert "None" not in declared_labels.explanation(item)
 
 
 async def test_without_triggers_nothing_would_fire_twice(

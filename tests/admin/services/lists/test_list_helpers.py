@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
-from tickwheel_admin.console.frame.list_tabs import Tab
+from tickwheel_admin.console.lists.tabs import Tab
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.saved_view import MAX_VIEWS
 from tickwheel_admin.domain.users.user import Actor, Role

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from tickwheel_admin.console.frame.choices import Choices, name_of
+from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.policies import Choices, name_of
-from tickwheel_admin.console.frame.reader import number
-from tickwheel_admin.console.triggers.words import weekday_names
+from tickwheel_admin.console.triggers.labels import weekday_names
 from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
 from tickwheel_admin.domain.schedule.wall_clock import seconds_of_time, short_time
 

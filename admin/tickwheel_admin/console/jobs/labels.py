@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.jobs.declared_words import MONO, field_names, value_lines
+from tickwheel_admin.console.jobs.declared_labels import MONO, field_names, value_lines
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
 
@@ -74,6 +74,17 @@ def groups_of(config: JobConfig) -> list[Group]:
             )
         groups.append(Group(key=key, heading=heading, rows=rows))
     return groups
+
+
+def skipped_job_text(code: str) -> str:
+    """Why jobs were left alone when something was done with many; follows their number."""
+    return {
+        "job.managed_by_code": _("are declared in code"),
+        "job.changed": _("were changed by somebody else meanwhile"),
+        "too_many": _("would have too many tags"),
+        "not_allowed": _("may not be changed by you"),
+        "not_found": _("are not there any more"),
+    }.get(code, code)
 
 
 def _when_open() -> dict[str, str]:

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.filter_box import Typed
-from tickwheel_admin.console.frame.reader import number
+from tickwheel_admin.console.frame.formatting import number
+from tickwheel_admin.console.lists.filter_box import Typed
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.services.overview.list_counts import Number
 from tickwheel_admin.web.identity import actor_of

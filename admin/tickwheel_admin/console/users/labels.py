@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.reader import READER, instant
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 
 DAY_MS = 86_400_000
@@ -86,7 +87,7 @@ def expiry_state(expires_at: int | None) -> str:
     """Of a token: "never", "ended", "soon" or "later"."""
     if expires_at is None:
         return "never"
-    left = expires_at - READER.get().now_at
+    left = expires_at - REQUEST_LOCALE.get().now_at
     return "ended" if left <= 0 else "soon" if left <= ENDS_SOON_MS else "later"
 
 
@@ -94,7 +95,7 @@ def expiry_text(expires_at: int | None) -> str:
     """When a token ends, said so that one knows whether to act."""
     if expires_at is None:
         return _("does not expire")
-    left = expires_at - READER.get().now_at
+    left = expires_at - REQUEST_LOCALE.get().now_at
     if left <= 0:
         return _("expired on %(time)s") % {"time": instant(expires_at, "short")}
     days = left // DAY_MS

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from tickwheel_admin.console.frame.choices import Choices, name_of
+from tickwheel_admin.console.frame.formatting import length_in_words, number
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import length_in_words, number
 from tickwheel_admin.domain.jobs.children import ChildOn
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
 
-Choices = list[tuple[str, str, str]]  # value, name, what it does
 
-
-def name_of(choices: Choices, value: str) -> str:
-    """The name of one of the choices."""
-    return next(name for each, name, _what in choices if each == value)
-
-
-def _elsewhere(what: str, xxl_job: str) -> str:
+def _with_xxl_job_name(what: str, xxl_job: str) -> str:
     """What a choice does, and what XXL-JOB calls it."""
     return f"{what} {_('XXL-JOB: %(xxl_job)s.') % {'xxl_job': xxl_job}}"
 
@@ -36,7 +30,7 @@ def blocking_choices() -> Choices:
         (
             Blocking.SERIAL.value,
             _("One after the other"),
-            _elsewhere(
+            _with_xxl_job_name(
                 _("It waits in line until the earlier ones have ended. Nothing is left out."),
                 "单机串行",
             ),
@@ -44,7 +38,7 @@ def blocking_choices() -> Choices:
         (
             Blocking.DISCARD_LATER.value,
             _("Skip the later one"),
-            _elsewhere(
+            _with_xxl_job_name(
                 _("It is skipped, which is no failure; the run that is going on is left alone."),
                 "丢弃后续调度",
             ),
@@ -52,7 +46,7 @@ def blocking_choices() -> Choices:
         (
             Blocking.COVER_EARLY.value,
             _("The newest wins"),
-            _elsewhere(
+            _with_xxl_job_name(
                 _("The earlier run is cancelled, and this one starts as soon as that has ended."),
                 "覆盖之前调度",
             ),

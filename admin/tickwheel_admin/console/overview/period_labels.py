@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tickwheel_admin.console.frame.formatting import duration
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import duration
 from tickwheel_admin.services.overview.service import Period, RunFigures
 
 MINUS = "\N{MINUS SIGN}"

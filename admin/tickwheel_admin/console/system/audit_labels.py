@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.reader import number
 
 if TYPE_CHECKING:
     from tickwheel_admin.services.system.audit import AuditItem

@@ -7,10 +7,11 @@ from datetime import date
 
 from babel.dates import format_date
 
+from tickwheel_admin.console.frame.choices import Choices, name_of
+from tickwheel_admin.console.frame.formatting import instant, length_in_words, number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.policies import Choices, name_of
-from tickwheel_admin.console.frame.reader import READER, instant, length_in_words, number
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.console.triggers.form import shown_for as shown_for
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
@@ -143,12 +144,12 @@ def weekday_names() -> Names:
 
 def _date(days_after_monday: int, pattern: str) -> str:
     day = date.fromordinal(_A_MONDAY + days_after_monday)
-    return str(format_date(day, pattern, locale=READER.get().language))
+    return str(format_date(day, pattern, locale=REQUEST_LOCALE.get().language))
 
 
 def month_names() -> list[str]:
     """The months of a year by their full names."""
-    language = READER.get().language
+    language = REQUEST_LOCALE.get().language
     return [str(format_date(date(2024, n, 1), "LLLL", locale=language)) for n in range(1, 13)]
 
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel_admin.console.frame import policies
+from tickwheel_admin.console.frame.choices import Choices, name_of
+from tickwheel_admin.console.frame.formatting import length_in_words, percent
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.labels import state_name
-from tickwheel_admin.console.frame.policies import Choices
-from tickwheel_admin.console.frame.reader import length_in_words, percent
-from tickwheel_admin.console.jobs import routing_words
-from tickwheel_admin.console.triggers import words as trigger_words
+from tickwheel_admin.console.jobs import policy_labels, routing_labels
+from tickwheel_admin.console.runs.labels import state_name
+from tickwheel_admin.console.triggers import labels as trigger_labels
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.jobs.children import ChildOn
@@ -201,16 +200,16 @@ def _triggers(raw: list[Any]) -> list[str]:
         except InvalidInput:  # its calendar or zone is known elsewhere only
             found.append(json.dumps(each, ensure_ascii=False))
             continue
-        rule = trigger_words.schedule_rule(spec)
-        found.append(f"{trigger_words.schedule_text(spec)} ({rule})")
-        found += trigger_words.details(spec)
+        rule = trigger_labels.schedule_rule(spec)
+        found.append(f"{trigger_labels.schedule_text(spec)} ({rule})")
+        found += trigger_labels.details(spec)
     return found
 
 
 def _children(raw: list[Any]) -> list[str]:
+    on_text = policy_labels.child_on_text
     return [
-        f"{_('job #%(id)s') % {'id': each['job']}} {policies.child_on_text(ChildOn(each['on']))}"
-        for each in raw
+        f"{_('job #%(id)s') % {'id': each['job']}} {on_text(ChildOn(each['on']))}" for each in raw
     ]
 
 
@@ -220,9 +219,9 @@ def _backoff(value: str) -> list[str]:
 
 _WORDS: dict[str, Callable[[Any], list[str]]] = {
     "parameters": lambda value: json.dumps(value, indent=2, ensure_ascii=False).splitlines(),
-    "routing": lambda value: [routing_words.name_of(Routing(value))],
-    "blocking": lambda value: [policies.name_of(policies.blocking_choices(), value)],
-    "when_cut_off": lambda value: [policies.name_of(policies.cut_off_choices(), value)],
+    "routing": lambda value: [routing_labels.name_of(Routing(value))],
+    "blocking": lambda value: [name_of(policy_labels.blocking_choices(), value)],
+    "when_cut_off": lambda value: [name_of(policy_labels.cut_off_choices(), value)],
     "retry_backoff": _backoff,
     "retry_jitter": lambda value: [percent(value, 1)],
     "retry_on": lambda value: [", ".join(state_name(each) for each in value)],

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
+from tickwheel_admin.console.frame.formatting import duration, instant, number
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import duration, instant, number
 from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
 from tickwheel_admin.services.runs.service import AttemptView
 from tickwheel_admin.services.runs.waiting import Waiting
-from tickwheel_admin.services.system.loop_names import loop_words
 
 
 def state_name(state: str) -> str:
@@ -149,34 +148,6 @@ def skipped_text(code: str) -> str:
         "not_allowed": _("may not be operated by you"),
         "not_found": _("are not there any more"),
     }.get(code, code)
-
-
-def skipped_job_text(code: str) -> str:
-    """Why jobs were left alone when something was done with many; follows their number."""
-    return {
-        "job.managed_by_code": _("are declared in code"),
-        "job.changed": _("were changed by somebody else meanwhile"),
-        "too_many": _("would have too many tags"),
-        "not_allowed": _("may not be changed by you"),
-        "not_found": _("are not there any more"),
-    }.get(code, code)
-
-
-def offset_text(offset_ms: int) -> str:
-    """How an admin's clock differs from the database's; positive when it is behind."""
-    if abs(offset_ms) < 1_000:
-        return _("within a second of the database’s")
-    template = (
-        _("%(time)s behind the database’s")
-        if offset_ms > 0
-        else _("%(time)s ahead of the database’s")
-    )
-    return template % {"time": duration(abs(offset_ms))}
-
-
-def loop_name(name: str) -> str:
-    """What one of an admin's background loops is for."""
-    return _(loop_words(name))
 
 
 def waiting_text(waiting: Waiting) -> str:

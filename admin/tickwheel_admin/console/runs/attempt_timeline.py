@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.labels import state_name
+from tickwheel_admin.console.runs.labels import state_name
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, PARKED_AT, Run, RunState

@@ -6,12 +6,12 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame import glossary
-from tickwheel_admin.console.frame.documents import sections
 from tickwheel_admin.console.frame.i18n import gettext
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.reader import set_reader
+from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
+from tickwheel_admin.console.help import glossary
+from tickwheel_admin.console.help.documents import sections
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.suggestions import Found
 from tickwheel_admin.web.identity import actor_of
@@ -38,7 +38,7 @@ class Item(TypedDict):
 @routes.get("/palette.json", permission=Permission.VIEW)
 async def find(request: web.Request) -> web.Response:
     """What `q` may mean: 20 jobs, 5 executors, 5 nodes, 4 words and 4 headings at most."""
-    set_reader(request)
+    set_locale(request)
     actor, text = actor_of(request), request.query.get("q", "").strip()[:MAX_TEXT_CHARS]
     found = await request.app[SERVICES].suggestions.anything(actor, text)
     words = glossary.search(actor, text, most=WORDS_AT_MOST)

@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aiohttp import web
+
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.input.filter_text import Term, free_text, parse_filter, write_filter
 
+FILTER_FORM = "filter"  # the id of the form with the filter's box
 MAX_NAMED = 8  # of the values that there are
 
 Words = Sequence[tuple[str, str]]  # what is typed, and what it means
@@ -122,6 +125,13 @@ class Typed:
     def text(self) -> str:
         """The filter as it is shown and as addresses hold it."""
         return write_filter(self.terms)
+
+
+def with_address(request: web.Request, response: web.Response, address: str) -> web.Response:
+    """Let the browser show the filter's own address, in which everything is said in full."""
+    if request.headers.get("HX-Trigger") == FILTER_FORM:
+        response.headers["HX-Push-Url"] = address
+    return response
 
 
 def _listed(values: Collection[str]) -> str:

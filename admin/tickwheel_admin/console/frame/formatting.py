@@ -1,31 +1,18 @@
-"""Who reads the page: language, time zone, theme; how numbers and instants look to them."""
+"""How numbers, lengths and instants are written in the locale of the request."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from datetime import UTC, datetime
 
-from aiohttp import web
 from babel.dates import format_datetime
 from babel.numbers import format_compact_decimal, format_decimal, format_percent
 
-from tickwheel_admin.console.frame.i18n import HTML_LANG, LANGUAGE, gettext
+from tickwheel_admin.console.frame.i18n import gettext
+from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, zone_of
 from tickwheel_admin.domain.fields import MAX_INSTANT, MIN_INSTANT, is_instant
-from tickwheel_admin.web.i18n import CHINESE, ENGLISH, language_of
-from tickwheel_admin.web.keys import SERVICES
+from tickwheel_admin.web.i18n import CHINESE
 
-THEMES = ("light", "dark", "system")
-THEME_COOKIE = "tickwheel_theme"
-TIME_ZONE_COOKIE = "tickwheel_time_zone"  # set by the page's script, which knows the browser's zone
-CHOSEN_ZONE_COOKIE = "tickwheel_chosen_zone"  # of a person who wants another one
-
-NOW: web.AppKey[Callable[[], int]] = web.AppKey("console_now")
-"""UTC epoch ms for what pages show beside instants; tests stop it."""
+_DAY_MS = 86_400_000
 
 # Patterns by name; the scripts that show instants in the browser's zone use the same forms.
 _PATTERNS = {
@@ -39,74 +26,16 @@ _PATTERNS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """Whoever the answer now being made is for."""
-
-    language: str = ENGLISH
-    timezone: str = "UTC"
-    zone_is_chosen: bool = False  # else the browser's, and scripts follow it
-    theme: str = "system"
-    now_at: int = 0
-
-    @property
-    def zone(self) -> tzinfo:
-        """The time zone that instants are shown in."""
-        return _zone(self.timezone)
-
-    @property
-    def html_lang(self) -> str:
-        """As the `lang` attribute wants it."""
-        return HTML_LANG[self.language]
-
-
-_DAY_MS = 86_400_000
-
-READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - frozen
-
-
-def wall_clock() -> int:
-    """UTC epoch ms."""
-    return time.time_ns() // 1_000_000
-
-
-def set_reader(request: web.Request) -> Reader:
-    """Find out who reads, from cookies and headers, for everything that is now formatted."""
-    theme = request.cookies.get(THEME_COOKIE, "")
-    chosen = request.cookies.get(CHOSEN_ZONE_COOKIE, "")
-    zones = (
-        chosen,
-        request.cookies.get(TIME_ZONE_COOKIE, ""),
-        request.app[SERVICES].settings.known.default_timezone or "",
-    )
-    reader = Reader(
-        language=language_of(request),
-        timezone=next((zone for zone in zones if zone in time_zones()), "UTC"),
-        zone_is_chosen=chosen in time_zones(),
-        theme=theme if theme in THEMES else "system",
-        now_at=request.app[NOW](),
-    )
-    READER.set(reader)
-    LANGUAGE.set(reader.language)
-    return reader
-
-
-@lru_cache(maxsize=1)
-def time_zones() -> frozenset[str]:
-    """Names of all time zones."""
-    return frozenset(available_timezones())
-
-
 def number(value: float) -> str:
     """A number with the reader's separators."""
-    return str(format_decimal(value, locale=READER.get().language))
+    return str(format_decimal(value, locale=REQUEST_LOCALE.get().language))
 
 
 def short_number(value: float) -> str:
     """A number for an axis: from ten thousand on "25K", or 2.5万."""
     if value < 10_000:
         return number(value)
-    language = READER.get().language
+    language = REQUEST_LOCALE.get().language
     return str(format_compact_decimal(value, locale=language, fraction_digits=1))
 
 
@@ -129,7 +58,7 @@ def percent(part: float, whole: float) -> str:
     share = part / whole
     if share < 1:
         share = min(share, 0.9999)
-    return str(format_percent(share, "0.##%", locale=READER.get().language))
+    return str(format_percent(share, "0.##%", locale=REQUEST_LOCALE.get().language))
 
 
 def duration(ms: float | None) -> str:
@@ -165,7 +94,7 @@ def duration_units() -> dict[str, str]:
 
 def _second(value: int) -> str:
     """The smaller unit of two: 1h 05m, but 1 小时 5 分."""
-    return str(value) if READER.get().language == CHINESE else f"{value:02}"
+    return str(value) if REQUEST_LOCALE.get().language == CHINESE else f"{value:02}"
 
 
 def length_in_words(ms: int) -> str:
@@ -192,24 +121,16 @@ def instant(at: int, pattern: str = "full") -> str:
     """An instant in the reader's zone; "–" for a stored number that lies in no year of ours."""
     if not MIN_INSTANT + _DAY_MS <= at <= MAX_INSTANT - _DAY_MS:  # zones shift it by hours
         return "–"
-    reader = READER.get()
+    locale = REQUEST_LOCALE.get()
     return str(
         format_datetime(
-            datetime.fromtimestamp(at / 1000, _zone(reader.timezone)),
-            _PATTERNS[pattern][reader.language],
-            locale=reader.language,
+            datetime.fromtimestamp(at / 1000, zone_of(locale.timezone)),
+            _PATTERNS[pattern][locale.language],
+            locale=locale.language,
         )
     )
 
 
 def local_date(at: int, timezone: str) -> str:
     """The date of an instant in a zone, "2026-10-01"."""
-    return datetime.fromtimestamp(at / 1000, _zone(timezone)).date().isoformat()
-
-
-@lru_cache(maxsize=1000)
-def _zone(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
+    return datetime.fromtimestamp(at / 1000, zone_of(timezone)).date().isoformat()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tickwheel_admin.console.frame.formatting import duration, number, percent
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.frame.labels import waiting_text
-from tickwheel_admin.console.frame.reader import duration, number, percent
+from tickwheel_admin.console.runs.labels import waiting_text
 from tickwheel_admin.services.overview.attention.failures import STREAK_MARKS
 from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
 

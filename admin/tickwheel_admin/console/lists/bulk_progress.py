@@ -9,7 +9,7 @@ from typing import Any
 
 from multidict import MultiMapping
 
-from tickwheel_admin.console.runs.filter import whole_number
+from tickwheel_admin.console.frame.units import whole_number
 
 MAX_CODES = 50  # reasons why things were left alone, carried from step to step
 

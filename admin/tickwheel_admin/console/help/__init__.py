@@ -1,0 +1,1 @@
+"""Finding things: the command palette, and the words of other schedulers."""

@@ -1,0 +1,1 @@
+"""What lists share: filter boxes, tabs, saved views, changes of many things."""

@@ -1,0 +1,44 @@
+"""The renderer of the console: what each noun lets templates use, put together."""
+
+from __future__ import annotations
+
+from tickwheel_admin.console.calendars import labels as calendar_labels
+from tickwheel_admin.console.executors.snippets import node_program
+from tickwheel_admin.console.frame.assets import Assets
+from tickwheel_admin.console.frame.rendering import Renderer
+from tickwheel_admin.console.jobs import declared_labels, policy_labels, routing_labels
+from tickwheel_admin.console.jobs import labels as job_labels
+from tickwheel_admin.console.runs import labels as run_labels
+from tickwheel_admin.console.runs.estimates import end_by_progress
+from tickwheel_admin.console.system import audit_labels
+from tickwheel_admin.console.system import labels as system_labels
+from tickwheel_admin.console.triggers import labels as trigger_labels
+from tickwheel_admin.console.users import labels as user_labels
+from tickwheel_admin.domain.runs.error import alike
+
+_NAMES = {
+    "run_labels": run_labels,
+    "job_labels": job_labels,
+    "policy_labels": policy_labels,
+    "routing_labels": routing_labels,
+    "declared_labels": declared_labels,
+    "trigger_labels": trigger_labels,
+    "calendar_labels": calendar_labels,
+    "user_labels": user_labels,
+    "audit_labels": audit_labels,
+    "system_labels": system_labels,
+    "node_program": node_program,
+    "alike": alike,
+    "end_by_progress": end_by_progress,
+}
+_MACROS = {  # later ones may use those before
+    "ui": "ui.html",
+    "macros": "form_macros.html",
+    "calendar_macros": "calendar_macros.html",
+    "heat_macros": "heat_macros.html",
+}
+
+
+def new_renderer(assets: Assets) -> Renderer:
+    """A renderer whose templates may use the labels and macros of every noun."""
+    return Renderer(assets, _NAMES, _MACROS)
