@@ -165,7 +165,7 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
 def test_nobody_is_told_to_install_what_is_not_published() -> None:
     """Packages come from a checkout; where they are named, they are there."""
     sources = [path for member in MEMBERS for path in (ROOT / member).rglob("*.py")]
-    templates = (ROOT / "admin/tickwheel_admin/console/templates").glob("*.html")
+    templates = (ROOT / "admin/tickwheel_admin/console/templates").rglob("*.html")
     told = set()
     for path in (*READERS, *sources, *templates):
         for rest in re.findall(r"pip (?:install|wheel)([^\n`]*)", path.read_text()):

@@ -30,7 +30,9 @@ def show_error(
         status = 200 if over and ASKS_OVER_HEADER in request.headers else error.status
         headers = {OVER_HEADER: "yes"} if over else {}
         return web.Response(status=status, text=message, headers=headers)
-    template = "error.html" if actor_or_none(request) is not None else "error_alone.html"
+    template = (
+        "frame/error.html" if actor_or_none(request) is not None else "frame/error_alone.html"
+    )
     return request.app[RENDERER].page(
         request,
         template,

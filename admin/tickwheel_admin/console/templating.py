@@ -32,10 +32,10 @@ _NAMES = {
     "end_by_progress": end_by_progress,
 }
 _MACROS = {  # later ones may use those before
-    "ui": "ui.html",
-    "macros": "form_macros.html",
-    "calendar_macros": "calendar_macros.html",
-    "heat_macros": "heat_macros.html",
+    "ui": "frame/macros.html",
+    "macros": "frame/form_macros.html",
+    "calendar_macros": "calendars/macros.html",
+    "heat_macros": "calendars/heat_macros.html",
 }
 
 

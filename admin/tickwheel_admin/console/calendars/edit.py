@@ -86,7 +86,7 @@ async def save_calendar(request: web.Request) -> web.Response:
 async def show_picture(request: web.Request) -> web.Response:
     """A year of the calendar that is being typed; nothing while it breaks a rule."""
     form = calendar_form_as_sent(await read_form(request))
-    return await render(request, "year_picture.html", await _picture(request, form))
+    return await render(request, "calendars/year.html", await _picture(request, form))
 
 
 async def _changed(request: web.Request, form: CalendarForm, action: str) -> web.Response:
@@ -132,7 +132,7 @@ async def _form_page(
     names = await request.app[SERVICES].calendars.names(actor_of(request))
     return await render(
         request,
-        "calendar_form.html",
+        "calendars/form.html",
         {
             "form": form,
             "calendar_id": int(calendar_id) if calendar_id else None,

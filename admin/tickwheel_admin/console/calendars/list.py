@@ -30,7 +30,7 @@ async def list_calendars(request: web.Request) -> web.Response:
     )
     return await render(
         request,
-        "calendars.html",
+        "calendars/list.html",
         {"calendars": page.items, "next_cursor": page.next, "text": text},
     )
 
@@ -41,7 +41,7 @@ async def show_calendar(request: web.Request) -> web.Response:
     picture = await picture_of(request, detail.item.spec, request.query.get("year", ""))
     return await render(
         request,
-        "calendar_show.html",
+        "calendars/page.html",
         {"detail": detail, "calendar": detail.item, "spec": detail.item.spec, "picture": picture},
     )
 
@@ -66,7 +66,7 @@ async def _delete_form(request: web.Request, *, error: Conflict | None = None) -
     detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id_of(request))
     return await render(
         request,
-        "calendar_delete.html",
+        "calendars/delete.html",
         {"calendar": detail.item, "error": error},
         status=200 if error is None else error.status,
         block="dialog",

@@ -47,7 +47,7 @@ async def show_calendar(request: web.Request) -> web.Response:
     set_locale(request)
     return await render(
         request,
-        "calendar.html",
+        "calendars/month.html",
         {
             "heat": heat,
             "view": "day" if days == 1 else "week",

@@ -34,7 +34,9 @@ async def show_node(request: web.Request) -> web.Response:
     )
     node = detail.node
     past = [] if node.state is NodeState.LIVE else await _last_runs(request, node)
-    return await render(request, "node.html", {"detail": detail, "node": node, "past": past})
+    return await render(
+        request, "executors/node.html", {"detail": detail, "node": node, "past": past}
+    )
 
 
 async def _last_runs(request: web.Request, node: Node) -> list[RunItem]:
@@ -133,7 +135,7 @@ async def _number_form(
 ) -> web.Response:
     return await render(
         request,
-        "node_number.html",
+        "executors/node_number.html",
         {"node": view.node, "what": what, "wanted": wanted, "typed": typed, "problem": problem},
         status=200 if problem is None else 422,
         block="dialog",

@@ -30,7 +30,7 @@ async def list_executors(request: web.Request) -> web.Response:
     executors = await request.app[SERVICES].executors.list(actor_of(request))
     return await render(
         request,
-        "executors.html",
+        "executors/list.html",
         {"executors": executors, "admin_url": request.app[CONFIG].public_url},
     )
 
@@ -70,7 +70,7 @@ async def show_executor(request: web.Request) -> web.Response:
     first = (page - 1) * NODES_PER_PAGE
     return await render(
         request,
-        "executor.html",
+        "executors/page.html",
         {
             "detail": detail,
             "executor": detail.item,
@@ -112,7 +112,7 @@ async def show_first_node(request: web.Request) -> web.Response:
     """A part of the page that shows a new executor's token, which is shown only once."""
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     live = [view.node for view in detail.nodes if view.node.state is NodeState.LIVE]
-    return await render(request, "first_node.html", {"nodes": live})
+    return await render(request, "executors/first_node.html", {"nodes": live})
 
 
 @routes.get(f"{EXECUTOR}/delete", permission=Permission.ADMINISTER)
@@ -155,7 +155,7 @@ async def _delete_form(
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     return await render(
         request,
-        "executor_delete.html",
+        "executors/delete.html",
         {
             "executor": detail.item,
             "conflict": error if isinstance(error, Conflict) else None,
@@ -182,7 +182,7 @@ async def _new_form(
 ) -> web.Response:
     return await render(
         request,
-        "executor_new.html",
+        "executors/new.html",
         {
             "values": values,
             "problems": {problem.field: problem for problem in reversed(problems)},

@@ -26,7 +26,7 @@ async def ask_rotation(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
     set_locale(request)
     return await render(
-        request, "token_rotate.html", {"executor": detail.item, "overlaps": _overlaps()}
+        request, "executors/token_rotate.html", {"executor": detail.item, "overlaps": _overlaps()}
     )
 
 
@@ -45,7 +45,7 @@ async def rotate_token(request: web.Request) -> web.Response:
 @routes.get(f"{TOKEN}/revoke", permission=Permission.ADMINISTER)
 async def ask_revocation(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
-    return await render(request, "token_revoke.html", {"executor": detail.item})
+    return await render(request, "executors/token_revoke.html", {"executor": detail.item})
 
 
 @routes.post(f"{TOKEN}/revoke", permission=Permission.ADMINISTER)
@@ -65,7 +65,7 @@ async def token_page(
     """
     return await render(
         request,
-        "executor_token.html",
+        "executors/token.html",
         {
             "made": made,
             "is_new": is_new,

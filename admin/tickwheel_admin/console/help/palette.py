@@ -55,7 +55,7 @@ async def show_help(request: web.Request) -> web.Response:
     """The words of other schedulers, and where the documents say what."""
     return await render(
         request,
-        "help.html",
+        "help/page.html",
         {"concepts": glossary.CONCEPTS, "sections": sections(), "translate": gettext},
     )
 

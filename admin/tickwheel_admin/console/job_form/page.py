@@ -97,7 +97,7 @@ async def show_edit(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     job = detail.item.job
     if detail.managed:
-        return await render(request, "job_by_code.html", {"job": job})
+        return await render(request, "job_form/by_code.html", {"job": job})
     form = form_of_job(
         job.config,
         executor_id=job.executor_id,
@@ -138,7 +138,7 @@ async def list_handlers(request: web.Request) -> web.Response:
     form = form_as_sent(request.query)
     executor = await executor_of(request, form)
     handlers = [] if executor is None else executor.handlers
-    return await render(request, "handler_field.html", {"form": form, "handlers": handlers})
+    return await render(request, "job_form/handler.html", {"form": form, "handlers": handlers})
 
 
 @routes.get("/jobs/nodes", permission=Permission.DEVELOP)
@@ -148,7 +148,7 @@ async def show_nodes(request: web.Request) -> web.Response:
     form = form_as_sent(request.query)
     executor = await executor_of(request, form)
     now = None if executor is None else _nodes_now(form, executor)
-    return await render(request, "routing_now.html", {"form": form, "nodes_now": now})
+    return await render(request, "job_form/routing_now.html", {"form": form, "nodes_now": now})
 
 
 @routes.get("/jobs/suggestions", permission=Permission.DEVELOP)
@@ -157,7 +157,7 @@ async def suggest_children(request: web.Request) -> web.Response:
     texts = await suggestions(
         request, request.query.get("child_job", ""), permission=Permission.OPERATE
     )
-    return await render(request, "child_suggestions.html", {"suggested": texts})
+    return await render(request, "lists/job_suggestions.html", {"suggested": texts})
 
 
 async def _changed(
@@ -209,7 +209,7 @@ async def _form_page(
     executor = await executor_of(request, form)
     response = await render(
         request,
-        "job_form.html",
+        "job_form/page.html",
         {
             "form": form,
             "job_id": int(job_id) if job_id else None,

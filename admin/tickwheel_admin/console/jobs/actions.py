@@ -51,7 +51,7 @@ async def resume_trigger(request: web.Request) -> web.Response:
 async def ask_delete(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     return await render(
-        request, "job_delete.html", {"job": detail.item.job, "managed": detail.managed}
+        request, "jobs/delete.html", {"job": detail.item.job, "managed": detail.managed}
     )
 
 

@@ -131,7 +131,7 @@ async def _page(
 ) -> web.Response:
     set_locale(request)
     values = {"asked": asked, "tagging": asked.action in TAGGING, "told": None, "problem": None}
-    return await render(request, "job_bulk.html", values | context, status=status, block="dialog")
+    return await render(request, "jobs/bulk.html", values | context, status=status, block="dialog")
 
 
 async def _asked(request: web.Request, values: MultiMapping[str]) -> Asked:

@@ -45,7 +45,7 @@ async def explain_date(request: web.Request) -> web.Response:
     set_locale(request)
     return await render(
         request,
-        "job_dates.html",
+        "jobs/dates.html",
         {
             "job": detail.item.job,
             "parents": await request.app[SERVICES].job_parents.of(

@@ -26,7 +26,7 @@ async def list_declared(request: web.Request) -> web.Response:
     items = await request.app[SERVICES].declared_jobs.list(actor, executor_id)
     return await render(
         request,
-        "declared_jobs.html",
+        "jobs/declared.html",
         {
             "executor": detail.item,
             "items": declared_labels.in_order(items),

@@ -35,7 +35,7 @@ async def show_history(request: web.Request) -> web.Response:
     set_locale(request)
     return await render(
         request,
-        "job_history.html",
+        "jobs/history.html",
         {
             **head,
             "revisions": page.items,
@@ -104,7 +104,7 @@ async def _roll_back_page(
     set_locale(request)
     return await render(
         request,
-        "job_roll_back.html",
+        "jobs/roll_back.html",
         {
             **head,
             "revision": revision,

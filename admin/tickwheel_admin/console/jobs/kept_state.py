@@ -44,7 +44,7 @@ async def set_state(request: web.Request) -> web.Response:
 @routes.get(f"{STATE}/clear", permission=Permission.DEVELOP)
 async def ask_clear(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
-    return await render(request, "job_state_clear.html", {"job": detail.item.job})
+    return await render(request, "jobs/kept_state_clear.html", {"job": detail.item.job})
 
 
 @routes.post(f"{STATE}/clear", permission=Permission.DEVELOP)
@@ -65,7 +65,7 @@ async def _form(
     kept = await request.app[SERVICES].job_states.get(actor, job_id)
     return await render(
         request,
-        "job_state_edit.html",
+        "jobs/kept_state_edit.html",
         {
             "job": detail.item.job,
             "kept": kept,

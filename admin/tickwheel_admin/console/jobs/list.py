@@ -48,7 +48,7 @@ async def list_jobs(request: web.Request) -> web.Response:
         total = number(max(matching.jobs, len(page.items))) + "+" * matching.capped
     response = await render(
         request,
-        "jobs.html",
+        "jobs/list.html",
         {
             "is_whole": is_whole,
             "jobs": page.items,

@@ -50,7 +50,7 @@ async def show_job(request: web.Request) -> web.Response:
     drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
     return await render(
         request,
-        "job.html",
+        "jobs/page.html",
         {
             **head,
             "runs": runs.items,
@@ -80,7 +80,7 @@ async def list_runs(request: web.Request) -> web.Response:
     set_locale(request)
     return await render(
         request,
-        "job_runs.html",
+        "jobs/runs.html",
         {
             **head,
             "runs": page.items,
@@ -98,7 +98,7 @@ async def show_config(request: web.Request) -> web.Response:
     set_locale(request)
     return await render(
         request,
-        "job_config.html",
+        "jobs/config.html",
         {
             **head,
             "groups": groups_of(head["config"]),

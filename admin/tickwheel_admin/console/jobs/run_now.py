@@ -128,7 +128,7 @@ async def _form(
     found = {_PLACES.get(problem.field, problem.field): problem for problem in reversed(problems)}
     return await render(
         request,
-        "run_now.html",
+        "jobs/run_now.html",
         {
             "job": job,
             "offered": job.config.handler in detail.offered_handlers,

@@ -85,7 +85,7 @@ async def _form(
     }
     return await render(
         request,
-        "saved_view.html",
+        "lists/saved_view.html",
         context | values,
         status=200 if problem is None else 422,
         block="dialog",

@@ -58,7 +58,7 @@ routes = Routes()
 async def show_overview(request: web.Request) -> web.Response:
     actor, block = actor_of(request), request.headers.get(BLOCK_HEADER, "")
     if block == "attention":
-        return await render(request, "overview.html", await _attention(request))
+        return await render(request, "overview/page.html", await _attention(request))
     period = _period(request.query.get("p", ""))
     data = await request.app[SERVICES].overview.get(
         actor,
@@ -70,13 +70,13 @@ async def show_overview(request: web.Request) -> web.Response:
         executors = await request.app[SERVICES].executors.list(actor)
         return await render(
             request,
-            "first_steps.html",
+            "overview/first_steps.html",
             {"executors": executors, "admin_url": request.app[CONFIG].public_url},
         )
     set_locale(request)
     return await render(
         request,
-        "overview.html",
+        "overview/page.html",
         {
             "data": data,
             "period": period,

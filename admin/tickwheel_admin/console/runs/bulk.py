@@ -109,7 +109,7 @@ async def _page(request: web.Request, asked: Asked, context: dict[str, Any]) -> 
         "words": [] if asked.query is None else await in_words(request, asked.query),
         "told": None,
     }
-    return await render(request, "run_bulk.html", values | context, block="dialog")
+    return await render(request, "runs/bulk.html", values | context, block="dialog")
 
 
 def _asked(values: MultiMapping[str]) -> Asked:

@@ -51,7 +51,7 @@ async def list_runs(request: web.Request) -> web.Response:
         )
     response = await render(
         request,
-        "runs.html",
+        "runs/list.html",
         {
             "is_whole": is_whole,
             "runs": page.items,

@@ -47,7 +47,7 @@ async def show_run(request: web.Request) -> web.Response:
     archived = [view.attempt.attempt for view in detail.attempts]
     return await render(
         request,
-        "run.html",
+        "runs/page.html",
         {
             "detail": detail,
             "run": run,
@@ -69,7 +69,7 @@ async def show_run(request: web.Request) -> web.Response:
 async def ask_cancel(request: web.Request) -> web.Response:
     detail = await _detail(request)
     check_not_ended(detail.item.run)
-    return await render(request, "run_cancel.html", {"detail": detail, "run": detail.item.run})
+    return await render(request, "runs/cancel.html", {"detail": detail, "run": detail.item.run})
 
 
 @routes.post(f"{RUN}/cancel", permission=Permission.OPERATE)
@@ -84,7 +84,7 @@ async def cancel_run(request: web.Request) -> web.Response:
 async def ask_release(request: web.Request) -> web.Response:
     detail = await _detail(request)
     check_stopping(detail.item.run)
-    return await render(request, "run_release.html", {"detail": detail, "run": detail.item.run})
+    return await render(request, "runs/release.html", {"detail": detail, "run": detail.item.run})
 
 
 @routes.post(f"{RUN}/release", permission=Permission.OPERATE)
@@ -184,7 +184,7 @@ async def _retry_form(
         parameters = form_as_sent(schema, sent, problems=problems)
     return await render(
         request,
-        "run_again.html",
+        "runs/again.html",
         {
             "detail": detail,
             "run": detail.item.run,

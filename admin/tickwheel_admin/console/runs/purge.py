@@ -155,7 +155,7 @@ async def _page(
     is_refused = bool(asked.problems) and request.method == "POST"
     return await render(
         request,
-        "run_purge.html",
+        "runs/purge.html",
         {
             "asked": asked,
             "matching": matching,

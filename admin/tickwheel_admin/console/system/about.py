@@ -21,7 +21,7 @@ async def show_about(request: web.Request) -> web.Response:
     actor = actor_of(request)
     return await render(
         request,
-        "about.html",
+        "system/about.html",
         {
             "database": await request.app[SERVICES].system.database(actor),
             "python": platform.python_version(),

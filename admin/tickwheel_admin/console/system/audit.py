@@ -84,7 +84,7 @@ async def show_audit(request: web.Request) -> web.Response:
         choices.append((wanted.query.action, audit_labels.action_text(wanted.query.action)))
     return await render(
         request,
-        "audit.html",
+        "system/audit.html",
         {
             "items": [(item, facts_of(item, names)) for item in page.items],
             "page": page,

@@ -19,12 +19,14 @@ routes = Routes()
 @routes.get("/admins", permission=Permission.VIEW)
 async def show_admins(request: web.Request) -> web.Response:
     admins = await request.app[SERVICES].system.admins(actor_of(request))
-    return await render(request, "admins.html", {"items": admins, "max_offset_ms": MAX_OFFSET_MS})
+    return await render(
+        request, "system/admins.html", {"items": admins, "max_offset_ms": MAX_OFFSET_MS}
+    )
 
 
 @routes.get("/system/pause", permission=Permission.ADMINISTER, on_all=True)
 async def ask_pause(request: web.Request) -> web.Response:
-    return await render(request, "system_pause.html")
+    return await render(request, "system/pause.html")
 
 
 @routes.post("/system/pause", permission=Permission.ADMINISTER, on_all=True)
@@ -44,6 +46,6 @@ async def show_state(request: web.Request) -> web.Response:
     """The banner of every page, fetched again when jobs changed; or the admins beside it."""
     if request.headers.get(BLOCK_HEADER) == "admins":
         await request.app[ADMINS].refresh(request)
-        return await render(request, "admins_side.html")
+        return await render(request, "system/admins_side.html")
     paused_at = await request.app[SERVICES].system.paused_at()
-    return await render(request, "system_state.html", {"paused_at": paused_at})
+    return await render(request, "system/state.html", {"paused_at": paused_at})

@@ -63,7 +63,7 @@ async def _page(
     config = request.app[CONFIG]
     return await render(
         request,
-        "settings.html",
+        "system/settings.html",
         {
             "values": values,
             "problems": {problem.field: problem for problem in reversed(problems)},

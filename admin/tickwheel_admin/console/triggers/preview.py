@@ -47,7 +47,7 @@ async def preview_schedule(request: web.Request) -> web.Response:
             "dialect_id": card.id_of("dialect"),
             "dialects": _other_dialects(card),
         }
-    return await render(request, "schedule_preview.html", context)
+    return await render(request, "triggers/preview.html", context)
 
 
 def _other_dialects(card: TriggerCard) -> list[tuple[str, str]]:

@@ -81,7 +81,7 @@ async def _page(
     may_see = actor.may_anywhere(Permission.VIEW)
     return await render(
         request,
-        "account.html",
+        "users/account.html",
         {
             "values": values,
             "problems": {problem.field: problem for problem in reversed(problems)},

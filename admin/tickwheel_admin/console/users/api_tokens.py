@@ -39,7 +39,7 @@ async def list_tokens(request: web.Request) -> web.Response:
         tokens = await people.tokens(actor)
     return await render(
         request,
-        "tokens.html",
+        "users/api_tokens.html",
         {
             "tokens": tokens,
             "next_cursor": next_cursor,
@@ -79,7 +79,7 @@ async def create_token(request: web.Request) -> web.Response:
         return await _new_form(request, typed, chosen, problems, status=error.status)
     return await render(
         request,
-        "token_made.html",
+        "users/api_token_made.html",
         {"name": name, "token": token, "admin_url": request.app[CONFIG].console_url},
     )
 
@@ -150,7 +150,7 @@ async def _new_form(
     executors = await _executors(request)
     return await render(
         request,
-        "token_new.html",
+        "users/api_token_new.html",
         {
             "values": {"name": "", "role": "", "valid_days": "", "where": "all"} | values,
             "chosen": set(chosen),

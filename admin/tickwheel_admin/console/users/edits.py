@@ -66,7 +66,7 @@ async def end_sessions(request: web.Request) -> web.Response:
 
 @routes.get(f"{USER}/reset-password", permission=Permission.ADMINISTER, on_all=True)
 async def ask_reset(request: web.Request) -> web.Response:
-    return await _ask(request, "user_reset.html")
+    return await _ask(request, "users/reset.html")
 
 
 @routes.post(f"{USER}/reset-password", permission=Permission.ADMINISTER, on_all=True)
@@ -79,7 +79,7 @@ async def reset_password(request: web.Request) -> web.Response:
 
 @routes.get(f"{USER}/delete", permission=Permission.ADMINISTER, on_all=True)
 async def ask_delete(request: web.Request) -> web.Response:
-    return await _ask(request, "user_delete.html")
+    return await _ask(request, "users/delete.html")
 
 
 @routes.post(f"{USER}/delete", permission=Permission.ADMINISTER, on_all=True)
@@ -87,7 +87,7 @@ async def delete_user(request: web.Request) -> web.Response:
     try:
         await request.app[SERVICES].people.delete_user(actor_of(request), user_id_of(request))
     except Conflict as error:
-        return await _ask(request, "user_delete.html", error)
+        return await _ask(request, "users/delete.html", error)
     response = go_to(request, "/users")
     set_flash(response, "user.deleted")
     return response

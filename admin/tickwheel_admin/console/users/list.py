@@ -35,7 +35,7 @@ async def list_users(request: web.Request) -> web.Response:
     )
     return await render(
         request,
-        "users.html",
+        "users/list.html",
         {
             "people": page.items,
             "next_cursor": page.next,
@@ -84,7 +84,7 @@ async def user_page(
     executors = await executor_names(request)
     return await render(
         request,
-        "user.html",
+        "users/page.html",
         {
             "detail": detail,
             "user": detail.item,
@@ -106,7 +106,7 @@ async def password_page(
     """The only page that ever shows a one-time password; it cannot be fetched again."""
     return await render(
         request,
-        "user_password.html",
+        "users/set_password.html",
         {
             "name": name,
             "password": password,
@@ -142,7 +142,7 @@ async def _new_form(
         )
     return await render(
         request,
-        "user_new.html",
+        "users/new.html",
         {
             "name": name,
             "by_password": request.app[CONFIG].password_login,

@@ -78,7 +78,7 @@ async def login_page(
     provider = config.oidc.name if config.oidc else None
     page = await render(
         request,
-        "login.html",
+        "users/login.html",
         {
             "error": error,
             "name": name,
@@ -149,5 +149,9 @@ async def _password_page(
     status: int = 200,
 ) -> web.Response:
     # Whoever must choose a password first may see nothing else, so there is no frame either.
-    template = "password_first.html" if actor_of(request).must_change_password else "password.html"
+    template = (
+        "users/first_password.html"
+        if actor_of(request).must_change_password
+        else "users/own_password.html"
+    )
     return await render(request, template, {"problems": problems, "error": error}, status=status)

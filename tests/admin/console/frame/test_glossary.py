@@ -72,7 +72,7 @@ def test_who_may_not_use_a_field_gets_its_explanation() -> None:
 def test_every_field_and_every_heading_is_there() -> None:
     ids = {
         found
-        for path in Path(TEMPLATES).glob("*.html")
+        for path in Path(TEMPLATES).rglob("*.html")
         for found in re.findall(r'id="([a-z0-9-]+)"', path.read_text(encoding="utf-8"))
     }
     headings = {(each["file"], each["heading"]) for each in written()}
