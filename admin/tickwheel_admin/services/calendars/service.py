@@ -20,6 +20,7 @@ from tickwheel_admin.services.calendars.imports import text_of
 from tickwheel_admin.services.calendars.rules import check_base, refuse_if_used
 from tickwheel_admin.services.calendars.worker.process import TookTooLong, WorkerProcess
 from tickwheel_admin.services.events.events import CALENDARS, TRIGGERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.lists.paging import (
     Page,
     bad_cursor,
@@ -34,7 +35,6 @@ from tickwheel_admin.store.calendars.calendars import CalendarUser, StoredCalend
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 MAX_NAMES = 1_000
 MAX_USERS_SHOWN = 200
@@ -82,7 +82,7 @@ class Calendars:
     ) -> None:
         self._store = store
         self._ids = ids
-        self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
         self._worker = worker or WorkerProcess()  # reads files: their rules may be without measure
 
     def close(self) -> None:
@@ -179,11 +179,8 @@ class Calendars:
             raise _not_allowed()
         name, description, spec = parse_calendar(raw)
         calendar_id = await self._ids.take("calendar")
-        audit_id = await self._ids.take("audit")
 
-        def create(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def create(conn: sa.Connection, entry: AuditEntry) -> None:
             calendar_edits.lock_calendars(conn)
             if store_calendars.calendar_of_name(conn, name) is not None:
                 raise Conflict(
@@ -200,11 +197,9 @@ class Calendars:
                 spec=spec,
                 now=now_ms(conn),
             )
-            detail = {"name": name, "version": version}
-            _note(conn, audit_id, actor, "calendar.created", calendar_id, detail)
+            entry.write("calendar.created", calendar_id, name=name, version=version)
 
-        await self._store.run(create)
-        self._announce()
+        await self._audited.run(actor, create, CALENDARS, TRIGGERS)
         return calendar_id
 
     async def update(
@@ -225,11 +220,8 @@ class Calendars:
         """
         await self._require_change(actor, calendar_id)
         name, description, spec = parse_calendar(raw)
-        audit_id = await self._ids.take("audit")
 
-        def update(conn: sa.Connection) -> int:
-            if (done := find_audit(conn, audit_id)) is not None:
-                return int(done.detail["version"])
+        def update(conn: sa.Connection, entry: AuditEntry) -> int:
             calendar_edits.lock_calendars(conn)
             old = _get(conn, calendar_id)
             if old.version != version:
@@ -255,13 +247,13 @@ class Calendars:
             check_base(conn, name, spec)
             calendar_edits.revise_calendar(conn, calendar_id, description=description, spec=spec)
             calendar_edits.raise_versions(conn, name, now=now_ms(conn))
-            detail = {"name": name, "version": old.version + 1, "changed": changed}
-            _note(conn, audit_id, actor, "calendar.updated", calendar_id, detail)
-            return old.version + 1
+            new = old.version + 1
+            entry.write("calendar.updated", calendar_id, name=name, version=new, changed=changed)
+            return new
 
-        new_version = await self._store.run(update)
-        self._announce()
-        return new_version
+        return await self._audited.run(
+            actor, update, CALENDARS, TRIGGERS, repeated=lambda noted: int(noted.detail["version"])
+        )
 
     async def delete(self, actor: Actor, calendar_id: int) -> None:
         """Remove a calendar that nothing uses.
@@ -270,32 +262,23 @@ class Calendars:
             Conflict: calendar.in_use, calendar.is_base, naming some of the users.
         """
         await self._require_change(actor, calendar_id)
-        audit_id = await self._ids.take("audit")
 
-        def delete(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def delete(conn: sa.Connection, entry: AuditEntry) -> None:
             calendar_edits.lock_calendars(conn)
             old = _get(conn, calendar_id)
             # From here on no job can begin to follow it: saving one holds this row as well.
             calendar_edits.hold_calendars(conn, [old.name])
             refuse_if_used(conn, old.name)
             calendar_edits.delete_calendar(conn, calendar_id, now=now_ms(conn))
-            detail = {"name": old.name}
-            _note(conn, audit_id, actor, "calendar.deleted", calendar_id, detail)
+            entry.write("calendar.deleted", calendar_id, name=old.name)
 
-        await self._store.run(delete)
-        self._announce()
+        await self._audited.run(actor, delete, CALENDARS, TRIGGERS)
 
     async def _require_change(self, actor: Actor, calendar_id: int) -> None:
         """Refuse before the input is looked at: its problems are not for everybody."""
         if not actor.may(Permission.DEVELOP):
             await self._store.read(_get, calendar_id)
             raise _not_allowed()
-
-    def _announce(self) -> None:
-        for topic in (CALENDARS, TRIGGERS):
-            self._events.publish(topic)
 
 
 def _items(conn: sa.Connection, stored: list[StoredCalendar]) -> list[CalendarItem]:
@@ -328,25 +311,6 @@ def _not_allowed() -> NotAllowed:
         "Calendars belong to no executor; to change them, your role needs the permission"
         " “%(permission)s” on all executors.",
         permission=Permission.DEVELOP.value,
-    )
-
-
-def _note(
-    conn: sa.Connection,
-    audit_id: int,
-    actor: Actor,
-    action: str,
-    calendar_id: int,
-    detail: Mapping[str, Any],
-) -> None:
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action=action,
-        executor_id=None,
-        object_id=calendar_id,
-        detail=detail,
     )
 
 

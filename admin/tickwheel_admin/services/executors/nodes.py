@@ -10,6 +10,7 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import NODES, QUEUED, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.executors.lists import NodeDetail as NodeDetail
 from tickwheel_admin.services.executors.lists import read_node
 from tickwheel_admin.services.lists.scope import not_found
@@ -17,7 +18,6 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors import node_targets as node_wishes
 from tickwheel_admin.store.executors.executors import StoredNode, get_node
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 MAX_SLOTS = 10_000
 MAX_WEIGHT = 1_000
@@ -28,8 +28,7 @@ class Nodes:
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
         self._store = store
-        self._ids = ids
-        self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def get(self, actor: Actor, node_id: int) -> NodeDetail:
         """One node, also one that has ended: what it runs now and who hears it."""
@@ -138,11 +137,8 @@ class Nodes:
         **detail: object,
     ) -> None:
         """Do the work under the lock of a node that is live; note it when it changed anything."""
-        audit_id = await self._ids.take("audit")
 
-        def change(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
             found = get_node(conn, node_id)
             if found is None:
                 raise not_found()
@@ -152,19 +148,10 @@ class Nodes:
                 raise not_found()
             check_live(found.node)
             if work(conn, found):
-                write_audit(
-                    conn,
-                    id=audit_id,
-                    actor=actor,
-                    action=action,
-                    executor_id=found.node.executor_id,
-                    object_id=node_id,
-                    detail={"name": found.node.name} | detail,
-                )
+                node = found.node
+                entry.write(action, node_id, executor_id=node.executor_id, name=node.name, **detail)
 
-        await self._store.run(change)
-        self._events.publish(NODES)
-        self._events.publish(QUEUED)
+        await self._audited.run(actor, change, NODES, QUEUED)
 
 
 def check_live(node: Node) -> None:

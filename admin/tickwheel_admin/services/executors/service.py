@@ -23,6 +23,7 @@ from tickwheel_admin.services.events.events import (
     TRIGGERS,
     Events,
 )
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.executors.deletion import (
     JOBS_PER_STEP,
     Deletion,
@@ -43,7 +44,6 @@ from tickwheel_admin.store.executors import executors as store_executors
 from tickwheel_admin.store.executors.executors import StoredExecutor
 from tickwheel_admin.store.executors.tokens import replace_token, revoke_old_token
 from tickwheel_admin.store.jobs.configs import JobConfigs
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 from tickwheel_admin.store.triggers.pauses import pause_executor
 
 T = TypeVar("T")
@@ -68,6 +68,7 @@ class Executors:
         self._store = store
         self._ids = ids
         self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
         self._configs = JobConfigs(keep=1_000)
 
     async def get(self, actor: Actor, executor_id: int) -> ExecutorDetail:
@@ -87,11 +88,8 @@ class Executors:
         check_executor(name, description)
         token, token_hash = _new_token()
         executor_id = await self._ids.take("executor")
-        audit_id = await self._ids.take("audit")
 
-        def create(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def create(conn: sa.Connection, entry: AuditEntry) -> None:
             if store_executors.executor_name_is_taken(conn, name):
                 raise _name_taken(name)
             store_executors.add_executor(
@@ -102,10 +100,9 @@ class Executors:
                 token_hash=token_hash,
                 now=now_ms(conn),
             )
-            _note(conn, audit_id, actor, "executor.created", executor_id, name)
+            _write(entry, "executor.created", executor_id, name)
 
-        await self._store.run(create)
-        self._events.publish(NODES)
+        await self._audited.run(actor, create, NODES)
         return NewExecutor(id=executor_id, name=name, token=token)
 
     async def rotate_token(
@@ -157,18 +154,15 @@ class Executors:
         work: Callable[[sa.Connection], dict[str, object]],
     ) -> str:
         """Do the work under the executor's lock and note it, once; returns the executor's name."""
-        audit_id = await self._ids.take("audit")
 
-        def change(conn: sa.Connection) -> str:
-            if (done := find_audit(conn, audit_id)) is not None:
-                return str(done.detail["name"])
+        def change(conn: sa.Connection, entry: AuditEntry) -> str:
             found = _get(conn, executor_id, lock=True)
-            _note(conn, audit_id, actor, action, executor_id, found.name, **work(conn))
+            _write(entry, action, executor_id, found.name, **work(conn))
             return found.name
 
-        name = await self._store.run(change)
-        self._events.publish(NODES)
-        return name
+        return await self._audited.run(
+            actor, change, NODES, repeated=lambda noted: str(noted.detail["name"])
+        )
 
     async def delete(self, actor: Actor, executor_id: int, *, with_jobs: bool = False) -> None:
         """Remove an executor; its runs stay in the ledger.
@@ -226,21 +220,16 @@ class Executors:
 
     async def _set_paused(self, actor: Actor, executor_id: int, *, paused: bool) -> None:
         actor.require(Permission.OPERATE, executor_id)
-        audit_id = await self._ids.take("audit")
 
-        def change(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
             found = _get(conn, executor_id, lock=True)
             if (found.paused_at is not None) == paused:
                 return
             pause_executor(conn, executor_id, at=now_ms(conn) if paused else None)
             action = "executor.paused" if paused else "executor.resumed"
-            _note(conn, audit_id, actor, action, executor_id, found.name)
+            _write(entry, action, executor_id, found.name)
 
-        await self._store.run(change)
-        for topic in (NODES, TRIGGERS, QUEUED):
-            self._events.publish(topic)
+        await self._audited.run(actor, change, NODES, TRIGGERS, QUEUED)
 
     async def names(self, actor: Actor) -> builtins.list[ExecutorName]:
         """Every executor that the caller may see, by name; at most 1,000. For choices and filters:
@@ -271,21 +260,5 @@ def _name_taken(name: str) -> Conflict:
     )
 
 
-def _note(
-    conn: sa.Connection,
-    audit_id: int,
-    actor: Actor,
-    action: str,
-    executor_id: int,
-    name: str,
-    **more: object,
-) -> None:
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action=action,
-        executor_id=executor_id,
-        object_id=executor_id,
-        detail={"name": name} | more,
-    )
+def _write(entry: AuditEntry, action: str, executor_id: int, name: str, **more: object) -> None:
+    entry.write(action, executor_id, executor_id=executor_id, name=name, **more)

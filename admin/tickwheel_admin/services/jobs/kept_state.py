@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -12,6 +11,7 @@ from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.jobs.edits import lock_job_for
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.clock import now_ms
@@ -20,7 +20,6 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs.jobs import get_job
 from tickwheel_admin.store.jobs.kept_state import StoredState
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +37,7 @@ class JobStates:
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
         self._store = store
-        self._ids = ids
-        self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def get(self, actor: Actor, job_id: int) -> JobState:
         """A job's state; `{}` when it has none."""
@@ -87,11 +85,7 @@ class JobStates:
     async def _change(
         self, actor: Actor, job_id: int, state: str | None, *, seen_at: int | None = None
     ) -> None:
-        audit_id = await self._ids.take("audit")
-
-        def change(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
             job = lock_job_for(conn, actor, job_id, Permission.DEVELOP)
             stored = job_states.get_state(conn, job_id, lock=True)
             if state is None:
@@ -99,22 +93,16 @@ class JobStates:
             else:
                 _check(job, stored, seen_at)
                 job_states.set_state(conn, job_id, state, now=_later(conn, stored))
-            write_audit(
-                conn,
-                id=audit_id,
-                actor=actor,
-                action="job.state_set",
+            # Not the state itself: it may hold what not everybody may read.
+            entry.write(
+                "job.state_set",
+                job.id,
                 executor_id=job.executor_id,
-                object_id=job.id,
-                # Not the state itself: it may hold what not everybody may read.
-                detail={"name": job.config.name, "cleared": state is None},
+                name=job.config.name,
+                cleared=state is None,
             )
 
-        await self._run(change)
-
-    async def _run(self, change: Callable[[sa.Connection], None]) -> None:
-        await self._store.run(change)
-        self._events.publish(JOBS)
+        await self._audited.run(actor, change, JOBS)
 
 
 def _check(job: Job, stored: StoredState, seen_at: int | None) -> None:

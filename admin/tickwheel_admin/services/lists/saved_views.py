@@ -16,12 +16,12 @@ from tickwheel_admin.domain.users.saved_view import (
     parse_query,
 )
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.lists import saved_views as store
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 class SavedViews:
@@ -30,6 +30,7 @@ class SavedViews:
     def __init__(self, store: Store, ids: Ids) -> None:
         self._store = store
         self._ids = ids
+        self._audited = AuditedTransactions(store, ids)
 
     async def list(self, actor: Actor, page: str) -> list[SavedView]:
         """The caller's own by name, then up to 100 that others share, by name.
@@ -65,11 +66,10 @@ class SavedViews:
             owner_id=actor.user_id,
             owner_name=actor.name,
         )
-        audit_id = await self._ids.take("audit")
 
-        def save(conn: sa.Connection) -> int:
+        def save(conn: sa.Connection, entry: AuditEntry) -> None:
             if store.get_view(conn, wanted.id) is not None:
-                return wanted.id  # an earlier try of this transaction was committed after all
+                return  # an earlier try of this transaction was committed after all
             if store.count_views(conn, actor.user_id) >= MAX_VIEWS:
                 raise Conflict(
                     "view.too_many",
@@ -79,10 +79,10 @@ class SavedViews:
             _check_name(conn, wanted)
             store.add_view(conn, wanted, now=now_ms(conn))
             if shared:
-                _note(conn, audit_id, actor, "view.shared", wanted)
-            return wanted.id
+                _write(entry, "view.shared", wanted)
 
-        return await self._store.run(save)
+        await self._audited.run(actor, save)
+        return wanted.id
 
     async def change(
         self,
@@ -103,11 +103,8 @@ class SavedViews:
             Conflict: view.name_taken.
             NotAllowed: view.of_another.
         """
-        audit_id = await self._ids.take("audit")
 
-        def change(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
             old = _own(conn, actor, view_id)
             new = replace(
                 old,
@@ -120,11 +117,11 @@ class SavedViews:
             _check_name(conn, new)
             store.change_view(conn, new)
             if old.shared != new.shared:
-                _note(conn, audit_id, actor, f"view.{'' if new.shared else 'un'}shared", new)
+                _write(entry, f"view.{'' if new.shared else 'un'}shared", new)
             elif new.shared:
-                _note(conn, audit_id, actor, "view.changed", new)
+                _write(entry, "view.changed", new)
 
-        await self._store.run(change)
+        await self._audited.run(actor, change)
 
     async def delete(self, actor: Actor, view_id: int) -> None:
         """Forget a view of one's own; who may administer everything also a shared one.
@@ -132,17 +129,14 @@ class SavedViews:
         Raises:
             NotAllowed: view.of_another.
         """
-        audit_id = await self._ids.take("audit")
 
-        def delete(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def delete(conn: sa.Connection, entry: AuditEntry) -> None:
             found = _own(conn, actor, view_id, unless=Permission.ADMINISTER)
             store.delete_view(conn, view_id)
             if found.shared:
-                _note(conn, audit_id, actor, "view.deleted", found)
+                _write(entry, "view.deleted", found)
 
-        await self._store.run(delete)
+        await self._audited.run(actor, delete)
 
 
 def _own(
@@ -170,13 +164,5 @@ def _check_name(conn: sa.Connection, view: SavedView) -> None:
         )
 
 
-def _note(conn: sa.Connection, audit_id: int, actor: Actor, action: str, view: SavedView) -> None:
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action=action,
-        executor_id=None,
-        object_id=view.id,
-        detail={"page": view.page.value, "name": view.name, "query": view.query},
-    )
+def _write(entry: AuditEntry, action: str, view: SavedView) -> None:
+    entry.write(action, view.id, page=view.page.value, name=view.name, query=view.query)

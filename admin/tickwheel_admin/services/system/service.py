@@ -9,12 +9,12 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.database.server_facts import ServerFacts, read_server_facts
 from tickwheel_admin.store.overview.overview import list_admins
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 from tickwheel_admin.store.triggers.pauses import pause_everything, read_pauses
 
 MAX_ADMINS = 200
@@ -39,8 +39,7 @@ class System:
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
         self._store = store
-        self._ids = ids
-        self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def admins(self, actor: Actor) -> list[AdminItem]:
         """Every admin that is up, or was until a moment ago, by name."""
@@ -74,28 +73,15 @@ class System:
 
     async def _set_paused(self, actor: Actor, *, paused: bool) -> None:
         actor.require(Permission.ADMINISTER)
-        audit_id = await self._ids.take("audit")
 
-        def change(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
             # Two at once meet at the setting's primary key: the loser repeats and ends here.
             if (read_pauses(conn, ()).everything is not None) == paused:
                 return
             pause_everything(conn, at=now_ms(conn) if paused else None)
-            write_audit(
-                conn,
-                id=audit_id,
-                actor=actor,
-                action="system.paused" if paused else "system.resumed",
-                executor_id=None,
-                object_id=None,
-                detail={},
-            )
+            entry.write("system.paused" if paused else "system.resumed")
 
-        await self._store.run(change)
-        for topic in (JOBS, TRIGGERS, QUEUED):
-            self._events.publish(topic)
+        await self._audited.run(actor, change, JOBS, TRIGGERS, QUEUED)
 
 
 def _admins(conn: sa.Connection) -> list[AdminItem]:

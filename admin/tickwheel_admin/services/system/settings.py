@@ -13,9 +13,9 @@ from tickwheel_admin.domain.settings import (
     settings_to_raw,
 )
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 from tickwheel_admin.store.system.settings import read_settings, replace_settings
 
 
@@ -24,7 +24,7 @@ class Settings:
 
     def __init__(self, store: Store, ids: Ids) -> None:
         self._store = store
-        self._ids = ids
+        self._audited = AuditedTransactions(store, ids)
         self._known = InstallationSettings()
 
     @property
@@ -45,24 +45,13 @@ class Settings:
         """
         actor.require(Permission.ADMINISTER)
         settings = parse_settings(values)
-        audit_id = await self._ids.take("audit")
 
-        def save(conn: sa.Connection) -> None:
-            if find_audit(conn, audit_id) is not None:
-                return
+        def save(conn: sa.Connection, entry: AuditEntry) -> None:
             changes = _changes(replace_settings(conn, settings), settings)
             if changes:
-                write_audit(
-                    conn,
-                    id=audit_id,
-                    actor=actor,
-                    action="settings.updated",
-                    executor_id=None,
-                    object_id=None,
-                    detail={"changes": changes},
-                )
+                entry.write("settings.updated", changes=changes)
 
-        await self._store.run(save)
+        await self._audited.run(actor, save)
         self._known = settings
 
 

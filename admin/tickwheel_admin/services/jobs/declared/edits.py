@@ -24,6 +24,7 @@ from tickwheel_admin.domain.jobs.declared_job import (
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.events.transactions import AuditEntry
 from tickwheel_admin.services.jobs.edits import Edit, create_job, update_job
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Repeat
@@ -155,25 +156,21 @@ def release(conn: sa.Connection, edit: DeclaredEdit, *, executor_id: int, name: 
 
 
 def set_policy(
-    conn: sa.Connection, actor: Actor, *, audit_id: int, executor_id: int, policy: CodeJobs
+    conn: sa.Connection, entry: AuditEntry, *, executor_id: int, policy: CodeJobs
 ) -> None:
     """Note the executor's policy."""
-    if find_audit(conn, audit_id) is not None:
-        return
     found = get_executor(conn, executor_id, lock=True)
     if found is None:
         raise not_found()
     if found.code_jobs is policy:
         return
     store.set_policy(conn, executor_id, policy)
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action="executor.code_jobs_set",
+    entry.write(
+        "executor.code_jobs_set",
+        executor_id,
         executor_id=executor_id,
-        object_id=executor_id,
-        detail={"name": found.name, "policy": policy.value},
+        name=found.name,
+        policy=policy.value,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, NODES, QUEUED, RUNS, TRIGGERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
 from tickwheel_admin.services.jobs.declared.edits import DeclaredEdit
 from tickwheel_admin.services.jobs.declared.lists import DeclaredItem as DeclaredItem
@@ -31,6 +33,7 @@ class DeclaredJobs:
         self._store = store
         self._ids = ids
         self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def list(self, actor: Actor, executor_id: int) -> builtins.list[DeclaredItem]:
         """What code declares at an executor, by name."""
@@ -126,15 +129,10 @@ class DeclaredJobs:
                 "This must be one of %(choices)s.",
                 choices=", ".join(CodeJobs),
             )
-        audit_id = await self._ids.take("audit")
-        await self._store.run(
-            declared_edits.set_policy,
-            actor,
-            audit_id=audit_id,
-            executor_id=executor_id,
-            policy=CodeJobs(policy),
+        set_policy = partial(
+            declared_edits.set_policy, executor_id=executor_id, policy=CodeJobs(policy)
         )
-        self._events.publish(NODES)
+        await self._audited.run(actor, set_policy, NODES)
 
     async def _change(
         self,
