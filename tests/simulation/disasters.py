@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Protocol
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import SimLoop
@@ -12,13 +11,6 @@ from tests.simulation.troubles import Troubles
 
 # Name → (weight in a storm of short faults, weight in a siege of long ones, what it does).
 Actions = Mapping[str, tuple[int, int, Callable[[], None]]]
-
-
-class Faults(Protocol):
-    """A part of the chaos."""
-
-    @property
-    def actions(self) -> Actions: ...
 
 
 class Disasters:

@@ -80,11 +80,6 @@ def clear_session_cookie(request: web.Request, response: web.StreamResponse) -> 
     )
 
 
-async def is_still_allowed(request: web.Request) -> bool:
-    """Whether whoever opened a stream could open it now."""
-    return (await are_still_allowed(request.app, [request]))[0]
-
-
 async def are_still_allowed(app: web.Application, requests: Sequence[web.Request]) -> list[bool]:
     """Whether whoever opened these streams could open them now; one read for all of them.
 

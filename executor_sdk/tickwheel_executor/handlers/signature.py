@@ -68,11 +68,6 @@ class Signature:
                 description=_first_paragraph(function),
             )
 
-    @property
-    def takes_run(self) -> bool:
-        """Whether it is called with the run."""
-        return self.run_first or bool(self.run_by_name)
-
     def read(self, parameters: Raw) -> dict[str, Any]:
         """The arguments for a run with these parameters: JSON of an object.
 

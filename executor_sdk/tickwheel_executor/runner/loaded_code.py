@@ -31,7 +31,6 @@ class LoadedCode:
 
     def __init__(self, setup: Setup) -> None:
         sys.argv[:] = map(os.fsdecode, setup.argv)
-        self._broken: CannotLoadError | None = None
         self._handlers: dict[str, Handler | CannotLoadError] = {}
         try:
             if setup.main_name is not None or setup.main_path is not None:

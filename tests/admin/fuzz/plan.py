@@ -298,10 +298,3 @@ def _encoded(text: bytes) -> bytes:
 
 def _header_value(value: bytes) -> bytes:
     return value.translate(None, b"\r\n\x00")[:6_000]
-
-
-def every_attempt(names: Mapping[Route, Names]) -> Iterator[Attempt]:
-    """All of them, to count."""
-    for route, known in names.items():
-        for attempts in attempts_of(route, known).values():
-            yield from attempts

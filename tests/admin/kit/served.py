@@ -61,10 +61,6 @@ class Served:
         token = await self.services.people.create_api_token(COMMAND_LINE, name, name="test")
         return {"Authorization": f"Bearer {token}"}
 
-    def another_client(self) -> Client:
-        """A browser of its own."""
-        return TestClient(self.client.server, cookie_jar=CookieJar(unsafe=True))
-
 
 @asynccontextmanager
 async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:

@@ -32,9 +32,9 @@ from tickwheel_admin.web.body import read_form, read_json
 from tickwheel_admin.web.health import CHECKS
 from tickwheel_admin.web.identity import (
     actor_of,
+    are_still_allowed,
     cookie_of,
     csrf_of,
-    is_still_allowed,
     set_session_cookie,
 )
 from tickwheel_admin.web.keys import SERVICES
@@ -93,7 +93,9 @@ async def change_thing(request: web.Request) -> web.Response:
 
 @routes.get("/stream", permission=Permission.VIEW)
 async def stream(request: web.Request) -> web.StreamResponse:
-    return web.Response(text="on" if await is_still_allowed(request) else "off")
+    return web.Response(
+        text="on" if await are_still_allowed(request.app, [request]) == [True] else "off"
+    )
 
 
 ERRORS: dict[str, Exception] = {

@@ -73,7 +73,6 @@ def test_who_gets_the_run(
         return
     signature = Signature("h", function)
     assert (signature.run_first, signature.run_by_name) == (first, by_name)
-    assert signature.takes_run == (first or bool(by_name))
     assert list(schema_of(function).get("properties", {})) == parameters
 
 

@@ -107,10 +107,6 @@ class DatabaseServer(ABC):
             raise ProcessEndedError(f"{self.name} has not been started")
         return self._process.pid
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def close(self) -> None:
         """End it at once and delete its data."""
         if self._process is not None and self._process.is_running:

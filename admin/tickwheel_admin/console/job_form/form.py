@@ -33,7 +33,7 @@ from tickwheel_admin.console.triggers.form import (
     is_of_a_card,
     read_cards,
 )
-from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import as_seconds
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
@@ -234,16 +234,6 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
         yaml=yaml_as_sent(sent),
         kept_yaml=with_plain_ends(sent.get("kept_yaml", "")),
     )
-
-
-def job_of_form(
-    form: JobForm, *, children: Sequence[Mapping[str, Any]], schema: str | None = None
-) -> dict[str, Any]:
-    """The raw job that the form says; raises InvalidInput with all that `draft_of_form` notes."""
-    raw, problems = draft_of_form(form, children=children, schema=schema)
-    if problems:
-        raise InvalidInput(problems)
-    return raw
 
 
 def draft_of_form(

@@ -56,11 +56,6 @@ class SaidCode:
     jobs: Mapping[str, str]  # JSON object with the fields of the API's job, by name
     faults: tuple[str, ...] = ()  # what cannot be used, in English
 
-    @property
-    def says_something(self) -> bool:
-        """Whether there is anything to look at."""
-        return bool(self.schemas or self.jobs or self.faults)
-
 
 def read_said_code(
     *,

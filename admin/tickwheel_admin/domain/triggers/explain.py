@@ -176,7 +176,7 @@ def _by_kind(spec: TriggerSpec, everything: Schedule, day: int, zone: Zone) -> I
         found = True
         yield _between_fires(spec, everything, start, zone)
     if not found:
-        yield _by_clocks(spec, start, end)
+        yield _by_clocks(spec)
 
 
 def _by_expression(expression: CronExpression, day: int) -> Iterator[Reason]:
@@ -260,7 +260,7 @@ def _between_fires(spec: TriggerSpec, everything: Schedule, start: int, zone: Zo
     )
 
 
-def _by_clocks(spec: TriggerSpec, start: int, end: int) -> Reason:
+def _by_clocks(spec: TriggerSpec) -> Reason:
     """The day counts, and yet no wall time of it does."""
     if spec.gap is Gap.SKIP:
         return Reason(

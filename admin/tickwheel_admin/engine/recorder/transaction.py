@@ -40,9 +40,6 @@ from tickwheel_shared.protocol import (
     RunKey,
 )
 
-# What the recorder takes; everything else is the session's own business.
-Recordable = Accepted | Refused | Result | Held | Progress | Checkpoint | LogChunk
-
 
 @dataclass(slots=True)
 class RecordResult:

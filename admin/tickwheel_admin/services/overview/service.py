@@ -56,7 +56,6 @@ class NextJob:
     id: int
     name: str
     triggers: list[Trigger]
-    is_frequent: bool = False  # it fires more often than every two minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +216,6 @@ def _next_jobs(
             id=job_id,
             name=name,
             triggers=[each.trigger for each in triggers[job_id]],
-            is_frequent=job_id in frequent,
         )
         for job_id, name in names.items()
         if job_id in triggers

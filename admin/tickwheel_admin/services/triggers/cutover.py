@@ -84,7 +84,7 @@ def settle(
         if followed is None:
             continue
         back = job_triggers.delete_unclaimed_fires(conn, stored.trigger.id, after=now)
-        overdue = _overdue(stored, followed, now=now, until=until, back=back)
+        overdue = _overdue(stored, followed, until=until, back=back)
         if overdue is not None:
             needed += runs_needed(overdue)
             if needed <= len(run_ids):
@@ -190,9 +190,7 @@ def _followed(stored: StoredTrigger, calendars: Mapping[str, Calendar]) -> _Foll
         return None
 
 
-def _overdue(
-    stored: StoredTrigger, followed: _Followed, *, now: int, until: int, back: int
-) -> Plan | None:
+def _overdue(stored: StoredTrigger, followed: _Followed, *, until: int, back: int) -> Plan | None:
     trigger, calendar = stored.trigger, followed.calendar
     next_fire_at = trigger.next_fire_at
     if next_fire_at is None:

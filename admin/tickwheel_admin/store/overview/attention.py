@@ -89,8 +89,7 @@ class Load:
     name: str
     paused: bool
     live_nodes: int
-    open_nodes: int  # that take new runs
-    open_slots: int  # of those
+    open_slots: int  # of those that take new runs
     free_slots: int  # of those
 
 
@@ -290,7 +289,6 @@ def loads(conn: sa.Connection, *, scope: Scope, now: int) -> list[Load]:
         sa.select(
             node.c.executor_id,
             sa.func.count().label("live"),
-            sa.func.sum(sa.case((takes, 1), else_=0)).label("open"),
             sa.func.sum(sa.case((takes, node.c.slots), else_=0)).label("slots"),
             sa.func.sum(sa.case((takes, free), else_=0)).label("free"),
         )
@@ -304,7 +302,6 @@ def loads(conn: sa.Connection, *, scope: Scope, now: int) -> list[Load]:
             executor.c.name,
             executor.c.paused_at,
             live.c.live,
-            live.c.open,
             live.c.slots,
             live.c.free,
         )
@@ -321,7 +318,6 @@ def loads(conn: sa.Connection, *, scope: Scope, now: int) -> list[Load]:
             name=row.name,
             paused=row.paused_at is not None,
             live_nodes=int(row.live or 0),
-            open_nodes=int(row.open or 0),
             open_slots=int(row.slots or 0),
             free_slots=int(row.free or 0),
         )

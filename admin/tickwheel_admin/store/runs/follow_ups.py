@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -48,7 +48,6 @@ class FollowUpResult:
 
     queued: int = 0  # runs that may be claimed now
     armed: int = 0  # triggers that will fire again
-    ended_fires: list[int] = field(default_factory=list)
 
 
 def move_with_follow_ups(
@@ -75,7 +74,6 @@ def move_with_follow_ups(
     ended += [move for move in fire_moves if _ends(move)]
     if fire_moves:
         known |= configs.get_many(conn, {_revision(move.after) for move in fire_moves})
-    followed.ended_fires = [move.after.id for move in fire_moves]
     followed.queued += _ask_children(conn, ended, known, configs, now=now, ids=run_ids)
     move_runs(conn, [*moves, *fire_moves])
     set_fire_progress(conn, progress)

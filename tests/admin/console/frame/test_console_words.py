@@ -11,7 +11,7 @@ from tickwheel_admin.console.frame.formatting import duration
 from tickwheel_admin.console.frame.i18n import LANGUAGE
 from tickwheel_admin.console.frame.local_time import instant_of, local_text
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
-from tickwheel_admin.console.job_form.form import form_as_sent, job_of_form
+from tickwheel_admin.console.job_form.form import draft_of_form, form_as_sent
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.jobs.routing_labels import why
 from tickwheel_admin.console.overview.attention_labels import told
@@ -295,7 +295,8 @@ def test_fields_of_other_strategies_do_not_count(strategy: str, raw: dict[str, o
     sent = MultiDict(
         routing=strategy, nodes="a\r\n\r\n b* ", hash_by="customer", shards="4", selector=" gpu "
     )
-    job = job_of_form(form_as_sent(sent), children=())
+    job, problems = draft_of_form(form_as_sent(sent), children=())
+    assert problems == []
 
     told = {name: job[name] for name in ("nodes", "hash_by", "shards") if name in job}
     assert told == raw

@@ -6,7 +6,6 @@ It shares nothing with the engine that it is compared with; also makes random ex
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from random import Random
 
@@ -148,13 +147,8 @@ def _weekday(text: str, sunday: int) -> int:
     return number if sunday else number % 7
 
 
-def random_expressions(random: Random, dialect: Dialect, count: int) -> Iterator[str]:
-    """Expressions of every form; some never fire."""
-    for _ in range(count):
-        yield random_expression(random, dialect)
-
-
 def random_expression(random: Random, dialect: Dialect) -> str:
+    """An expression of any form; some never fire."""
     low = 1 if dialect is Dialect.QUARTZ else 0
     fields = [
         _random_field(random, 0, 59),
