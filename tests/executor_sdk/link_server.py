@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from tests.support.polling import wait_until_async
+
 from .scripted_admin import TOKEN
 
 
@@ -57,3 +59,11 @@ class LinkServer:
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         return [entry for frame in self.frames for entry in frame if entry["type"] == kind]
+
+    async def give(self, handler: str) -> None:
+        """Send a run to the node that connected last, and wait until it is accepted."""
+        message = {"type": "run", "run": 1, "attempt": 1, "token": "t", "job_id": 1, "job": "j"}
+        message |= {"handler": handler, "parameters": {}, "scheduled_at": 0, "timeout_ms": None}
+        message |= {"try_number": 1, "max_tries": 1, "origin": "manual"}
+        await self.sockets[-1].send_json([message])
+        await wait_until_async(lambda: self.all("accepted"), timeout_seconds=20)

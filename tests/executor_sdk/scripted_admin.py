@@ -11,24 +11,22 @@ import msgspec
 
 from tickwheel_executor.attempt_key import Claim, claim_of
 from tickwheel_executor.errors import ConnectError, SpoolError, UnauthorizedError
-from tickwheel_executor.handlers.handlers import Handlers
+from tickwheel_executor.handlers.handlers import Handlers, Limits
 from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
+from tickwheel_executor.testing.memory import MemoryChannel
+from tickwheel_executor.testing.session import FakeAdminState, FakeSession
 from tickwheel_shared.protocol import (
+    FromNode,
     Heartbeat,
-    HeartbeatAck,
     Held,
     Hello,
-    LogChunk,
-    LogReceipt,
     Message,
     Receipt,
     Result,
     ResultReceipt,
     RunRequest,
     Welcome,
-    decode_from_node,
-    encode_frames,
 )
 
 TOKEN = "t" * 40
@@ -36,58 +34,16 @@ URL = "http://admin-1:8500"
 _M = TypeVar("_M", bound=Message)
 
 
-class MemoryChannel:
-    """The node's end; the Session below is the other one."""
+class Session(FakeSession):
+    """The admin's end of one socket; keeps everything it received."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.closed: tuple[int, str] | None = None
-        self.close_reason = ""
-
-    async def send(self, frame: bytes) -> None:
-        if self.session.admin.send_seconds:
-            await asyncio.sleep(self.session.admin.send_seconds)
-        if self.closed is not None:
-            raise ConnectError("closed")
-        self.session.take(frame)
-
-    async def receive(self) -> bytes | None:
-        if self.closed is not None and self.incoming.empty():
-            return None
-        frame = await self.incoming.get()
-        if frame is None:
-            self.closed = self.closed or (1001, "")
-        return frame
-
-    async def close(self, code: int = 1000, reason: str = "") -> None:
-        if self.closed is None:
-            self.closed = (code, reason)
-            self.close_reason = reason
-            self.incoming.put_nowait(None)
-
-    def abort(self) -> None:
-        if self.closed is None:
-            self.closed = (1006, "aborted")
-            self.close_reason = "aborted"
-            while not self.incoming.empty():
-                self.incoming.get_nowait()
-            self.incoming.put_nowait(None)
-
-
-class Session:
-    """The admin's end of one socket: everything it received, and what it says by itself."""
-
-    def __init__(self, admin: FakeAdmin) -> None:
+    def __init__(self, admin: ScriptedAdmin) -> None:
         self.admin = admin
-        self.channel = MemoryChannel(self)
+        self.channel = _Channel(self)
+        super().__init__(admin, self.channel.deliver, on_change=lambda: None)
         self.received: list[Any] = []
         self.frames = 0
         self.seen = 0  # how far `expect` has read
-
-    def send(self, *messages: Message) -> None:
-        for frame in encode_frames(messages):
-            self.channel.incoming.put_nowait(frame)
 
     def send_raw(self, frame: bytes) -> None:
         self.channel.incoming.put_nowait(frame)
@@ -96,29 +52,23 @@ class Session:
         self.channel.closed = (1001, "")
         self.channel.incoming.put_nowait(None)
 
-    def take(self, frame: bytes) -> None:
-        self.frames += 1
-        for message in decode_from_node(frame):
-            self.received.append(message)
-            self.admin.journal.append(message)
-            self._answer(message)
-
-    def _answer(self, message: Message) -> None:
-        admin = self.admin
-        if isinstance(message, Hello) and admin.welcomes:
-            self.send(admin.welcome())
-            for older in (session for same in admin.same_as for session in same.sessions):
+    def take(self, message: FromNode) -> None:
+        self.received.append(message)
+        self.admin.journal.append(message)
+        if isinstance(message, Hello) and not self.admin.welcomes:
+            return
+        if isinstance(message, Heartbeat) and self.admin.answers_heartbeats:
+            self.admin.acknowledged_at.append(asyncio.get_running_loop().time())
+        super().take(message)
+        if isinstance(message, Hello):
+            for older in (session for same in self.admin.same_as for session in same.sessions):
                 if older is not self and older.channel.closed is None:
                     older.close()
-        elif isinstance(message, Heartbeat) and admin.acknowledges:
-            admin.acknowledged_at.append(asyncio.get_running_loop().time())
-            self.send(HeartbeatAck(seq=message.seq))
-        elif isinstance(message, Result) and admin.receipts:
-            self.send(receipt(message))
-        elif isinstance(message, LogChunk) and admin.log_receipts:
-            self.send(
-                LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
-            )
+
+    def _welcome(self, version: int) -> Welcome:
+        admin = self.admin
+        welcome = super()._welcome(version)
+        return msgspec.structs.replace(welcome, admins=admin.admins, slots=admin.slots)
 
     def all(self, kind: type[_M]) -> list[_M]:
         return [message for message in self.received if isinstance(message, kind)]
@@ -137,31 +87,42 @@ class Session:
             await asyncio.sleep(0.01)
 
 
-class FakeAdmin:
-    """Listens on URLs in memory; the switches say what it does by itself."""
+class _Channel(MemoryChannel):
+    """The node's end of a Session."""
+
+    session: Session
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.admin, on_change=lambda: None)
+        self.session = session
+
+    async def send(self, frame: bytes) -> None:
+        if self.session.admin.send_seconds:
+            await asyncio.sleep(self.session.admin.send_seconds)
+        self.session.frames += self.closed is None
+        await super().send(frame)
+
+
+class ScriptedAdmin(FakeAdminState):
+    """Listens on a URL in memory; the switches say what it does by itself."""
 
     def __init__(self, name: str = "admin-1", *, url: str = URL) -> None:
-        self.name = name
+        super().__init__(name=name)
         self.url = url
         self.admins = [url]
         self.up = True
         self.unauthorized = False
         self.welcomes = True
-        self.acknowledges = True
-        self.receipts = True
-        self.log_receipts = True
         self.send_seconds = 0.0  # how long a frame takes to leave a node
-        self.heartbeat_ms = 3_000
-        self.lease_ms = 15_000
         self.slots: int | None = None
-        self.same_as: list[FakeAdmin] = []  # other URLs of this very process, itself included
+        self.same_as: list[ScriptedAdmin] = []  # other URLs of this very process, itself included
         self.sessions: list[Session] = []
-        self.attempts: list[float] = []  # when it was tried to connect
+        self.connected_at: list[float] = []  # when a node tried to connect
         self.acknowledged_at: list[float] = []  # when heartbeats came, and left the node
         self.journal: list[Any] = []  # all messages of all sessions
 
     async def accept(self, token: str) -> MemoryChannel:
-        self.attempts.append(asyncio.get_running_loop().time())
+        self.connected_at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0)
         if not self.up:
             raise ConnectError("connection refused")
@@ -170,17 +131,6 @@ class FakeAdmin:
         session = Session(self)
         self.sessions.append(session)
         return session.channel
-
-    def welcome(self) -> Welcome:
-        return Welcome(
-            version=1,
-            node_id=7,
-            admin=self.name,
-            admins=self.admins,
-            heartbeat_ms=self.heartbeat_ms,
-            lease_ms=self.lease_ms,
-            slots=self.slots,
-        )
 
     async def session(self, number: int = 0, *, within: float = 60.0) -> Session:
         """The session of that number, when it has said Held."""
@@ -228,17 +178,24 @@ class MemorySpool:
 
 
 def make_node(
-    *admins: FakeAdmin,
+    *admins: ScriptedAdmin,
     handlers: dict[str, Callable[..., Any]] | None = None,
     spool: Any = None,
     slots: int = 4,
     configured: Sequence[str] | None = None,
     seed: int = 1,
+    limits: Limits | None = None,
+    **hooks: Callable[..., Any],
 ) -> Node:
-    """A node that reaches these admins; `configured` when it is not to know all of them."""
+    """A node that reaches these admins; `configured` when it is not to know all of them.
+
+    With `limits` its handlers have processes; `hooks` are `started`, `ended` and `lost`.
+    """
     offered = Handlers()
     for name, function in (handlers or {}).items():
-        offered.add(name, function)
+        offered.add(name, function, limits)
+    for kind, hook in hooks.items():
+        getattr(offered.hooks, kind).append(hook)
 
     async def connect(url: str, token: str) -> MemoryChannel:
         for admin in admins:
@@ -261,6 +218,16 @@ def make_node(
         clock=lambda: 1_700_000_000_000,
         random=random.Random(seed),
     )
+
+
+async def connect(
+    handlers: dict[str, Callable[..., Any]] | None = None, **options: Any
+) -> tuple[ScriptedAdmin, Node, Session]:
+    """An admin, a node that has started, and their session; options as of `make_node`."""
+    admin = ScriptedAdmin()
+    node = make_node(admin, handlers=handlers, **options)
+    await node.start()
+    return admin, node, await admin.session()
 
 
 def request(run: int = 1, attempt: int = 1, *, handler: str = "work", **changes: Any) -> RunRequest:

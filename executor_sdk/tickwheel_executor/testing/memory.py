@@ -15,41 +15,46 @@ class MemoryChannel:
     """An AdminChannel whose other end is a FakeSession."""
 
     def __init__(self, state: FakeAdminState, *, on_change: Callable[[], None]) -> None:
-        self.session = FakeSession(state, self._say, on_change=on_change)
-        self._incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._reason = ""
+        self.session = FakeSession(state, self.deliver, on_change=on_change)
+        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.closed: tuple[int, str] | None = None  # code and reason
 
     @property
     def close_reason(self) -> str:
         """Why it closed."""
-        return self._reason
+        return self.closed[1] if self.closed is not None else ""
 
-    def _say(self, message: Message) -> None:
-        for frame in encode_frames([message]):
-            self._incoming.put_nowait(frame)
+    def deliver(self, *messages: Message) -> None:
+        """Send messages to the node."""
+        for frame in encode_frames(messages):
+            self.incoming.put_nowait(frame)
 
     async def send(self, frame: bytes) -> None:
         """Hand over one frame; it is answered at once."""
-        if self._reason:
-            raise ConnectError(self._reason)
+        if self.closed is not None:
+            raise ConnectError(self.close_reason or "closed")
         for message in decode_from_node(frame):
             self.session.take(message)
 
     async def receive(self) -> bytes | None:
-        """The next frame; None after the end."""
-        return None if self._reason else await self._incoming.get()
+        """The next frame; None after the last one."""
+        if self.closed is not None and self.incoming.empty():
+            return None
+        return await self.incoming.get()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """End it."""
-        self._end(reason or f"closed with {code}")
+        """Close it; what was sent before still arrives."""
+        if self.closed is None:
+            self.closed = (code, reason)
+            self.incoming.put_nowait(None)
 
     def abort(self) -> None:
-        """End it."""
-        self._end("broken off")
-
-    def _end(self, reason: str) -> None:
-        self._reason = self._reason or reason
-        self._incoming.put_nowait(None)
+        """Break it off; what was sent and has not arrived is lost."""
+        if self.closed is None:
+            self.closed = (1006, "aborted")
+            while not self.incoming.empty():
+                self.incoming.get_nowait()
+            self.incoming.put_nowait(None)
 
 
 class MemorySpool:

@@ -120,18 +120,19 @@ class FakeSession:
             self.send(rejected)
             return
         self._hello = hello
-        self.send(
-            Welcome(
-                version=version or PROTOCOL_VERSION,
-                node_id=1,
-                admin=state.name,
-                admins=[],
-                heartbeat_ms=state.heartbeat_ms,
-                lease_ms=state.lease_ms,
-            )
-        )
+        self.send(self._welcome(version or PROTOCOL_VERSION))
         if state.drains:
             self.send(Drain(on=True))
+
+    def _welcome(self, version: int) -> Welcome:
+        return Welcome(
+            version=version,
+            node_id=1,
+            admin=self._state.name,
+            admins=[],
+            heartbeat_ms=self._state.heartbeat_ms,
+            lease_ms=self._state.lease_ms,
+        )
 
     def _ready(self) -> None:
         self.is_ready = True

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.executor_sdk.scripted_admin import (
-    FakeAdmin,
     MemorySpool,
+    ScriptedAdmin,
     Session,
     make_node,
     receipt,
@@ -66,8 +66,8 @@ async def refused_in_every_way(session: Session) -> None:
 async def test_another_claim_of_what_is_held_pending_or_over_is_refused_and_the_next_one_runs() -> (
     None
 ):
-    admin, bench = FakeAdmin(), Bench()
-    admin.receipts = False
+    admin, bench = ScriptedAdmin(), Bench()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
@@ -88,13 +88,13 @@ async def test_another_claim_of_what_is_held_pending_or_over_is_refused_and_the_
     assert (await session.expect(Accepted)).attempt == 2
     await session.expect(Result)
     assert bench.started == ["token-1-1", "of the next claim"]
-    admin.receipts = True
+    admin.gives_receipts = True
     assert await node.drain(10)
 
 
 @virtual_time
 async def test_a_refused_claim_stays_refused_for_as_long_as_any() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     bench.gate.set()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
@@ -115,8 +115,8 @@ def left_behind(token: str) -> Result:
 
 @virtual_time
 async def test_results_of_two_claims_are_delivered_and_cleared_one_by_one() -> None:
-    admin, spool, bench = FakeAdmin(), MemorySpool(), Bench()
-    admin.receipts = False
+    admin, spool, bench = ScriptedAdmin(), MemorySpool(), Bench()
+    admin.gives_receipts = False
     bench.gate.set()
     node = make_node(admin, handlers={"work": bench.work}, spool=spool)
     await node.start()
@@ -166,7 +166,7 @@ async def test_the_file_spool_keeps_two_claims_of_one_attempt_apart(tmp_path: Pa
 def test_a_cancel_of_another_claim_stops_nothing(reason: CancelReason) -> None:
     @virtual_time
     async def run() -> None:
-        admin, bench = FakeAdmin(), Bench()
+        admin, bench = ScriptedAdmin(), Bench()
         node = make_node(admin, handlers={"work": bench.work})
         await node.start()
         session = await admin.session()

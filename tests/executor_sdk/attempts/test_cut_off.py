@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from tests.executor_sdk.scripted_admin import (
-    FakeAdmin,
     MemorySpool,
+    ScriptedAdmin,
     Session,
+    connect,
     make_node,
     request,
     value,
@@ -68,14 +69,14 @@ async def started(session: Session, message: RunRequest) -> None:
 
 @virtual_time
 async def test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_last() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
     await started(session, alone())
     await asyncio.sleep(3_600)
     assert bench.stopped_at == []  # for as long as it is heard
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     result = await session.expect(Result)
 
     assert bench.stopped_at == [pytest.approx(admin.acknowledged_at[-1] + 12.0, abs=1e-6)]
@@ -87,7 +88,7 @@ async def test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_
 
 @virtual_time
 async def test_its_end_is_safe_on_disk_and_delivered_when_an_admin_is_back() -> None:
-    admin, spool, bench = FakeAdmin(), MemorySpool(), Bench()
+    admin, spool, bench = ScriptedAdmin(), MemorySpool(), Bench()
     node = make_node(admin, handlers={"work": bench.work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -113,18 +114,18 @@ async def test_its_end_is_safe_on_disk_and_delivered_when_an_admin_is_back() -> 
 
 @virtual_time
 async def test_one_admin_that_answers_is_enough() -> None:
-    admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+    admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
     bench = Bench()
     node = make_node(*admins, handlers={"work": bench.work})
     await node.start()
     session = await admins[0].session()
     await started(session, alone())
-    admins[0].acknowledges = False
+    admins[0].answers_heartbeats = False
     admins[0].up = False
     session.close()
     await asyncio.sleep(300)
     assert bench.stopped_at == []
-    admins[1].acknowledges = False
+    admins[1].answers_heartbeats = False
     await asyncio.sleep(60)
     assert bench.stopped_at == [pytest.approx(admins[1].acknowledged_at[-1] + 12.0, abs=1e-6)]
     await node.drain(1)
@@ -132,13 +133,13 @@ async def test_one_admin_that_answers_is_enough() -> None:
 
 @virtual_time
 async def test_what_may_run_twice_goes_on() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
     await started(session, request(1))
     await started(session, alone(2))
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     admin.up = False
     session.close()
     await asyncio.sleep(600)
@@ -156,15 +157,15 @@ async def test_a_plain_handler_goes_on_for_nothing_can_stop_it() -> None:
         release.wait(30)
         return run.cancelled
 
-    admin = FakeAdmin()
-    admin.heartbeat_ms, admin.lease_ms, admin.acknowledges = 20, 400, False
+    admin = ScriptedAdmin()
+    admin.heartbeat_ms, admin.lease_ms, admin.answers_heartbeats = 20, 400, False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
     await started(session, alone())
     second = await admin.session(1)  # the lease is over, and so was the time to stop
     assert [key.run for key in second.all(Held)[0].runs] == [1]
-    admin.lease_ms, admin.acknowledges = 15_000, True
+    admin.lease_ms, admin.answers_heartbeats = 15_000, True
     release.set()
     result = await (await admin.session(len(admin.sessions) - 1)).expect(Result)
     assert (result.outcome, value(result)) == (Outcome.SUCCEEDED, False)
@@ -177,13 +178,13 @@ async def test_who_ends_in_time_reports_the_real_result() -> None:
         await asyncio.sleep(11)
         return "done"
 
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     spool.write_seconds = 5  # on its way to the disk when the time is over
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     session.send(alone())
     await asyncio.sleep(11.5)
     assert not node._in_flight._lease_guard._watched  # it does not remember the ended for ever
@@ -218,12 +219,9 @@ async def test_who_swallows_it_is_cut_off_all_the_same_and_a_stale_cancel_is_not
             await asyncio.sleep(9)
         return "after all"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": stubborn})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": stubborn})
     await started(session, alone())
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     second = await admin.session(1)  # 15 s after the last acknowledgement
     stale = Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.STALE)
     assert [key.run for key in second.all(Held)[0].runs] == [1]
@@ -252,11 +250,11 @@ async def test_after_a_freeze_it_takes_no_further_step() -> None:
             steps.append(f"{run.id} sees its connection broken")
         steps.append(f"{run.id} goes on")
 
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
-    admin.acknowledges = admin.receipts = False
+    admin.answers_heartbeats = admin.gives_receipts = False
     session.send(alone(1), request(2), alone(3), alone(4))
     await session.expect(Accepted)
     await asyncio.sleep(4)
@@ -289,11 +287,11 @@ async def test_a_freeze_before_the_first_step_means_there_is_none() -> None:
     async def work(run: Run) -> None:
         steps.append(run.id)
 
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
-    admin.acknowledges = admin.receipts = False
+    admin.answers_heartbeats = admin.gives_receipts = False
     session.send(alone())
     while node.in_use == 0:  # noqa: ASYNC110 (turn by turn)
         await asyncio.sleep(0)
@@ -306,18 +304,18 @@ async def test_a_freeze_before_the_first_step_means_there_is_none() -> None:
 
 @virtual_time
 async def test_a_run_that_comes_too_late_to_be_alone_is_not_started() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     await asyncio.sleep(admin.acknowledged_at[-1] + 12.5 - now())
     session.send(alone(1), request(2))
     assert (await session.expect(Accepted)).run == 2  # the other is left unanswered
     session.send(Query(run=1, attempt=1, token="token-1-1"))
     refused = await session.expect(Refused)
     assert (refused.run, refused.reason) == (1, Refusal.NEVER_SEEN)
-    admin.acknowledges = True
+    admin.answers_heartbeats = True
     session.close()
     second = await admin.session(1)
     second.send(alone(1))
@@ -330,15 +328,15 @@ async def test_a_run_that_comes_too_late_to_be_alone_is_not_started() -> None:
 
 @virtual_time
 async def test_a_welcome_with_a_shorter_lease_brings_the_instant_nearer() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
     await started(session, alone())
-    admin.lease_ms, admin.acknowledges = 5_000, False
+    admin.lease_ms, admin.answers_heartbeats = 5_000, False
     session.close()
     await admin.session(1)
-    welcomed_at = admin.attempts[-1]
+    welcomed_at = admin.connected_at[-1]
     await asyncio.sleep(4.5)
     assert bench.stopped_at == [pytest.approx(welcomed_at + 4.0, abs=1e-6)]
     await node.drain(1)
@@ -355,12 +353,9 @@ async def test_who_is_being_stopped_already_gets_no_more_time() -> None:
             except asyncio.CancelledError:
                 cancelled_at.append(now())
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": slow_to_clean_up})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": slow_to_clean_up})
     await started(session, alone())
-    admin.acknowledges = False
+    admin.answers_heartbeats = False
     await asyncio.sleep(admin.acknowledged_at[-1] + 7 - now())
     cancel = Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.OPERATOR)
     session.send(cancel)

@@ -9,7 +9,14 @@ from random import Random
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, MemorySpool, make_node, request, value
+from tests.executor_sdk.scripted_admin import (
+    MemorySpool,
+    ScriptedAdmin,
+    connect,
+    make_node,
+    request,
+    value,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
@@ -33,7 +40,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+        self.admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
         self.spool = MemorySpool()
         self.started: list[Claim] = []
         self.refused_before: list[Claim] = []  # started although refused
@@ -76,7 +83,7 @@ class World:
         for _ in range(10):
             await asyncio.sleep(self.random.uniform(0, 60))
             admin = self.random.choice(self.admins)
-            admin.receipts = self.random.random() < 0.7
+            admin.gives_receipts = self.random.random() < 0.7
             admin.sessions[-1].close()
 
 
@@ -92,7 +99,7 @@ def test_every_attempt_starts_at_most_once_and_is_answered_for(seed: int) -> Non
         world.random.shuffle(sent)
         await asyncio.gather(world.break_sockets(), *(world.carry(message) for message in sent))
         for admin in world.admins:
-            admin.receipts = True
+            admin.gives_receipts = True
         await asyncio.sleep(120)
 
         assert [claim for claim, times in Counter(world.started).items() if times > 1] == []
@@ -126,7 +133,7 @@ async def test_a_result_whose_accepted_was_lost_with_its_socket_comes_by_another
         await gate.wait()
         return "done"
 
-    admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+    admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
     node = make_node(*admins, handlers={"work": work})
     await node.start()
     first, second = [await admin.session() for admin in admins]
@@ -146,10 +153,7 @@ async def test_a_whole_frame_that_comes_twice_is_one_start_each() -> None:
         started.append(run.id)
         await asyncio.sleep(1)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work}, slots=100)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, slots=100)
     frame: list[RunRequest] = [request(run) for run in range(1, 51)]
     session.send_raw(msgspec.json.encode(frame))
     session.send_raw(msgspec.json.encode(frame))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, Session, make_node, request
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, Session, make_node, request
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
@@ -51,7 +51,7 @@ async def answers(session: Session, *runs: int) -> list[str]:
 
 @virtual_time
 async def test_more_slots_count_at_once_and_fewer_let_what_runs_go_on() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work}, slots=2)
     await node.start()
     session = await admin.session()
@@ -74,7 +74,7 @@ async def test_more_slots_count_at_once_and_fewer_let_what_runs_go_on() -> None:
 
 @virtual_time
 async def test_the_welcome_says_how_many_slots_an_operator_wants() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     admin.slots = 1
     node = make_node(admin, handlers={"work": bench.work}, slots=2)
     await node.start()
@@ -94,7 +94,7 @@ async def test_the_welcome_says_how_many_slots_an_operator_wants() -> None:
 
 @virtual_time
 async def test_slots_out_of_bounds_break_the_protocol() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
@@ -108,7 +108,7 @@ async def test_slots_out_of_bounds_break_the_protocol() -> None:
 
 @virtual_time
 async def test_an_operator_lets_a_node_drain_and_work_again() -> None:
-    admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+    admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
     bench = Bench()
     node = make_node(*admins, handlers={"work": bench.work})
     await node.start()
@@ -136,7 +136,7 @@ async def test_an_operator_lets_a_node_drain_and_work_again() -> None:
 
 @virtual_time
 async def test_a_node_that_goes_away_stays_draining() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()
@@ -158,7 +158,7 @@ def test_the_bounds_of_slots_are_allowed(wanted: int) -> None:
 async def test_what_an_admin_has_to_say_goes_to_the_log_of_the_node(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers={"work": bench.work})
     await node.start()
     session = await admin.session()

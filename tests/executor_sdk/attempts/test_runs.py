@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, MemorySpool, make_node, request, value
+from tests.executor_sdk.scripted_admin import (
+    MemorySpool,
+    ScriptedAdmin,
+    connect,
+    make_node,
+    request,
+    value,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run, current_run
 from tickwheel_executor.link.link import FEW
@@ -55,7 +62,7 @@ class Bench:
 
 @virtual_time
 async def test_a_run_is_accepted_executed_and_delivered() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -80,10 +87,7 @@ async def test_what_a_handler_sees_of_its_run() -> None:
         assert current_run() is run
         seen.append(run)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"look": look})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"look": look})
     session.send(request(7, 3, handler="look", try_number=2, shard_index=1, shard_total=4))
     await session.expect(Result)
     run = seen[0]
@@ -103,8 +107,8 @@ async def test_what_a_handler_sees_of_its_run() -> None:
 
 @virtual_time
 async def test_an_attempt_starts_once_whatever_comes_twice() -> None:
-    admin, bench = FakeAdmin(), Bench()
-    admin.receipts = False
+    admin, bench = ScriptedAdmin(), Bench()
+    admin.gives_receipts = False
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -117,7 +121,7 @@ async def test_an_attempt_starts_once_whatever_comes_twice() -> None:
     session.send(message)
     again = await session.expect(Result)  # ended, no receipt: the result itself
     assert value(again) == "waited"
-    admin.receipts = True
+    admin.gives_receipts = True
     session.send(message)
     await session.expect(Result)
     await asyncio.sleep(1)
@@ -133,7 +137,7 @@ async def test_an_attempt_starts_once_whatever_comes_twice() -> None:
 
 @virtual_time
 async def test_a_finished_attempt_is_remembered_for_a_quarter_of_an_hour() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -148,7 +152,7 @@ async def test_a_finished_attempt_is_remembered_for_a_quarter_of_an_hour() -> No
 
 @virtual_time
 async def test_a_query_for_an_unknown_attempt_forbids_it() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -167,7 +171,7 @@ async def test_a_query_for_an_unknown_attempt_forbids_it() -> None:
 
 @virtual_time
 async def test_a_query_for_a_held_attempt_is_accepted() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -184,7 +188,7 @@ async def test_a_query_for_a_held_attempt_is_accepted() -> None:
 
 @virtual_time
 async def test_refusals_full_unknown_handler_and_draining() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers(), slots=1)
     await node.start()
     session = await admin.session()
@@ -207,7 +211,7 @@ async def test_refusals_full_unknown_handler_and_draining() -> None:
 
 @virtual_time
 async def test_an_exception_fails_the_run_and_its_traceback_is_in_the_log() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -262,7 +266,7 @@ def test_a_result_that_cannot_be_kept_fails_the_run(returned: object, words: str
         async def give() -> object:
             return returned
 
-        admin = FakeAdmin()
+        admin = ScriptedAdmin()
         node = make_node(admin, handlers={"give": give})
         await node.start()
         session = await admin.session()
@@ -281,10 +285,7 @@ async def test_a_result_of_64_kib_is_kept_and_one_byte_more_is_not() -> None:
     async def give(run: Run) -> str:
         return "x" * run.parameters["length"]
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"give": give})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"give": give})
     for length, outcome in ((65_534, Outcome.SUCCEEDED), (65_535, Outcome.FAILED)):
         parameters = msgspec.Raw(msgspec.json.encode({"length": length}))
         session.send(request(length, handler="give", parameters=parameters))
@@ -301,10 +302,7 @@ async def test_nul_bytes_go_nowhere_raw() -> None:
             raise ValueError("a\x00b")
         return {"a\x00b": "c\x00d"}
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"nul": nul})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"nul": nul})
     session.send(request(1, handler="nul"))
     result = await session.expect(Result)
     assert value(result) == {"a\x00b": "c\x00d"}
@@ -333,7 +331,7 @@ async def test_leaving_a_handler_with_sys_exit_or_a_wild_cancel_fails_only_the_r
     async def silent() -> None:
         raise Silent
 
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     handlers = {"leave": leave, "cancel": cancel_itself, "silent": silent}
     node = make_node(admin, handlers=handlers)
     await node.start()
@@ -350,7 +348,7 @@ async def test_leaving_a_handler_with_sys_exit_or_a_wild_cancel_fails_only_the_r
 
 @virtual_time
 async def test_parameters_that_are_no_object_fail_the_run() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()
@@ -370,10 +368,7 @@ async def test_progress_is_merged_to_one_a_second_and_the_last_one_arrives() -> 
         with pytest.raises(ValueError, match="not a number"):
             run.progress(float("nan"))
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"count": count})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"count": count})
     session.send(request(handler="count"))
     await session.expect(Result)
     fractions = [message.fraction for message in session.all(Progress)]
@@ -386,7 +381,7 @@ async def test_progress_is_merged_to_one_a_second_and_the_last_one_arrives() -> 
 
 @virtual_time
 async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers(), slots=500)
     await node.start()
     session = await admin.session()
@@ -401,7 +396,7 @@ async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
 
 @virtual_time
 async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> None:
-    admin, bench, spool = FakeAdmin(), Bench(), MemorySpool()
+    admin, bench, spool = ScriptedAdmin(), Bench(), MemorySpool()
     spool.write_seconds = 0.002
     node = make_node(admin, handlers=bench.handlers(), slots=100, spool=spool)
     await node.start()
@@ -418,7 +413,7 @@ async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> 
 
 @virtual_time
 async def test_many_acceptances_of_long_runs_wait_five_milliseconds_and_a_few_not_at_all() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers(), slots=100)
     await node.start()
     session = await admin.session()
@@ -439,7 +434,7 @@ async def test_many_acceptances_of_long_runs_wait_five_milliseconds_and_a_few_no
 
 @virtual_time
 async def test_held_names_what_runs() -> None:
-    admin, bench = FakeAdmin(), Bench()
+    admin, bench = ScriptedAdmin(), Bench()
     node = make_node(admin, handlers=bench.handlers())
     await node.start()
     session = await admin.session()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, make_node, request, value
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, connect, make_node, request, value
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import CheckpointError, Fail, Run, Skip, StateUnavailableError
 from tickwheel_executor.handlers.decoding import decode
@@ -37,10 +37,7 @@ def data(message: Checkpoint) -> tuple[int, Any]:
 
 async def run_once(handler: Callable[..., Any], **given: object) -> Result:
     """The result of one attempt that is given this."""
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": handler})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": handler})
     session.send(request(**{name: raw(each) for name, each in given.items()}))
     result = await session.expect(Result)
     assert await node.drain(1)
@@ -157,10 +154,7 @@ async def test_a_try_goes_on_where_the_one_before_came_to() -> None:
 
     first = await run_once(steps)
     assert (first.outcome, left(first)) == (Outcome.FAILED, (None, {"done": 2}))
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": steps})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": steps})
     session.send(request(1, 2, try_number=2, checkpoint=first.checkpoint))
     second = await session.expect(Result)
     assert value(second) == [2, 3]
@@ -170,7 +164,7 @@ async def test_a_try_goes_on_where_the_one_before_came_to() -> None:
 
 @virtual_time
 async def test_checkpoints_leave_at_once_then_once_a_second_and_only_the_newest() -> None:
-    admin, gate = FakeAdmin(), asyncio.Event()
+    admin, gate = ScriptedAdmin(), asyncio.Event()
 
     async def work(run: Run) -> None:
         for step in range(20):
@@ -197,7 +191,11 @@ async def test_checkpoints_leave_at_once_then_once_a_second_and_only_the_newest(
 
 @virtual_time
 async def test_a_checkpoint_whose_socket_closed_goes_over_another_one() -> None:
-    one, two, gate = FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500"), asyncio.Event()
+    one, two, gate = (
+        ScriptedAdmin(),
+        ScriptedAdmin("admin-2", url="http://admin-2:8500"),
+        asyncio.Event(),
+    )
 
     async def work(run: Run) -> None:
         run.save_checkpoint("kept")
@@ -226,7 +224,7 @@ async def test_a_checkpoint_whose_socket_closed_goes_over_another_one() -> None:
 
 @virtual_time
 async def test_a_stopped_attempt_says_how_far_it_came() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
 
     async def work(run: Run) -> None:
         run.save_checkpoint(1)
@@ -254,10 +252,7 @@ async def test_a_checkpoint_can_be_taken_back() -> None:
         run.save_checkpoint(None)
         raise LookupError("begin anew")
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     result = await session.expect(Result)
     assert left(result) == (None, None)
@@ -288,10 +283,7 @@ async def test_a_thread_saves_and_what_it_saves_after_its_end_does_not_count() -
         run.save_checkpoint({"row": 8})
         raise LookupError("the disk")
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     assert data(await session.expect(Checkpoint)) == (1, {"row": 7})
     saved.set()

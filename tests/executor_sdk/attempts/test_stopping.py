@@ -7,7 +7,14 @@ import threading
 import time
 from itertools import pairwise
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, MemorySpool, make_node, request, value
+from tests.executor_sdk.scripted_admin import (
+    MemorySpool,
+    ScriptedAdmin,
+    connect,
+    make_node,
+    request,
+    value,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_executor.run.context import Stop
@@ -36,10 +43,7 @@ async def sleep_long(run: Run) -> str:
 
 @virtual_time
 async def test_an_async_handler_is_stopped_at_its_timeout() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": sleep_long})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": sleep_long})
     session.send(request(timeout_ms=2_500))
     result = await session.expect(Result)
     assert (result.outcome, result.message) == (Outcome.TIMED_OUT, "timed out after 2.5 s")
@@ -49,10 +53,7 @@ async def test_an_async_handler_is_stopped_at_its_timeout() -> None:
 
 @virtual_time
 async def test_each_reason_to_cancel_has_its_outcome() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": sleep_long})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": sleep_long})
     wanted = {
         CancelReason.OPERATOR: Outcome.CANCELLED,
         CancelReason.STALE: Outcome.CANCELLED,
@@ -80,10 +81,7 @@ async def test_a_handler_that_swallows_cancels_keeps_its_slot_and_is_cancelled_a
                 assert run.cancelled
         return "at last"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": stubborn}, slots=1)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": stubborn}, slots=1)
     session.send(request())
     await session.expect(Accepted)
     await asyncio.sleep(1)
@@ -109,10 +107,7 @@ async def test_an_error_while_stopping_is_in_the_log_but_the_outcome_stays() -> 
         finally:
             raise ConnectionError("cannot roll back")
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": clumsy})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": clumsy})
     session.send(request(timeout_ms=1000))
     result = await session.expect(Result)
     assert (result.outcome, result.message) == (Outcome.TIMED_OUT, "timed out after 1 s")
@@ -127,7 +122,7 @@ async def test_draining_finishes_refuses_says_goodbye_and_closes() -> None:
         await asyncio.sleep(5)
         return "done"
 
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -152,7 +147,7 @@ async def test_draining_finishes_refuses_says_goodbye_and_closes() -> None:
 
 @virtual_time
 async def test_nothing_comes_after_goodbye() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     admin.heartbeat_ms, admin.send_seconds = 10, 0.1  # many are due while the frame leaves
     node = make_node(admin, handlers={"work": sleep_long})
     await node.start()
@@ -164,10 +159,7 @@ async def test_nothing_comes_after_goodbye() -> None:
 
 @virtual_time
 async def test_draining_ends_what_does_not_finish_in_time_as_failed() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": sleep_long})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": sleep_long})
     session.send(request())
     await session.expect(Accepted)
     assert await node.drain(3)
@@ -179,8 +171,8 @@ async def test_draining_ends_what_does_not_finish_in_time_as_failed() -> None:
 
 @virtual_time
 async def test_draining_without_admin_leaves_results_in_the_spool() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
 
     async def work(run: Run) -> str:
         await asyncio.sleep(2)
@@ -203,8 +195,8 @@ async def test_a_node_without_receipt_does_not_say_goodbye() -> None:
     async def work(run: Run) -> None:
         return None
 
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -217,7 +209,7 @@ async def test_a_node_without_receipt_does_not_say_goodbye() -> None:
 
 @virtual_time
 async def test_abort_sends_nothing_more() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     spool.write_seconds = 1
     cleaned: list[str] = []
 
@@ -240,7 +232,7 @@ async def test_abort_sends_nothing_more() -> None:
     await asyncio.sleep(100)
     assert len(session.received) == count
     assert session.channel.closed is None  # the network is not the node's to break
-    assert len(admin.attempts) == 1
+    assert len(admin.connected_at) == 1
     assert cleaned == ["up", "up"]
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -259,10 +251,7 @@ async def test_plain_handlers_run_in_threads_and_carry_their_run() -> None:
         both.wait()  # passes only when two run at once
         return f"run {current_run().id}"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request(1), request(2))
     results = [await session.expect(Result), await session.expect(Result)]
     assert {value(result) for result in results} == {"run 1", "run 2"}
@@ -283,10 +272,7 @@ async def test_a_thread_polls_cancelled_and_reports_how_it_was_stopped() -> None
             run.raise_if_cancelled()
             time.sleep(0.005)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request(timeout_ms=50))
     result = await session.expect(Result)
     assert result.outcome is Outcome.TIMED_OUT
@@ -304,10 +290,7 @@ async def test_a_thread_that_does_not_return_keeps_its_slot() -> None:
         release.wait(10)
         return "late"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work}, slots=1)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, slots=1)
     session.send(request(), cancel(1), cancel(1), request(2))
     assert (await session.expect(Accepted)).run == 1
     assert (await session.expect(Accepted)).run == 1  # the second cancel: it goes on
@@ -323,10 +306,7 @@ async def test_a_thread_that_has_ended_unreported_is_not_told_to_stop() -> None:
     def work(run: Run) -> str:
         return "done"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     while (attempt := node._in_flight.find((1, 1))) is None:  # noqa: ASYNC110 (turn by turn)
         await asyncio.sleep(0)
@@ -341,7 +321,7 @@ async def test_a_thread_that_has_ended_unreported_is_not_told_to_stop() -> None:
 
 
 async def test_a_plain_handler_that_returns_a_coroutine_or_exits_fails_clearly() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
 
     def work(run: Run) -> object:
         return sleep_long(run)
@@ -361,7 +341,7 @@ async def test_a_plain_handler_that_returns_a_coroutine_or_exits_fails_clearly()
 
 @virtual_time
 async def test_a_spool_that_cannot_be_tidied_up_does_not_spoil_the_end() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     node = make_node(admin, handlers={"work": sleep_long}, spool=spool)
     await node.start()
     session = await admin.session()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import TOKEN, FakeAdmin, make_node
+from tests.executor_sdk.scripted_admin import TOKEN, ScriptedAdmin, make_node
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_admin.domain.input.job import JOB_FIELDS as API_JOB_FIELDS
 from tickwheel_admin.domain.input.job import parse_job
@@ -170,7 +170,7 @@ def test_too_many_jobs_and_too_late_ones() -> None:
 
 @virtual_time
 async def test_the_hello_proposes_them() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     node = make_node(admin, handlers={"work": work})
     node._handlers.declare("nightly", "work", {"cron": "0 3 * * *"})
     await node.start()

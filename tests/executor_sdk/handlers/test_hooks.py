@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import TOKEN, FakeAdmin, Session, make_node, request
+from tests.executor_sdk.scripted_admin import (
+    TOKEN,
+    ScriptedAdmin,
+    Session,
+    connect,
+    make_node,
+    request,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Ending, Executor, HandlerError, Run, Skip, current_run
 from tickwheel_executor.handlers.hooks import Hooks
@@ -43,18 +50,8 @@ class Journal:
         self.notes.append(("async", ending.outcome))
 
 
-def hooked(admin: FakeAdmin, work: Callable[..., Any], **hooks: Any) -> Any:
-    node = make_node(admin, handlers={"work": work})
-    for kind, hook in hooks.items():
-        getattr(node._handlers.hooks, kind).append(hook)
-    return node
-
-
 async def run_once(work: Callable[..., Any], **hooks: Any) -> tuple[Result, list[str]]:
-    admin = FakeAdmin()
-    node = hooked(admin, work, **hooks)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, **hooks)
     session.send(request())
     result = await session.expect(Result)
     assert await node.drain(1)
@@ -110,8 +107,10 @@ def test_hooks_are_told_how_it_began_and_ended(
 @virtual_time
 async def test_async_hooks_and_plain_ones_run_in_the_order_of_their_names() -> None:
     journal = Journal()
-    admin = FakeAdmin()
-    node = hooked(admin, good, started=journal.started, ended=journal.async_ended)
+    admin = ScriptedAdmin()
+    node = make_node(
+        admin, handlers={"work": good}, started=journal.started, ended=journal.async_ended
+    )
     node._handlers.hooks.started.append(journal.async_started)
     await node.start()
     session = await admin.session()
@@ -176,10 +175,7 @@ async def test_what_a_hook_raises_after_a_handler_is_only_told() -> None:
 @virtual_time
 async def test_a_cancelled_run_ends_for_its_hooks_as_it_does_for_the_admin() -> None:
     journal = Journal()
-    admin = FakeAdmin()
-    node = hooked(admin, good, ended=journal.ended, lost=journal.lost)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": good}, ended=journal.ended, lost=journal.lost)
     session.send(request())
     await asyncio.sleep(1)
     session.send(Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.OPERATOR))
@@ -196,10 +192,7 @@ async def test_a_cancel_during_the_last_hook_comes_too_late() -> None:
         waits.set()
         await asyncio.sleep(60)
 
-    admin = FakeAdmin()
-    node = hooked(admin, good, ended=slow)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": good}, ended=slow)
     session.send(request())
     await waits.wait()
     session.send(Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.OPERATOR))
@@ -211,10 +204,7 @@ async def test_a_cancel_during_the_last_hook_comes_too_late() -> None:
 @virtual_time
 async def test_a_run_that_counts_no_more_is_told_once() -> None:
     journal = Journal()
-    admin = FakeAdmin()
-    node = hooked(admin, good, lost=journal.lost)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": good}, lost=journal.lost)
     session.send(request())
     await asyncio.sleep(1)
     stale = Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.STALE)
@@ -235,13 +225,10 @@ async def test_a_node_that_is_cut_off_tells_of_what_it_stops() -> None:
     async def work(run: Run) -> None:
         await asyncio.sleep(1_000)
 
-    admin = FakeAdmin()
-    node = hooked(admin, work, lost=lost)
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": work}, lost=lost)
     session.send(request(stop_when_cut_off=True))
     await asyncio.sleep(1)
-    admin.up = admin.acknowledges = False
+    admin.up = admin.answers_heartbeats = False
     async with asyncio.timeout(15):
         await told.wait()
     node.abort()

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, make_node, request, value
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, connect, make_node, request, value
 from tests.executor_sdk.spool.test_file_spool import die
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Fail, Retry, Run, Skip, TickwheelExecutorError
@@ -58,10 +58,7 @@ async def run_once(error: TickwheelExecutorError, *, plain: bool) -> tuple[Resul
     def in_a_thread() -> None:
         raise error
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": in_a_thread if plain else on_the_loop})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": in_a_thread if plain else on_the_loop})
     session.send(request())
     result = await session.expect(Result)
     assert value(result) is None
@@ -131,10 +128,7 @@ async def test_who_was_told_to_stop_cannot_ask_for_another_try() -> None:
         except asyncio.CancelledError:
             raise Retry("cancelled in the middle", after=5) from None
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     await session.expect(Accepted)
     session.send(Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.COVERED))
@@ -155,8 +149,8 @@ async def test_it_survives_the_death_of_the_process_in_the_spool(
     async def work() -> None:
         raise error
 
-    admin = FakeAdmin()
-    admin.receipts = False
+    admin = ScriptedAdmin()
+    admin.gives_receipts = False
     spool = FileSpool(tmp_path, "a" * 32)
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()

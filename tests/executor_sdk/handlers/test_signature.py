@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, make_node, request, value
+from tests.executor_sdk.scripted_admin import connect, request, value
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import HandlerError, Run
 from tickwheel_executor.handlers.handlers import Handlers
@@ -341,10 +341,7 @@ def test_object_means_any_json_and_a_default_that_is_none_is_not_told() -> None:
 
 
 async def run_once(function: Any, parameters: bytes) -> tuple[Hello, Result, list[str]]:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": function})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": function})
     session.send(request(parameters=msgspec.Raw(parameters)))
     result = await session.expect(Result)
     assert await node.drain(1)

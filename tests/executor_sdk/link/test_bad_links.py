@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.executor_sdk.scripted_admin import TOKEN, FakeAdmin, make_node, request
+from tests.executor_sdk.scripted_admin import TOKEN, ScriptedAdmin, make_node, request
 from tests.executor_sdk.virtual_time import virtual_time
 from tests.support.polling import wait_until_async
 from tickwheel_executor import Executor, Run
 from tickwheel_executor.errors import ConnectError
 from tickwheel_executor.link.channel import connect
-from tickwheel_executor.testing import FakeAdmin as SocketAdmin
+from tickwheel_executor.testing import FakeAdmin
 from tickwheel_shared.protocol import Rejected, Result
 
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
@@ -42,7 +42,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_that_no_admin_answers_is_said_once_a_minute_with_all_reasons(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    first, second = FakeAdmin("a-1", url="http://a-1"), FakeAdmin("a-2", url="http://a-2")
+    first, second = ScriptedAdmin("a-1", url="http://a-1"), ScriptedAdmin("a-2", url="http://a-2")
     first.up = second.up = False
     node = make_node(first, second, handlers={"work": work})
     await node.start()
@@ -69,7 +69,7 @@ async def test_that_no_admin_answers_is_said_once_a_minute_with_all_reasons(
 async def test_an_admin_that_stays_away_beside_another_is_named_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    first, second = FakeAdmin("a-1", url="http://a-1"), FakeAdmin("a-2", url="http://a-2")
+    first, second = ScriptedAdmin("a-1", url="http://a-1"), ScriptedAdmin("a-2", url="http://a-2")
     second.up = False
     node = make_node(first, second, handlers={"work": work})
     await node.start()
@@ -93,7 +93,7 @@ async def test_an_admin_that_stays_away_beside_another_is_named_once_a_minute(
 
 @virtual_time
 async def test_a_node_knows_that_every_admin_has_refused_it() -> None:
-    first, second = FakeAdmin("a-1", url="http://a-1"), FakeAdmin("a-2", url="http://a-2")
+    first, second = ScriptedAdmin("a-1", url="http://a-1"), ScriptedAdmin("a-2", url="http://a-2")
     first.unauthorized = True
     second.up = False
     node = make_node(first, second, handlers={"work": work})
@@ -117,7 +117,7 @@ async def test_a_node_knows_that_every_admin_has_refused_it() -> None:
 
 @virtual_time
 async def test_a_token_that_worked_is_not_given_up() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     node = make_node(admin, handlers={"work": work})
     await node.start()
     refused = asyncio.create_task(node.until_refused())
@@ -145,7 +145,7 @@ executor.run()
 """
 
 
-async def run_process(admin: SocketAdmin, token: str, directory: Path) -> tuple[int | None, str]:
+async def run_process(admin: FakeAdmin, token: str, directory: Path) -> tuple[int | None, str]:
     script = directory / "service.py"
     script.write_text(SCRIPT)
     settings = {"TICKWHEEL_ADMINS": admin.url, "TICKWHEEL_TOKEN": token}
@@ -161,7 +161,7 @@ async def run_process(admin: SocketAdmin, token: str, directory: Path) -> tuple[
 
 
 async def test_a_service_with_a_wrong_token_ends_and_says_so(tmp_path: Path) -> None:
-    async with SocketAdmin() as admin:
+    async with FakeAdmin() as admin:
         code, output = await run_process(admin, TOKEN, tmp_path)
     assert code == 78
     assert f"admin {admin.url} does not accept the executor token (it answered 401)" in output
@@ -171,7 +171,7 @@ async def test_a_service_with_a_wrong_token_ends_and_says_so(tmp_path: Path) -> 
     assert TOKEN not in output
 
 
-def run_here(admin: SocketAdmin, directory: Path) -> int | str | None:
+def run_here(admin: FakeAdmin, directory: Path) -> int | str | None:
     """The exit code of `Executor.run()` in this very process."""
     executor = Executor("billing", admins=[admin.url], token=admin.token, spool_dir=directory)
     executor.handler("work")(work)
@@ -183,7 +183,7 @@ def run_here(admin: SocketAdmin, directory: Path) -> int | str | None:
 def test_a_service_of_another_version_ends_and_says_what_to_upgrade(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with SocketAdmin() as admin:
+    with FakeAdmin() as admin:
         admin.reject("version", UPGRADE)
         assert run_here(admin, tmp_path) == 78
     assert f"rejects this node (version): {UPGRADE} [python/" in caplog.text
@@ -192,7 +192,7 @@ def test_a_service_of_another_version_ends_and_says_what_to_upgrade(
 def test_a_service_of_another_name_ends_and_says_whose_token_it_has(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with SocketAdmin("mailing") as admin:
+    with FakeAdmin("mailing") as admin:
         assert run_here(admin, tmp_path) == 78
     assert "the token belongs to 'mailing', not to 'billing'" in caplog.text
 
@@ -200,7 +200,7 @@ def test_a_service_of_another_name_ends_and_says_whose_token_it_has(
 async def test_a_host_lives_on_when_its_node_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with SocketAdmin() as admin:
+    async with FakeAdmin() as admin:
         executor = Executor("billing", admins=[admin.url], token=TOKEN, spool_dir=tmp_path)
         async with executor:
             await wait_until_async(lambda: "does not accept" in caplog.text)

@@ -9,7 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import URL, FakeAdmin, MemorySpool, make_node, request
+from tests.executor_sdk.scripted_admin import (
+    URL,
+    MemorySpool,
+    ScriptedAdmin,
+    connect,
+    make_node,
+    request,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_executor.link.links import AdminLinks
@@ -23,7 +30,6 @@ from tickwheel_shared.protocol import (
     Hello,
     Rejected,
     Result,
-    encode_frames,
 )
 
 
@@ -37,7 +43,7 @@ async def wait(run: Run) -> None:
 
 @virtual_time
 async def test_the_opening_is_hello_results_held() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     spool.left_over = [
         Result(run=3, attempt=1, token="x", outcome="succeeded", duration_ms=5)  # type: ignore[arg-type]
     ]
@@ -69,7 +75,7 @@ async def test_hello_names_the_handlers_that_nothing_can_stop() -> None:
 
     def plain() -> None: ...
 
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     node = make_node(admin, handlers={"work": work, "plain": plain, "service": Service()})
     await node.start()
     hello = (await admin.session()).all(Hello)[0]
@@ -79,10 +85,7 @@ async def test_hello_names_the_handlers_that_nothing_can_stop() -> None:
 
 @virtual_time
 async def test_heartbeats_follow_the_welcome() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"wait": wait})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"wait": wait})
     session.send(request(handler="wait"))
     await asyncio.sleep(30.5)
     beats = session.all(Heartbeat)
@@ -94,13 +97,13 @@ async def test_heartbeats_follow_the_welcome() -> None:
 
 @virtual_time
 async def test_a_node_keeps_trying_and_comes_back(caplog: pytest.LogCaptureFixture) -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     admin.up = False
     caplog.set_level(logging.WARNING)
     node = make_node(admin, handlers={"work": work})
     await node.start()
     await asyncio.sleep(300)
-    gaps = [b - a for a, b in zip(admin.attempts, admin.attempts[1:], strict=False)]
+    gaps = [b - a for a, b in zip(admin.connected_at, admin.connected_at[1:], strict=False)]
 
     assert 0.5 <= gaps[0] <= 1
     assert all(0.5 <= gap <= 15 for gap in gaps)
@@ -121,12 +124,12 @@ async def test_a_node_keeps_trying_and_comes_back(caplog: pytest.LogCaptureFixtu
 async def test_a_refused_token_is_said_loudly_and_not_tried_for_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     admin.unauthorized = True
     node = make_node(admin, handlers={"work": work})
     await node.start()
     await asyncio.sleep(130)
-    assert len(admin.attempts) == 3
+    assert len(admin.connected_at) == 3
     errors = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert len(errors) == 3
     assert "TICKWHEEL_TOKEN" in errors[0].message
@@ -137,25 +140,25 @@ async def test_a_refused_token_is_said_loudly_and_not_tried_for_a_minute(
 
 @virtual_time
 async def test_a_fatal_rejection_waits_a_minute_another_one_backs_off() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     admin.welcomes = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     await asyncio.sleep(1)
     admin.sessions[0].send(Rejected(code="version", message="upgrade the SDK", fatal=True))
     await asyncio.sleep(55)
-    assert len(admin.attempts) == 1
+    assert len(admin.connected_at) == 1
     await asyncio.sleep(6)
-    assert len(admin.attempts) == 2
+    assert len(admin.connected_at) == 2
     admin.sessions[1].send(Rejected(code="busy", message="later", fatal=False))
     await asyncio.sleep(5)
-    assert len(admin.attempts) == 3
+    assert len(admin.connected_at) == 3
     await node.drain(0)
 
 
 @virtual_time
 async def test_a_silent_admin_is_left_after_ten_seconds() -> None:
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     admin.welcomes = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
@@ -177,7 +180,7 @@ async def test_a_silent_admin_is_left_after_ten_seconds() -> None:
 def test_a_frame_that_breaks_the_protocol_closes_with_1008(frame: bytes, place: str) -> None:
     @virtual_time
     async def run() -> None:
-        admin = FakeAdmin()
+        admin = ScriptedAdmin()
         node = make_node(admin, handlers={"work": work})
         await node.start()
         session = await admin.session()
@@ -199,10 +202,7 @@ async def test_a_run_survives_a_reconnect_and_answers_on_the_new_socket() -> Non
         await gate.wait()
         return "kept"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"gated": gated})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"gated": gated})
     session.send(request(handler="gated"))
     await session.expect(Accepted)
     session.close()
@@ -214,7 +214,7 @@ async def test_a_run_survives_a_reconnect_and_answers_on_the_new_socket() -> Non
 
 @virtual_time
 async def test_the_admins_of_a_welcome_are_added_and_gone_ones_given_up() -> None:
-    first, second = FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")
+    first, second = ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")
     first.admins = [first.url, second.url + "/", "ftp://nonsense"]
     node = make_node(first, second, handlers={"work": work}, configured=[URL])
     await node.start()
@@ -226,20 +226,20 @@ async def test_the_admins_of_a_welcome_are_added_and_gone_ones_given_up() -> Non
     other.close()
     session.close()  # its next welcome names only itself
     await asyncio.sleep(400)
-    tried = len(second.attempts)
+    tried = len(second.connected_at)
     assert tried > 5
     await asyncio.sleep(600)
-    assert len(second.attempts) == tried
+    assert len(second.connected_at) == tried
     await node.drain(0)
 
 
 @virtual_time
 async def test_an_admin_that_starts_later_is_connected_to_as_well() -> None:
-    first, later = FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")
+    first, later = ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")
     node = make_node(first, later, handlers={"work": work}, configured=[URL])
     await node.start()
     session = await first.session()
-    assert later.attempts == []
+    assert later.connected_at == []
     session.send(Admins(urls=[first.url, later.url]))
     await later.session()
 
@@ -265,20 +265,20 @@ def test_a_link_may_come_while_a_thread_asks_whether_one_is_open() -> None:
 
 @virtual_time
 async def test_an_https_node_does_not_follow_a_welcome_to_http() -> None:
-    first = FakeAdmin(url="https://admin-1")
-    second = FakeAdmin("admin-2", url="http://admin-2:8500")
+    first = ScriptedAdmin(url="https://admin-1")
+    second = ScriptedAdmin("admin-2", url="http://admin-2:8500")
     first.admins = [first.url, second.url]
     node = make_node(first, second, handlers={"work": work}, configured=[first.url])
     await node.start()
     await first.session()
     await asyncio.sleep(60)
-    assert second.attempts == []
+    assert second.connected_at == []
     await node.drain(0)
 
 
 @virtual_time
 async def test_two_urls_of_one_admin_end_as_one_socket() -> None:
-    first, alias = FakeAdmin(), FakeAdmin("admin-1", url="http://10.0.0.1:8500")
+    first, alias = ScriptedAdmin(), ScriptedAdmin("admin-1", url="http://10.0.0.1:8500")
     first.same_as = alias.same_as = [first, alias]  # a newer socket of a node ends the older one
     node = make_node(first, alias, handlers={"work": work})
     await node.start()
@@ -296,7 +296,7 @@ async def test_two_urls_of_one_admin_end_as_one_socket() -> None:
 
 @virtual_time
 async def test_two_admins_of_one_name_are_both_kept() -> None:
-    first, second = FakeAdmin("host"), FakeAdmin("host", url="http://host:8501")
+    first, second = ScriptedAdmin("host"), ScriptedAdmin("host", url="http://host:8501")
     node = make_node(first, second, handlers={"work": work})
     await node.start()
     session = await first.session()
@@ -313,34 +313,34 @@ async def test_two_admins_of_one_name_are_both_kept() -> None:
 
 @virtual_time
 async def test_a_node_whose_lease_is_over_breaks_off_every_socket() -> None:
-    admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+    admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
     node = make_node(*admins, handlers={"work": work})
     await node.start()
     sessions = [await admin.session() for admin in admins]
-    admins[0].acknowledges = False
+    admins[0].answers_heartbeats = False
     await asyncio.sleep(60)
     assert all(session.channel.closed is None for session in sessions)  # one ack is enough
-    admins[1].acknowledges = False
+    admins[1].answers_heartbeats = False
     await asyncio.sleep(12)
     assert all(session.channel.closed is None for session in sessions)
     await asyncio.sleep(6)
     assert [session.channel.closed for session in sessions] == [(1006, "aborted")] * 2
     for admin in admins:
-        admin.acknowledges = True
+        admin.answers_heartbeats = True
         await admin.session(1)
     await node.drain(0)
 
 
 @virtual_time
 async def test_a_result_goes_where_its_run_came_from_else_to_another() -> None:
-    admins = [FakeAdmin(), FakeAdmin("admin-2", url="http://admin-2:8500")]
+    admins = [ScriptedAdmin(), ScriptedAdmin("admin-2", url="http://admin-2:8500")]
     node = make_node(*admins, handlers={"work": work})
     await node.start()
     first, second = [await admin.session() for admin in admins]
     second.send(request(1))
     await second.expect(Result)
     assert first.all(Result) == []
-    admins[1].receipts = False  # it hears the result, and says nothing
+    admins[1].gives_receipts = False  # it hears the result, and says nothing
     second.send(request(2))
     await second.expect(Result)
     assert (await first.expect(Result)).run == 2  # after 5 s, to another
@@ -349,10 +349,7 @@ async def test_a_result_goes_where_its_run_came_from_else_to_another() -> None:
 
 @virtual_time
 async def test_a_draining_node_says_so_on_a_new_socket_too() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"wait": wait})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"wait": wait})
     session.send(request(handler="wait"))
     await session.expect(Accepted)
     drained = asyncio.create_task(node.drain(30))
@@ -386,12 +383,8 @@ def test_what_is_no_base_url_is_refused(text: str) -> None:
 
 @virtual_time
 async def test_a_second_welcome_is_a_broken_protocol() -> None:
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
-    for frame in encode_frames([admin.welcome()]):
-        session.send_raw(frame)
+    admin, node, session = await connect({"work": work})
+    session.send(session._welcome(2))
     await admin.session(1)
     assert (session.channel.closed or (0, ""))[0] == 1008
     await node.drain(0)

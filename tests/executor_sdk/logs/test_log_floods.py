@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin as ScriptedAdmin
-from tests.executor_sdk.scripted_admin import make_node, request
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, make_node, request
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Executor, Run
 from tickwheel_executor.logs import shipper as log_shipper
@@ -197,11 +196,11 @@ async def test_a_long_log_has_neither_gap_nor_double_whatever_breaks_meanwhile()
     breaks = 0
     while not any(isinstance(message, Result) for each in admins for message in each.journal):
         admin = admins[breaks % 2]
-        admin.log_receipts = False  # what comes now has no receipt when the socket breaks
+        admin.keeps_log = False  # what comes now has no receipt when the socket breaks
         await asyncio.sleep(0.3)
         breaks += 1
         admin.sessions[-1].channel.abort()
-        admin.log_receipts = True
+        admin.keeps_log = True
         await asyncio.sleep(0.9)
         assert loop.time() < 600
     assert await node.drain(10)

@@ -6,7 +6,14 @@ import asyncio
 import logging
 import threading
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, Session, make_node, request, value
+from tests.executor_sdk.scripted_admin import (
+    ScriptedAdmin,
+    Session,
+    connect,
+    make_node,
+    request,
+    value,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_executor.logs import shipper as log_shipper
@@ -46,10 +53,7 @@ async def test_lines_arrive_before_the_result_with_level_and_number() -> None:
         except KeyError:
             run.log.exception("look")
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     result = await session.expect(Result)
     lines = lines_of(session)
@@ -76,10 +80,7 @@ async def test_what_cannot_be_stored_is_replaced_and_long_lines_are_cut() -> Non
         run.log.info("a\x00b\ud800c")
         run.log.info("x" * 20_000)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     await session.expect(Result)
     (_, _, first), (_, _, second) = lines_of(session)
@@ -97,8 +98,8 @@ async def test_chunks_are_resent_unchanged_until_their_receipt() -> None:
         await asyncio.sleep(3)
         run.log.info("last")
 
-    admin = FakeAdmin()
-    admin.log_receipts = False
+    admin = ScriptedAdmin()
+    admin.keeps_log = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
@@ -130,8 +131,8 @@ async def test_an_async_handler_waits_at_its_next_await_while_its_log_is_full() 
             written += 1
             await asyncio.sleep(0)
 
-    admin = FakeAdmin()
-    admin.log_receipts = False
+    admin = ScriptedAdmin()
+    admin.keeps_log = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
@@ -139,7 +140,7 @@ async def test_an_async_handler_waits_at_its_next_await_while_its_log_is_full() 
     await asyncio.sleep(5)
     soft = log_shipper.RUN_SOFT_CHARS // 1064
     assert soft <= written <= soft + 2  # it stands still
-    admin.log_receipts = True
+    admin.keeps_log = True
     for chunk in session.all(LogChunk):
         session.send(LogReceipt(run=1, attempt=1, first_seq=chunk.first_seq))
     result = await session.expect(Result)
@@ -154,8 +155,8 @@ async def test_a_handler_that_waits_for_its_log_can_be_timed_out() -> None:
             run.log.info("y" * 1000)
             await asyncio.sleep(0)
 
-    admin = FakeAdmin()
-    admin.log_receipts = False
+    admin = ScriptedAdmin()
+    admin.keeps_log = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
@@ -173,10 +174,7 @@ async def test_without_an_admin_lines_are_dropped_and_counted_and_the_work_goes_
             await asyncio.sleep(0)
         return "done"
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": work})
     session.send(request())
     await session.expect(Accepted)
     admin.up = False
@@ -206,8 +204,8 @@ async def test_a_thread_waits_inside_its_log_call_while_its_log_is_full() -> Non
             run.log.info("y" * 1000)
             written += 1
 
-    admin = FakeAdmin()
-    admin.log_receipts = False
+    admin = ScriptedAdmin()
+    admin.keeps_log = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
@@ -218,7 +216,7 @@ async def test_a_thread_waits_inside_its_log_call_while_its_log_is_full() -> Non
         before = written
         await asyncio.sleep(0.3)
     assert 900 < written < 1100
-    admin.log_receipts = True
+    admin.keeps_log = True
     for chunk in session.all(LogChunk):
         session.send(LogReceipt(run=1, attempt=1, first_seq=chunk.first_seq))
     result = await session.expect(Result)
@@ -245,7 +243,7 @@ async def test_standard_logging_inside_a_handler_goes_to_its_run() -> None:
     def plain(run: Run) -> None:
         logger.error("in run %d", run.id)
 
-    admin = FakeAdmin()
+    admin = ScriptedAdmin()
     node = make_node(admin, handlers={"work": work, "plain": plain})
     capture.begin()
     try:
@@ -276,10 +274,7 @@ async def test_lines_after_the_end_of_an_attempt_are_not_taken() -> None:
         run.log.info("in time")
         leaked.append(run)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work})
     session.send(request())
     await session.expect(Result)
     leaked[0].log.info("too late")
@@ -329,10 +324,7 @@ async def test_a_broken_connection_is_waited_for_and_leaves_no_gap_at_any_speed(
             run.log.info("%05d %s", number, "z" * 200)
             await asyncio.sleep(0)
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": work})
     session.send(request())
     await session.expect(LogChunk)
     admin.up = False
@@ -356,10 +348,7 @@ async def test_who_waits_for_an_admin_goes_on_when_it_stays_away() -> None:
             await asyncio.sleep(0)
         return asyncio.get_running_loop().time()
 
-    admin = FakeAdmin()
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    admin, node, session = await connect({"work": work})
     loop = asyncio.get_running_loop()
     session.send(request())
     await session.expect(Accepted)

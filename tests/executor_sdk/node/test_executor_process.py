@@ -83,14 +83,6 @@ async def start(tmp_path: Path, server: LinkServer) -> AsyncIterator[Any]:
             await service.process.communicate()
 
 
-async def give(server: LinkServer, handler: str) -> None:
-    message = {"type": "run", "run": 1, "attempt": 1, "token": "t", "job_id": 1, "job": "j"}
-    message |= {"handler": handler, "parameters": {}, "scheduled_at": 0, "timeout_ms": None}
-    message |= {"try_number": 1, "max_tries": 1, "origin": "manual"}
-    await server.sockets[-1].send_json([message])
-    await wait_until_async(lambda: server.all("accepted"))
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_finishes_what_runs_and_exits_0(
     start: Any,
@@ -99,7 +91,7 @@ async def test_a_signal_finishes_what_runs_and_exits_0(
     tmp_path: Path,
 ) -> None:
     service = await start()
-    await give(server, "short")
+    await server.give("short")
     service.process.send_signal(number)
     code, output = await service.ended()
     assert code == 0, output
@@ -116,7 +108,7 @@ async def test_a_thread_that_does_not_return_is_left_behind_with_exit_1(
     server: LinkServer,
 ) -> None:
     service = await start(0.1)
-    await give(server, "long")
+    await server.give("long")
     service.process.send_signal(signal.SIGTERM)
     code, output = await service.ended()
     assert code == 1
@@ -132,7 +124,7 @@ async def test_the_result_of_a_killed_process_is_delivered_by_the_next_one(
 ) -> None:
     server.receipts = False
     service = await start()
-    await give(server, "short")
+    await server.give("short")
     await wait_until_async(lambda: server.all("result"), timeout_seconds=20)
     service.process.kill()
     code, _ = await service.ended()
@@ -152,7 +144,7 @@ async def test_the_result_of_a_killed_process_is_delivered_by_the_next_one(
 
 async def test_a_second_signal_exits_at_once(start: Any, server: LinkServer) -> None:
     service = await start(60)
-    await give(server, "stubborn")
+    await server.give("stubborn")
     service.process.send_signal(signal.SIGTERM)
     await wait_until_async(lambda: server.all("draining"))
     service.process.send_signal(signal.SIGINT)

@@ -18,7 +18,13 @@ import msgspec
 import pytest
 
 from tests.executor_sdk.runner import process_handlers as work
-from tests.executor_sdk.scripted_admin import FakeAdmin, Session, make_node, request, value
+from tests.executor_sdk.scripted_admin import (
+    ScriptedAdmin,
+    Session,
+    connect,
+    request,
+    value,
+)
 from tests.support.polling import wait_until_async
 from tickwheel_executor import HandlerError
 from tickwheel_executor.attempts import admission as answers
@@ -44,16 +50,13 @@ BOUNDED = Limits(memory_mb=200, cpu_seconds=1)
 @asynccontextmanager
 async def a_node(
     function: Callable[..., Any], *, limits: Limits | None = None, slots: int = 4, **hooks: Any
-) -> AsyncIterator[tuple[Node, FakeAdmin, Session]]:
+) -> AsyncIterator[tuple[Node, ScriptedAdmin, Session]]:
     """A node with this one handler, in a process."""
-    admin = FakeAdmin()
-    node = make_node(admin, slots=slots)
-    node._handlers.add("work", function, limits or Limits())
-    for kind, hook in hooks.items():
-        getattr(node._handlers.hooks, kind).append(hook)
-    await node.start()
+    admin, node, session = await connect(
+        {"work": function}, limits=limits or Limits(), slots=slots, **hooks
+    )
     try:
-        yield node, admin, await admin.session()
+        yield node, admin, session
     finally:
         if not node._stopped:
             await node.drain(5)
@@ -178,7 +181,7 @@ async def test_many_lines_arrive_in_order_and_none_is_lost() -> None:
 
 async def test_a_process_waits_while_the_log_has_no_room() -> None:
     async with a_node(work.chatters) as (node, admin, session):
-        admin.log_receipts = False
+        admin.keeps_log = False
         session.send(asked(1, {"lines": 20_000}))  # 20 MB, of which 1 MiB may be on its way
         await wait_until_async(lambda: len(lines_of(session)) > 900)
         stale = lines_of(session)
@@ -368,7 +371,7 @@ async def test_a_process_ends_its_handler_when_its_node_hears_nothing(tmp_path: 
     mark = tmp_path / "mark"
     for function, parameters in ((work.sleeps, {"mark": str(mark)}), (work.stays, {})):
         async with a_node(function) as (node, admin, session):
-            admin.acknowledges = False
+            admin.answers_heartbeats = False
             runner = node._in_flight._process_runner
             assert runner is not None
             node._in_flight._lease_guard.watch = lambda attempt: None  # type: ignore[method-assign]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -16,6 +15,8 @@ import pytest
 from tests.executor_sdk.link_server import LinkServer
 from tests.executor_sdk.scripted_admin import TOKEN
 from tests.support.polling import wait_until_async
+
+from .test_process_handlers import is_alive
 
 HANDLERS = """
 import ctypes, os, subprocess, sys
@@ -74,13 +75,6 @@ async def start(tmp_path: Path, server: LinkServer) -> AsyncIterator[Any]:
         await process.wait()
 
 
-async def give(server: LinkServer, handler: str) -> None:
-    message = {"type": "run", "run": 1, "attempt": 1, "token": "t", "job_id": 1, "job": "j"}
-    message |= {"handler": handler, "parameters": {}, "scheduled_at": 0, "timeout_ms": None}
-    message |= {"try_number": 1, "max_tries": 1, "origin": "manual"}
-    await server.sockets[-1].send_str(json.dumps([message]))
-
-
 def descendants(pid: int) -> set[int]:
     """All processes below this one."""
     found: set[int] = set()
@@ -90,14 +84,6 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def goes_on(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_the_handlers_of_a_script_run_in_processes(
     ending: str,
@@ -105,7 +91,7 @@ async def test_the_handlers_of_a_script_run_in_processes(
     server: LinkServer,
 ) -> None:
     node = await start(ending)
-    await give(server, "where")
+    await server.give("where")
     await wait_until_async(lambda: server.all("result"), timeout_seconds=20)
     result = server.all("result")[0]
     assert result["outcome"] == "succeeded", result
@@ -121,10 +107,10 @@ async def test_a_node_that_is_killed_leaves_nothing_behind(
     server: LinkServer,
 ) -> None:
     node = await start("run")
-    await give(server, "hang")
+    await server.give("hang")
     await wait_until_async(lambda: server.all("log"), timeout_seconds=20)
     below = descendants(node.pid)
     assert len(below) == 4  # the guard, the process, its fork and its “sleep”
     node.send_signal(signal.SIGKILL)
     await node.wait()
-    await wait_until_async(lambda: not any(goes_on(pid) for pid in below), timeout_seconds=20)
+    await wait_until_async(lambda: not any(is_alive(pid) for pid in below), timeout_seconds=20)

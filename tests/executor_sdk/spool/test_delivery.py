@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.executor_sdk.scripted_admin import FakeAdmin, MemorySpool, make_node, receipt, request
+from tests.executor_sdk.scripted_admin import (
+    MemorySpool,
+    ScriptedAdmin,
+    make_node,
+    receipt,
+    request,
+)
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
@@ -23,8 +29,8 @@ async def work(run: Run) -> int:
 
 @virtual_time
 async def test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     spool.write_seconds = 2
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
@@ -44,7 +50,7 @@ async def test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt(
 
 @virtual_time
 async def test_results_that_end_together_are_written_together() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     spool.write_seconds = 0.5
     node = make_node(admin, handlers={"work": work}, spool=spool, slots=100)
     await node.start()
@@ -59,8 +65,8 @@ async def test_results_that_end_together_are_written_together() -> None:
 
 @virtual_time
 async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_socket() -> None:
-    admin = FakeAdmin()
-    admin.receipts = False
+    admin = ScriptedAdmin()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": work})
     await node.start()
     session = await admin.session()
@@ -78,7 +84,7 @@ async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_
 
 @virtual_time
 async def test_a_node_delivers_what_neighbours_left_that_died_later() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
+    admin, spool = ScriptedAdmin(), MemorySpool()
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -92,8 +98,8 @@ async def test_a_node_delivers_what_neighbours_left_that_died_later() -> None:
 
 @virtual_time
 async def test_a_full_disk_refuses_new_runs_says_so_and_recovers() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -109,15 +115,15 @@ async def test_a_full_disk_refuses_new_runs_says_so_and_recovers() -> None:
     assert list(spool.disk) == [(1, 1, "token-1-1")]  # made safe at last
     session.send(request(3))
     assert (await session.expect(Accepted)).run == 3
-    admin.receipts = True
+    admin.gives_receipts = True
     assert await node.drain(10)
     assert spool.disk == {}
 
 
 @virtual_time
 async def test_draining_with_a_full_disk_is_not_clean() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -129,8 +135,8 @@ async def test_draining_with_a_full_disk_is_not_clean() -> None:
 
 @virtual_time
 async def test_a_successor_delivers_the_results_of_a_crashed_node() -> None:
-    admin, spool = FakeAdmin(), MemorySpool()
-    admin.receipts = False
+    admin, spool = ScriptedAdmin(), MemorySpool()
+    admin.gives_receipts = False
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
     session = await admin.session()
@@ -138,7 +144,7 @@ async def test_a_successor_delivers_the_results_of_a_crashed_node() -> None:
     await session.expect(Result)
     node.abort()
     spool.left_over = list(spool.disk.values())
-    admin.receipts = True
+    admin.gives_receipts = True
     successor = make_node(admin, handlers={"work": work}, spool=spool, seed=2)
     await successor.start()
     second = await admin.session(1)

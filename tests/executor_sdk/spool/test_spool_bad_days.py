@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import FakeAdmin as ScriptedAdmin
-from tests.executor_sdk.scripted_admin import make_node, receipt, request
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, make_node, receipt, request
 from tests.support.polling import wait_until, wait_until_async
 from tests.support.processes import ManagedProcess
 from tickwheel_executor import SpoolError
@@ -149,7 +148,7 @@ async def test_while_nothing_can_be_written_new_runs_are_refused_and_results_are
         return "done"
 
     admin = ScriptedAdmin()
-    admin.receipts = False  # so that what is not safe is seen to be written later
+    admin.gives_receipts = False  # so that what is not safe is seen to be written later
     spool = FileSpool(tmp_path, A, fsync=fsync)
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
@@ -208,7 +207,7 @@ async def test_a_directory_that_was_deleted_is_said_and_made_again(
         return "done"
 
     admin = ScriptedAdmin()
-    admin.receipts = False
+    admin.gives_receipts = False
     spool = FileSpool(directory, A)
     node = make_node(admin, handlers={"work": work}, spool=spool)
     await node.start()
