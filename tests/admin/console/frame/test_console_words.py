@@ -269,7 +269,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
 
 def test_every_loop_of_an_admin_has_words_in_every_language() -> None:
     loops = {
-        each.__name__.lower()
+        each.__new__(each).name
         for each in Loop.__subclasses__()
         if each.__module__.startswith("tickwheel_admin.engine.")
     }
