@@ -17,7 +17,13 @@ from tickwheel_admin.domain.runs.blocking import Verdict
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.engine import handoff as handing_over
-from tickwheel_admin.engine.dispatcher import claim, route_memory, router
+from tickwheel_admin.engine.dispatcher import (
+    claim,
+    claim_decisions,
+    claim_inputs,
+    route_memory,
+    router,
+)
 from tickwheel_admin.engine.dispatcher import concurrency as turns
 from tickwheel_admin.engine.membership import leases
 from tickwheel_admin.engine.recorder import loop as recorder
@@ -263,13 +269,13 @@ def fires_do_not_end() -> None:
 
 def pauses_do_not_hold_back() -> None:
     """What was planned before a pause runs in it."""
-    original = claim._Claim._reason_to_skip
+    original = claim_decisions.ClaimDecisions._reason_to_skip
 
     def reason_to_skip(self: Any, run: Any) -> Any:
         reason = original(self, run)
         return None if reason == "paused" else reason
 
-    claim._Claim._reason_to_skip = reason_to_skip  # type: ignore[method-assign]
+    claim_decisions.ClaimDecisions._reason_to_skip = reason_to_skip  # type: ignore[method-assign]
 
 
 def nobody_expires_nodes() -> None:
@@ -352,13 +358,13 @@ def cancel_is_told_once() -> None:
 
 def claims_come_early() -> None:
     """A run is claimed half a second before it is due."""
-    original = claim.now_and_pause
+    original = claim_inputs.now_and_pause
 
     def early(conn: sa.Connection, executor_id: int) -> tuple[int, int | None]:
         now, paused_at = original(conn, executor_id)
         return now + 500, paused_at
 
-    claim.now_and_pause = early
+    claim_inputs.now_and_pause = early
 
 
 def nodes_ignore_their_lease() -> None:

@@ -1,7 +1,8 @@
-"""Whose turn it is: the blocking strategies, decided in the claim transaction (guarantee G8).
+"""The blocking strategies, decided in the claim transaction (guarantee G8).
 
-The rows of the jobs concerned are locked, and written, by this transaction, and so are their live
-runs: whoever ends one of them waits, and then finds what was parked behind it.
+The transaction locks, and writes, the rows of the jobs concerned, and locks their live runs. A
+transaction that ends one of them waits until the claim has committed; then it finds the runs that
+the claim parked.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from tickwheel_admin.store.runs.lanes import (
     waiting_runs,
 )
 
-WINDOW = 200  # waiting runs of a job that one decision looks at, beside those its policy counts
+WINDOW = 200  # waiting runs of a job that one decision reads, beside those its policy counts
 
 
 @dataclass(slots=True)
-class _Line:
+class _JobRuns:
     """The runs of one job, as they stand while a batch is decided."""
 
     live: dict[Hashable, list[Standing]]
@@ -55,7 +56,7 @@ class ConcurrencyControl:
         broadcasts: Collection[int],
         now: int,
     ) -> None:
-        """Read what stands in line.
+        """Read the live and the waiting runs of the jobs.
 
         Args:
             policies: by job; the rows of these jobs are locked by this transaction.
@@ -64,7 +65,7 @@ class ConcurrencyControl:
         """
         self._now = now
         self._broadcasts = broadcasts
-        self._lines: dict[int, _Line] = {}
+        self._jobs: dict[int, _JobRuns] = {}
         if not policies:
             return
         live: defaultdict[int, list[Run]] = defaultdict(list)
@@ -72,73 +73,68 @@ class ConcurrencyControl:
         if counted:
             for each in lock_live(conn, counted):
                 live[each.job_id].append(each)
-        # Somebody is moving one of the others right now: the next pass knows more.
-        self._undecided = {job_id for job_id, count in counted.items() if len(live[job_id]) < count}
+        # If fewer could be locked, another transaction moves one of them: the next pass decides.
+        undecided = {job_id for job_id, count in counted.items() if len(live[job_id]) < count}
         limits = {
             job_id: WINDOW + policy.concurrency + (policy.max_waiting or 0)
             for job_id, policy in policies.items()
-            if job_id not in self._undecided
+            if job_id not in undecided
         }
         waiting: defaultdict[int, list[Run]] = defaultdict(list)
         for each in waiting_runs(conn, limits):
             waiting[each.job_id].append(each)
         known = {each.id: each for each in locked}
         for job_id in limits:
-            line = _Line(live={}, waiting={}, runs={})
+            job = self._jobs[job_id] = _JobRuns(live={}, waiting={}, runs={})
             for each in live[job_id]:
-                line.live.setdefault(self._lane(each), []).append(self._standing(each))
-                line.runs[each.id] = each
+                job.live.setdefault(self._lane(each), []).append(self._standing(each))
+                job.runs[each.id] = each
             for each in waiting[job_id]:
-                line.waiting.setdefault(self._lane(each), []).append(self._standing(each))
+                job.waiting.setdefault(self._lane(each), []).append(self._standing(each))
                 if each.id in known:
-                    line.runs[each.id] = known[each.id]
-            self._lines[job_id] = line
+                    job.runs[each.id] = known[each.id]
 
     def decides(self, run: Run) -> bool:
         """Whether enough is known about the run's job."""
-        return run.job_id in self._lines
+        return run.job_id in self._jobs
 
     def verdict(self, run: Run, policy: BlockingPolicy) -> Verdict:
-        """What the run may do now. It keeps its place in line until it `started` or `left`."""
-        line = self._lines[run.job_id]
-        return decide(
-            policy,
-            self._standing(run),
-            Lanes(live=line.live, waiting=line.waiting),
-        )
+        """What the run may do now. It counts as waiting until `started` or `left` is called."""
+        job = self._jobs[run.job_id]
+        return decide(policy, self._standing(run), Lanes(live=job.live, waiting=job.waiting))
 
     def started(self, run: Run) -> None:
-        """The run takes a place: those behind it see it as live."""
+        """The run is claimed: it counts as live for those that wait."""
         self.left(run)
         standing = self._standing(run)
-        self._lines[run.job_id].live.setdefault(self._lane(run), []).append(standing)
+        self._jobs[run.job_id].live.setdefault(self._lane(run), []).append(standing)
 
     def left(self, run: Run) -> None:
-        """The run will not start: nobody waits for it."""
-        line = self._lines[run.job_id]
+        """The run will not start: no other run waits for it."""
+        job = self._jobs[run.job_id]
         lane = self._lane(run)
-        line.waiting[lane] = [s for s in line.waiting.get(lane, ()) if s.run_id != run.id]
+        job.waiting[lane] = [s for s in job.waiting.get(lane, ()) if s.run_id != run.id]
 
     def cover(self, run: Run, policy: BlockingPolicy) -> list[Move]:
-        """Ask live runs to end for newer ones that wait."""
-        line = self._lines[run.job_id]
-        covered = to_cover(policy, self._lane(run), Lanes(live=line.live, waiting=line.waiting))
-        asked = []
+        """The moves that ask live runs to end for newer ones that wait."""
+        job = self._jobs[run.job_id]
+        covered = to_cover(policy, self._lane(run), Lanes(live=job.live, waiting=job.waiting))
+        moves = []
         for run_id in covered:
-            live = line.runs.get(run_id)
+            live = job.runs.get(run_id)
             if live is not None and live.cancel_requested_at is None:
                 move = run_moves.stop_wanted(live, reason="covered", now=self._now)
-                line.runs[run_id] = move.after
-                asked.append(move)
-        return asked
+                job.runs[run_id] = move.after
+                moves.append(move)
+        return moves
 
     def parked(self, job_ids: Collection[int]) -> list[int]:
         """Ids of the parked runs of these jobs."""
         return [
             standing.run_id
             for job_id in job_ids
-            if job_id in self._lines
-            for standings in self._lines[job_id].waiting.values()
+            if job_id in self._jobs
+            for standings in self._jobs[job_id].waiting.values()
             for standing in standings
             if standing.parked
         ]
@@ -154,15 +150,15 @@ class ConcurrencyControl:
             lane=self._lane(each),
             scheduled_at=each.scheduled_at,
             started=each.tries > 0,
-            # What a node handed back stands before those that came later, however soon it is due.
-            # What is too late to start stands before nobody, though it may not be skipped yet.
+            # A run that a node handed back comes before later ones, however soon it is due.
+            # One that is too late to start delays no other, though it may not be skipped yet.
             ready=(due or parked or each.attempt > 0) and not each.is_expired(self._now),
             parked=parked,
-            # A parked one holds nobody up: it may be another one that was woken in its place.
+            # Not a parked one: another run may have been unparked in its place.
             tries_again=due and each.tries > 0,
         )
 
 
 def limits_concurrency(policy: BlockingPolicy) -> bool:
-    """Whether the job's runs stand in line."""
+    """Whether runs of the job may have to wait for each other."""
     return policy.strategy is not Blocking.PARALLEL

@@ -10,12 +10,8 @@ import structlog
 
 from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.runs.run import PUT_OFF_MS
-from tickwheel_admin.engine.dispatcher.claim import (
-    NO_SLOT_DELAY_MS,
-    ClaimContext,
-    ClaimResult,
-    claim_queued_runs,
-)
+from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
+from tickwheel_admin.engine.dispatcher.claim_inputs import NO_SLOT_DELAY_MS, ClaimContext
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import NodeLinks

@@ -32,7 +32,7 @@ class RouteMemory:
         due: Sequence[DueRun],
         *,
         configs: Mapping[tuple[int, int], JobConfig],
-        in_line: Set[int],
+        limited: Set[int],
         executor_id: int,
     ) -> None:
         """Lock the jobs and tell the router what it must know of them.
@@ -40,7 +40,7 @@ class RouteMemory:
         `left` are those whose runs are left to somebody else, or, if `is_full`, to the next batch.
 
         Args:
-            in_line: jobs that are locked in any case, for their runs stand in line.
+            limited: jobs that are locked in any case, because their runs may wait for each other.
         """
         self._conn = conn
         self._router = router
@@ -63,13 +63,13 @@ class RouteMemory:
                     self.left.add(job_id)
                     continue
                 counting.add(job_id)
-            elif job_id not in in_line:
+            elif job_id not in limited:
                 continue
             turns[job_id] += 1
         stood = lock_jobs_to_claim(conn, turns) if turns else {}
         self._cursors = {job_id: cursor + turns[job_id] for job_id, cursor in stood.items()}
         held = turns.keys() - stood.keys()
-        only_by_turn = held - in_line - counting - avoiding
+        only_by_turn = held - limited - counting - avoiding
         self.left |= held - only_by_turn
         if only_by_turn:
             stood |= read_cursors(conn, only_by_turn)

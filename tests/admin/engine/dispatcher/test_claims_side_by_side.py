@@ -17,7 +17,8 @@ from tests.support.databases import chosen_kinds
 from tests.support.polling import wait_until_async
 from tickwheel_admin.engine.dispatcher import claim
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
-from tickwheel_admin.engine.dispatcher.claim import ClaimContext, claim_queued_runs
+from tickwheel_admin.engine.dispatcher.claim import claim_queued_runs
+from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.jobs.configs import JobConfigs

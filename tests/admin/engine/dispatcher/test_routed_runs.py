@@ -22,7 +22,7 @@ from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import NO_MATCHING_NODE, NO_SLOT, RunState
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.engine.dispatcher.claim import FIRST_IN_LINE
+from tickwheel_admin.engine.dispatcher.claim_decisions import FIRST_IN_LINE
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.service import Jobs

@@ -1,0 +1,186 @@
+"""What a claim reads and locks before it decides.
+
+Locks in the order job, run, node, state, each by ascending id; job and run rows that others hold
+are left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.routing.strategy import RandomSource, Split
+from tickwheel_admin.domain.runs.blocking import Blocking
+from tickwheel_admin.domain.runs.run import Run
+from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
+from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
+from tickwheel_admin.engine.dispatcher.router import Router
+from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
+from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.lanes import lock_parked_runs
+from tickwheel_admin.store.runs.runs import (
+    DueRun,
+    claimable_runs,
+    lock_queued_runs,
+    unused_run_ids,
+)
+from tickwheel_admin.store.triggers.pauses import now_and_pause
+
+# How long a run is put off that waits for its own node, when such runs fill the whole batch.
+NO_SLOT_DELAY_MS = 500
+LOOK_PAST = 50  # runs that a batch reads beyond the free slots: some may wait for something else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimContext:
+    """What a claim needs besides the database."""
+
+    connected: Collection[int]  # nodes with a socket to this admin
+    avoided: Collection[tuple[int, str]]  # (node, handler) that refused a moment ago
+    limit: int
+    looks: int  # how many batches are searched for runs that no other admin is claiming
+    oldest_first: bool  # instead of by priority, so that none starves
+    random: RandomSource
+    new_token: Callable[[], str]
+    configs: JobConfigs
+    run_ids: Sequence[int] = ()  # for shards
+    no_slot_delay_ms: int = NO_SLOT_DELAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimInputs:
+    """One batch of due runs of one executor, and everything that decides what becomes of them."""
+
+    now: int
+    paused_at: int | None
+    router: Router
+    memory: RouteMemory
+    concurrency: ConcurrencyControl
+    due: Sequence[Run]  # locked
+    configs: Mapping[tuple[int, int], JobConfig]  # of the due runs, by job and revision
+    ended_nodes: Collection[int]  # to which due runs are pinned
+    run_ids: Sequence[int]  # for shards, not used yet
+    used_ids: int  # of those that the context has
+    has_free_slots: bool
+    window_is_full: bool  # there may be more due runs than were read
+    looks: int  # batches to search next time
+
+    @classmethod
+    def read(cls, conn: sa.Connection, executor_id: int, context: ClaimContext) -> Self:
+        """Read and lock; each statement depends on those before it."""
+        # Read here: a pause that began or ended since the dispatcher looked counts as it is now.
+        now, paused_at = now_and_pause(conn, executor_id)
+        router = Router(
+            live_nodes(conn, executor_id, now=now), avoided=context.avoided, random=context.random
+        )
+        limit = min(context.limit, router.free_slots + LOOK_PAST)
+        window = limit * context.looks
+        found = claimable_runs(
+            conn,
+            executor_id=executor_id,
+            now=now,
+            limit=window,
+            oldest_first=context.oldest_first,
+        )
+        window_is_full = len(found) == window
+        configs = context.configs.get_many(conn, {(r.job_id, r.job_revision) for r in found})
+        has_free_slots = router.free_slots > 0
+        if not has_free_slots:
+            # Nothing can start; what may be skipped, parked or cut into shards is still decided.
+            found = [run for run in found if _needs_no_slot(_config(configs, run))]
+        limited = {r.job_id for r in found if limits_concurrency(_config(configs, r).blocking)}
+        memory = RouteMemory(
+            conn, router, found, configs=configs, limited=limited, executor_id=executor_id
+        )
+        locked = _lock(
+            conn,
+            [run.id for run in found if run.job_id not in memory.left],
+            limit=limit,
+            looks=context.looks,
+            now=now,
+        )
+        due = locked.runs
+        concurrency = ConcurrencyControl(
+            conn,
+            {r.job_id: _config(configs, r).blocking for r in due if r.job_id in limited},
+            due,
+            broadcasts={
+                r.job_id for r in due if _config(configs, r).routing.record.split is Split.PER_NODE
+            },
+            now=now,
+        )
+        # A newer run of a `cover_early` job covers those that are parked, so they are read too.
+        covering = {
+            r.job_id for r in due if _config(configs, r).blocking.strategy is Blocking.COVER_EARLY
+        }
+        parked = lock_parked_runs(conn, concurrency.parked(covering))
+        if parked:
+            revisions = {(run.job_id, run.job_revision) for run in parked}
+            configs = {**configs, **context.configs.get_many(conn, revisions)}
+            due = [*sorted(parked, key=lambda run: run.scheduled_at), *due]
+        ended = _ended_nodes(conn, due, router)
+        run_ids = unused_run_ids(conn, context.run_ids)
+        return cls(
+            now=now,
+            paused_at=paused_at,
+            router=router,
+            memory=memory,
+            concurrency=concurrency,
+            due=due,
+            configs=configs,
+            ended_nodes=ended,
+            run_ids=run_ids,
+            used_ids=len(context.run_ids) - len(run_ids),
+            has_free_slots=has_free_slots,
+            window_is_full=window_is_full or memory.is_full or locked.more,
+            looks=locked.looks,
+        )
+
+    def config(self, run: Run) -> JobConfig:
+        """The configuration of the run's revision."""
+        return self.configs[run.job_id, run.job_revision]
+
+
+class _LockedRuns(NamedTuple):
+    runs: list[Run]  # in the order of their ids as given
+    looks: int  # batches to search next time
+    more: bool  # not all ids were looked at
+
+
+def _lock(
+    conn: sa.Connection, ids: Sequence[int], *, limit: int, looks: int, now: int
+) -> _LockedRuns:
+    """Lock the first of these runs that no other admin holds."""
+    free: list[Run] = []
+    held = looked_at = 0
+    for _ in range(looks):
+        wanted = ids[looked_at : looked_at + limit - len(free)]
+        if not wanted:
+            break
+        looked_at += len(wanted)
+        locked = {run.id: run for run in lock_queued_runs(conn, wanted, now=now)}
+        free += (locked[run_id] for run_id in wanted if run_id in locked)
+        held += len(wanted) - len(locked)
+    next_looks = looks + (held > len(free)) if held else 1
+    return _LockedRuns(free, next_looks, looked_at < len(ids))
+
+
+def _ended_nodes(conn: sa.Connection, due: Iterable[Run], router: Router) -> set[int]:
+    pinned = {
+        run.pinned_node_id
+        for run in due
+        if run.pinned_node_id is not None and not router.knows(run.pinned_node_id)
+    }
+    return ended_nodes(conn, pinned) if pinned else set()
+
+
+def _needs_no_slot(config: JobConfig) -> bool:
+    return config.is_sharded or limits_concurrency(config.blocking)
+
+
+def _config(configs: Mapping[tuple[int, int], JobConfig], run: Run | DueRun) -> JobConfig:
+    return configs[run.job_id, run.job_revision]
