@@ -48,7 +48,7 @@ class EmbeddedNode:
             _running.register()
             thread = LoopThread()
             try:
-                thread.call(self._lifecycle.start, timeout=timeout)
+                thread.call(self._lifecycle.start(), timeout=timeout)
             except BaseException as error:
                 thread.end()
                 if isinstance(error, TimeoutError) and timeout is not None:
@@ -72,7 +72,7 @@ class EmbeddedNode:
             if thread is None:
                 return True
             try:
-                clean = thread.call(self._lifecycle.stop, timeout=self._stop_seconds)
+                clean = thread.call(self._lifecycle.stop(), timeout=self._stop_seconds)
             except TimeoutError:
                 clean = False
             finally:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import selectors
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextvars import Context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from . import forks
 
@@ -24,10 +24,10 @@ class LoopThread:
     The thread is a daemon: a program that ends without a word must not hang in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "tickwheel") -> None:
         self._selector = selectors.DefaultSelector()
         self._loop = asyncio.SelectorEventLoop(self._selector)
-        self._thread = threading.Thread(target=self._run, name="tickwheel", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         forks.watch(self)
         self._thread.start()
 
@@ -36,31 +36,17 @@ class LoopThread:
         """Whether it is this thread that asks."""
         return threading.current_thread() is self._thread
 
-    def call(self, function: Callable[[], Awaitable[_T]], *, timeout: float | None = None) -> _T:
-        """Await it on the loop; returns what it returns, and raises what it raises.
+    def submit(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """Run it on the loop, without the caller's context: a node outlives whoever started it."""
+        return Context().run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
 
-        It does not see the context variables of the caller: a node outlives whoever started it.
+    def call(self, coroutine: Coroutine[Any, Any, _T], *, timeout: float | None = None) -> _T:
+        """Run it on the loop and wait; returns what it returns, and raises what it raises.
 
         Raises:
             TimeoutError: it takes more than `timeout` seconds; it goes on.
         """
-        done: Future[_T] = Future()
-
-        async def answer() -> None:
-            try:
-                result = await function()
-            except BaseException as error:  # noqa: BLE001 (the caller's to deal with)
-                done.set_exception(error)
-            else:
-                done.set_result(result)
-
-        tasks: list[asyncio.Task[None]] = []  # the loop itself holds its tasks only weakly
-
-        def begin() -> None:
-            tasks.append(self._loop.create_task(answer(), name="tickwheel call"))
-
-        self._loop.call_soon_threadsafe(begin, context=Context())
-        return done.result(timeout)
+        return self.submit(coroutine).result(timeout)
 
     def end(self) -> bool:
         """Cancel what is still on the loop and end the thread; whether that is done.

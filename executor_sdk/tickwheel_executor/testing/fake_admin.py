@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
+from tickwheel_executor.process.loop_thread import LoopThread
 from tickwheel_shared.protocol import Level, Notice, Rejected
 
 from .attempts import FakeAttempt
@@ -16,7 +17,8 @@ from .http_api import HttpApi
 from .pending import Pending
 from .requests import RunFields
 from .session import FakeAdminState
-from .thread_loop import ThreadLoop
+
+_T = TypeVar("_T")
 
 
 class FakeAdmin:
@@ -62,7 +64,7 @@ class FakeAdmin:
         self._dispatcher = FakeDispatcher(
             self._state, knows=self._knows, within_seconds=within_seconds
         )
-        self._thread = ThreadLoop("tickwheel fake admin")
+        self._thread: LoopThread | None = None
         self._last_run = 0
         api = HttpApi(
             self._dispatcher, knows=lambda token: token == self.api_token, next_run=self._next_run
@@ -85,8 +87,8 @@ class FakeAdmin:
 
     def __enter__(self) -> FakeAdmin:
         """Listen."""
-        self._thread.start()
-        self._thread.call(self._dispatcher.server.listen()).result()
+        self._thread = LoopThread("tickwheel fake admin")
+        self._call(self._dispatcher.server.listen()).result()
         return self
 
     def __exit__(
@@ -96,13 +98,13 @@ class FakeAdmin:
         frames: TracebackType | None,
     ) -> None:
         """Go away, in good order."""
-        self._thread.call(self._dispatcher.server.stop()).result()
-        self._thread.end()
+        self._call(self._dispatcher.server.stop()).result()
+        self._end()
 
     async def __aenter__(self) -> FakeAdmin:
         """Listen."""
-        self._thread.start()
-        await self._thread.call(self._dispatcher.server.listen())
+        self._thread = LoopThread("tickwheel fake admin")
+        await self._call(self._dispatcher.server.listen())
         return self
 
     async def __aexit__(
@@ -112,18 +114,35 @@ class FakeAdmin:
         frames: TracebackType | None,
     ) -> None:
         """Go away, in good order."""
-        await self._thread.call(self._dispatcher.server.stop())
-        self._thread.end()
+        await self._call(self._dispatcher.server.stop())
+        self._end()
+
+    def _end(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.end()
+
+    def _call(self, coroutine: Coroutine[Any, Any, _T]) -> Pending[_T]:
+        if self._thread is None:
+            coroutine.close()
+            raise RuntimeError("use it within its `with` block")
+        return Pending(self._thread.submit(coroutine))
+
+    def _call_soon(self, function: Callable[..., object], *arguments: object) -> Pending[None]:
+        async def call() -> None:
+            function(*arguments)
+
+        return self._call(call())
 
     # --- nodes and runs --------------------------------------------------------------------------
 
     def node(self, name: str | None = None) -> Pending[ConnectedNode]:
         """Wait for a node that takes runs: the one of that name, or any."""
-        return self._thread.call(self._dispatcher.node(name))
+        return self._call(self._dispatcher.node(name))
 
     def no_node(self) -> Pending[None]:
         """Wait until no node is connected."""
-        return self._thread.call(self._dispatcher.nodes_gone())
+        return self._call(self._dispatcher.nodes_gone())
 
     def run(
         self,
@@ -143,7 +162,7 @@ class FakeAdmin:
             RunRefusedError: the node did not start it.
             ValueError: parameters, state or checkpoint that no admin would send.
         """
-        return self._thread.call(self._run(handler, parameters or {}, node, fields))
+        return self._call(self._run(handler, parameters or {}, node, fields))
 
     def begin(
         self,
@@ -154,7 +173,7 @@ class FakeAdmin:
         **fields: Unpack[RunFields],
     ) -> Pending[FakeRun]:
         """The same, without waiting for the end: to look at the run, or to cancel it."""
-        return self._thread.call(self._begin(handler, parameters or {}, node, fields))
+        return self._call(self._begin(handler, parameters or {}, node, fields))
 
     async def _run(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
@@ -171,31 +190,29 @@ class FakeAdmin:
             self._next_run(), handler, parameters, node=node, fields=fields
         )
         await self._dispatcher.accepted(attempt)
-        return FakeRun(attempt, self._dispatcher, self._thread)
+        return FakeRun(attempt, self)
 
     # --- good and bad days -----------------------------------------------------------------------
 
     def break_links(self) -> Pending[None]:
         """Break every connection off, as a network does; nodes come back by themselves."""
-        return self._thread.call_soon(self._dispatcher.server.break_off)
+        return self._call_soon(self._dispatcher.server.break_off)
 
     def go_away(self) -> Pending[None]:
         """Stop listening, as an admin that is shut down."""
-        return self._thread.call(self._dispatcher.server.stop())
+        return self._call(self._dispatcher.server.stop())
 
     def come_back(self) -> Pending[None]:
         """Listen again, at the same URL."""
-        return self._thread.call(self._dispatcher.server.listen())
+        return self._call(self._dispatcher.server.listen())
 
     def drain(self, *, on: bool = True) -> Pending[None]:
         """Ask all nodes to take no new runs; or, with `on=False`, to take them again."""
-        return self._thread.call_soon(self._dispatcher.drain, on)
+        return self._call_soon(self._dispatcher.drain, on)
 
     def notice(self, text: str, *, level: str = "warning") -> Pending[None]:
         """Tell the people who look after the nodes something: it is in the nodes' own logs."""
-        return self._thread.call_soon(
-            self._dispatcher.broadcast, Notice(level=Level(level), text=text)
-        )
+        return self._call_soon(self._dispatcher.broadcast, Notice(level=Level(level), text=text))
 
     def reject(self, code: str, message: str = "") -> None:
         """Answer every hello with this fatal rejection from now on."""
@@ -227,12 +244,9 @@ class FakeAdmin:
 class FakeRun:
     """A run that a node was given."""
 
-    def __init__(
-        self, attempt: FakeAttempt, dispatcher: FakeDispatcher, thread: ThreadLoop
-    ) -> None:
+    def __init__(self, attempt: FakeAttempt, admin: FakeAdmin) -> None:
         self._attempt = attempt
-        self._dispatcher = dispatcher
-        self._thread = thread
+        self._admin = admin
 
     @property
     def id(self) -> int:
@@ -251,7 +265,7 @@ class FakeRun:
 
     def cancel(self) -> Pending[None]:
         """As somebody who presses Cancel; the end tells what the handler made of it."""
-        return self._thread.call_soon(self._dispatcher.cancel, self._attempt)
+        return self._admin._call_soon(self._admin._dispatcher.cancel, self._attempt)
 
     def end(self) -> Pending[HandlerEnd]:
         """Wait for the end.
@@ -259,4 +273,4 @@ class FakeRun:
         Raises:
             RunRefusedError: the node did not start it.
         """
-        return self._thread.call(self._dispatcher.end(self._attempt))
+        return self._admin._call(self._admin._dispatcher.end(self._attempt))
