@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tickwheel_shared.held_json import why_not_held
+from tickwheel_shared.portable_json import why_not_portable
 
 from .text import exception_text
 
@@ -33,7 +33,7 @@ def encode(value: object, *, what: str, limit: int) -> tuple[msgspec.Raw, str]:
         return NULL, f"{what} cannot be written as JSON: {exception_text(error)}"
     if text and len(text) <= limit:
         # An admin would refuse it, and ready-made JSON (`msgspec.Raw`) may be anything.
-        unheld = why_not_held(text)
+        unheld = why_not_portable(text)
         return (NULL, f"{what} cannot be kept: {unheld}") if unheld else (msgspec.Raw(text), "")
     size = f"{len(text):,}" if text else f"more than {_HUGE_BYTES:,}"
     return NULL, f"{what} is {size} bytes of JSON; the limit is {limit:,}"

@@ -182,7 +182,7 @@ class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
     data: msgspec.Raw  # any JSON, MAX_CHECKPOINT_BYTES at most
 
 
-class LogLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+class WireLine(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """One line; as an array [at, level, text] to stay small."""
 
     at: WallClock  # UTC epoch ms by the node's clock, for display only
@@ -197,7 +197,7 @@ class LogChunk(Message, frozen=True, kw_only=True, tag="log"):
     attempt: AttemptNumber
     token: ClaimToken
     first_seq: LineNumber  # from 1 within the attempt
-    lines: list[LogLine]
+    lines: list[WireLine]
 
 
 class Result(Message, frozen=True, kw_only=True, tag="result"):

@@ -26,7 +26,7 @@ from tests.bench.measure import peak_mebibytes
 from tickwheel_admin.console.runs.log_text import log_text
 from tickwheel_admin.services.runs.log_lines import LinesWanted
 from tickwheel_admin.store.runs.logs import append_log_chunks
-from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, Level, LogChunk, LogLine
+from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, Level, LogChunk, WireLine
 
 REPEATS = 9
 
@@ -63,7 +63,7 @@ async def measure(kind: str, count: int) -> dict[str, str]:
 def _fill(world: World, run_id: int, count: int) -> None:
     for first in range(1, count + 1, MAX_LINES_PER_CHUNK):
         lines = [
-            LogLine(at=n, level=_level(n), text=f"line {n}: partition files=77 → 3 (2.6 GiB) ok")
+            WireLine(at=n, level=_level(n), text=f"line {n}: partition files=77 → 3 (2.6 GiB) ok")
             for n in range(first, min(first + MAX_LINES_PER_CHUNK, count + 1))
         ]
         chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=first, lines=lines)

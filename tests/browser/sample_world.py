@@ -22,7 +22,7 @@ from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
-from tickwheel_shared.protocol import Level, LogLine
+from tickwheel_shared.protocol import Level, WireLine
 
 HOUR = 3_600_000
 _LEAST_BUSY = Choice(
@@ -320,7 +320,7 @@ def _add_live_runs(
     return made
 
 
-def _log_lines(count: int) -> list[LogLine]:
+def _log_lines(count: int) -> list[WireLine]:
     texts = (
         (Level.INFO, "\x1b[2mstart\x1b[0m warehouse.events-compact attempt=1 node=warehouse-a1"),
         (Level.INFO, "connecting to \x1b[36mpg://warehouse-ro.internal:5432/events\x1b[0m"),
@@ -338,11 +338,11 @@ def _log_lines(count: int) -> list[LogLine]:
         (Level.INFO, "progress 25% · eta 11m 20s"),
         (Level.INFO, "<img src=x onerror=alert(1)> is only text"),
     )  # fmt: skip
-    return [LogLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)]
+    return [WireLine(NOW - 560_000 + n * 1370, *texts[n % len(texts)]) for n in range(count)]
 
 
 def _add_log(
-    conn: sa.Connection, run_id: int, attempt: int, lines: list[LogLine], *, first_seq: int = 1
+    conn: sa.Connection, run_id: int, attempt: int, lines: list[WireLine], *, first_seq: int = 1
 ) -> None:
     conn.execute(
         tables.run_log.insert().values(

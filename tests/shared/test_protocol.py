@@ -18,9 +18,9 @@ from tickwheel_shared.protocol import (
     Heartbeat,
     Level,
     LogChunk,
-    LogLine,
     Message,
     Result,
+    WireLine,
     agree_version,
     decode_from_admin,
     decode_from_node,
@@ -140,7 +140,7 @@ def test_numbers_and_tokens_are_bounded(field: str, value: object, fits: bool) -
 def chunk(characters: int, lines: int = 1) -> LogChunk:
     text = "x" * characters
     return LogChunk(
-        run=1, attempt=1, token="t", first_seq=1, lines=[LogLine(1, Level.INFO, text)] * lines
+        run=1, attempt=1, token="t", first_seq=1, lines=[WireLine(1, Level.INFO, text)] * lines
     )
 
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from tickwheel_admin.domain.fields import instant_to_iso, is_instant
 from tickwheel_admin.domain.input.json_text import MAX_DEPTH, is_within
 from tickwheel_admin.services.lists.paging import Page
-from tickwheel_shared.held_json import why_not_held
+from tickwheel_shared.portable_json import why_not_portable
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def json_or_text(stored: str) -> Any:
     """What cannot be part of an answer is told as its text: it is no JSON, is nested too deeply, or
     holds a number that nobody can hold. Nothing such is taken any more, but old runs may have it.
     """
-    if why_not_held(stored.encode()) is not None:
+    if why_not_portable(stored.encode()) is not None:
         return stored
     try:
         value = json.loads(stored)

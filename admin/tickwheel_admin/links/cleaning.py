@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tickwheel_shared.held_json import why_not_held
+from tickwheel_shared.portable_json import why_not_portable
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_LINE_CHARS,
@@ -16,11 +16,11 @@ from tickwheel_shared.protocol import (
     FrameError,
     FromNode,
     LogChunk,
-    LogLine,
     Outcome,
     Progress,
     Refused,
     Result,
+    WireLine,
 )
 
 _NULL = msgspec.Raw(b"null")
@@ -43,7 +43,7 @@ def clean(message: FromNode) -> FromNode | None:
             if all(map(_is_clean, message.lines)):
                 return message
             lines = [
-                LogLine(
+                WireLine(
                     min(max(line.at, FIRST_AT), LAST_AT),
                     line.level,
                     _text(line.text, MAX_LINE_CHARS),
@@ -65,7 +65,7 @@ def clean(message: FromNode) -> FromNode | None:
             return message
 
 
-def _is_clean(line: LogLine) -> bool:
+def _is_clean(line: WireLine) -> bool:
     return (
         len(line.text) <= MAX_LINE_CHARS
         and "\0" not in line.text
@@ -114,7 +114,7 @@ def _problem(raw: msgspec.Raw, limit: int, *, needs_object: bool = False) -> str
         return None
     if len(text) > limit:
         return f"larger than {limit} bytes"
-    unheld = why_not_held(text)
+    unheld = why_not_portable(text)
     if unheld is not None:
         return f"no JSON that can be read ({unheld})"
     return "no JSON object" if needs_object and not text.lstrip().startswith(b"{") else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.text import clean, cut
-from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
+from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
 
 PIECE_CHARS = 64 * 1024
 _MIN_LINE_BYTES = 20  # what an empty line counts: storing it costs more than its text
@@ -26,13 +26,13 @@ def pieces(text: str) -> Iterator[str]:
         yield text[start:] if start else text
 
 
-def lines_of(text: str, level: Level, at: int) -> list[LogLine]:
+def lines_of(text: str, level: Level, at: int) -> list[WireLine]:
     """The lines of a text, fit to be stored; a long one is cut."""
     text = clean(text)
     if "\n" not in text:  # nearly always
-        return [LogLine(at, level, cut(text, MAX_LINE_CHARS))]
+        return [WireLine(at, level, cut(text, MAX_LINE_CHARS))]
     parts = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    return [LogLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
+    return [WireLine(at, level, cut(part, MAX_LINE_CHARS)) for part in parts]
 
 
 class LogLimit:
@@ -42,13 +42,13 @@ class LogLimit:
         self._max_log_mb = max_log_mb
         self._max_bytes = max_log_mb * 1024 * 1024
 
-    def admit(self, log: RunLog, lines: list[LogLine], at: int) -> list[LogLine]:
+    def admit(self, log: RunLog, lines: list[WireLine], at: int) -> list[WireLine]:
         """Those that fit, and once a line that says that no more do."""
         sizes = [max(_MIN_LINE_BYTES, _bytes_of(line.text) + 1) for line in lines]
         if log.size + sum(sizes) <= self._max_bytes:  # nearly always
             log.size += sum(sizes)
             return lines
-        kept: list[LogLine] = []
+        kept: list[WireLine] = []
         for line, size in zip(lines, sizes, strict=True):
             reserve = _ERROR_RESERVE_BYTES if line.level is Level.ERROR else 0
             if log.size + size <= self._max_bytes + reserve:
@@ -56,16 +56,16 @@ class LogLimit:
                 kept.append(line)
                 continue
             if not log.left_out:
-                kept.append(LogLine(at, Level.WARNING, self._full()))
+                kept.append(WireLine(at, Level.WARNING, self._full()))
             log.left_out += 1
         return kept
 
-    def last_line(self, log: RunLog, at: int) -> LogLine | None:
+    def last_line(self, log: RunLog, at: int) -> WireLine | None:
         """What ends a log that became full."""
         if not log.left_out:
             return None
         text = f"{log.left_out:,} lines were left out: {self._rule()}"
-        return LogLine(at, Level.WARNING, text)
+        return WireLine(at, Level.WARNING, text)
 
     def _full(self) -> str:
         return f"the log is full, further lines are left out: {self._rule()}"

@@ -28,8 +28,8 @@ from tickwheel_shared.protocol import (
     MAX_LINES_PER_CHUNK,
     Level,
     LogChunk,
-    LogLine,
     LogReceipt,
+    WireLine,
 )
 
 from .lines import PIECE_CHARS, LogLimit, lines_of, pieces
@@ -145,7 +145,7 @@ class LogShipper:
         if self.must_wait(log):
             self._wait_in_thread(log)
 
-    def _keep(self, log: RunLog, lines: list[LogLine], at: int) -> bool:
+    def _keep(self, log: RunLog, lines: list[WireLine], at: int) -> bool:
         if log.closed:
             return False
         size = _chars(lines)
@@ -160,7 +160,7 @@ class LogShipper:
         self._put(log, admitted, size if admitted is lines else _chars(admitted))
         return True
 
-    def _put(self, log: RunLog, lines: list[LogLine], size: int) -> None:
+    def _put(self, log: RunLog, lines: list[WireLine], size: int) -> None:
         log.lines.extend(lines)
         log.buffered += size
         self._buffered += size
@@ -318,12 +318,12 @@ class LogShipper:
             self._loop.call_soon_threadsafe(function, context=self._context)
 
 
-def _chars(lines: list[LogLine]) -> int:
+def _chars(lines: list[WireLine]) -> int:
     """What they take in the buffer."""
     return sum([len(line.text) for line in lines]) + _LINE_OVERHEAD_CHARS * len(lines)
 
 
-def _dropped_line(log: RunLog, at: int) -> LogLine:
+def _dropped_line(log: RunLog, at: int) -> WireLine:
     text = f"{log.dropped} lines were dropped here: written faster than an admin could take them"
     log.dropped = 0
-    return LogLine(at, Level.WARNING, text)
+    return WireLine(at, Level.WARNING, text)

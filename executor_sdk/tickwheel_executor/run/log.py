@@ -7,7 +7,7 @@ import traceback
 from typing import Protocol
 
 from tickwheel_executor.link.link import Link
-from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, LogLine
+from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
 
 
 class LogSink(Protocol):
@@ -47,7 +47,7 @@ class RunLog:
         self._sink = sink
         self.link = link  # where the run came from, and its lines go if it is still open
         self.run, self.attempt, self.token = run, attempt, token
-        self.lines: list[LogLine] = []  # not yet in a chunk
+        self.lines: list[WireLine] = []  # not yet in a chunk
         self.next_seq = 1  # number of the first line in `lines`
         self.buffered = 0  # characters in `lines` and in chunks without receipt
         self.dropped = 0  # lines dropped since the last one that was kept

@@ -9,11 +9,11 @@ from tickwheel_shared.protocol import (
     Accepted,
     Checkpoint,
     LogChunk,
-    LogLine,
     Progress,
     Refused,
     Result,
     RunRequest,
+    WireLine,
 )
 
 from .handler_end import HandlerEnd, LoggedLine, ReportedProgress, RunRefusedError, end_of
@@ -32,7 +32,7 @@ class FakeAttempt:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     _result: Result | None = None
-    _chunks: dict[int, list[LogLine]] = field(default_factory=dict)  # by number of the first line
+    _chunks: dict[int, list[WireLine]] = field(default_factory=dict)  # by number of the first line
     _progress: list[ReportedProgress] = field(default_factory=list)
     _checkpoint: tuple[int, bytes | None] = (0, None)  # its number, and its JSON
 
@@ -47,7 +47,7 @@ class FakeAttempt:
         return self._ended.done()
 
     @property
-    def lines(self) -> list[LogLine]:
+    def lines(self) -> list[WireLine]:
         """The lines that have come, in order, as they came."""
         return [line for _, lines in sorted(self._chunks.items()) for line in lines]
 

@@ -27,7 +27,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 from tickwheel_admin.store.executors.admins import leave_admin
 from tickwheel_admin.store.runs.logs import append_log_chunks
-from tickwheel_shared.protocol import Level, LogChunk, LogLine
+from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 
 @pytest.fixture
@@ -305,7 +305,7 @@ async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Se
         conn.execute(sa.update(tables.run).where(tables.run.c.id == run_id).values(running))
 
     def write(conn: sa.Connection, number: int) -> None:
-        line = LogLine(at=number, level=Level.INFO, text=f"line {number}")
+        line = WireLine(at=number, level=Level.INFO, text=f"line {number}")
         chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=number, lines=[line])
         append_log_chunks(conn, [chunk])
 

@@ -27,11 +27,11 @@ from tickwheel_shared.protocol import (
     Accepted,
     Level,
     LogChunk,
-    LogLine,
     Message,
     Outcome,
     Result,
     RunRequest,
+    WireLine,
 )
 
 RUNS = 1_000
@@ -196,7 +196,7 @@ def _write_old_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
 
 
 def chunk_of(request: RunRequest) -> LogChunk:
-    lines = [LogLine(at=1, level=Level.INFO, text=f"line {n}") for n in range(RUNS // CHUNKS)]
+    lines = [WireLine(at=1, level=Level.INFO, text=f"line {n}") for n in range(RUNS // CHUNKS)]
     return LogChunk(
         run=request.run, attempt=request.attempt, token=request.token, first_seq=1, lines=lines
     )

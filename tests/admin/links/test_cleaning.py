@@ -17,9 +17,9 @@ from tickwheel_shared.protocol import (
     Checkpoint,
     Level,
     LogChunk,
-    LogLine,
     Outcome,
     Result,
+    WireLine,
 )
 
 KEY: dict[str, Any] = {"run": 7, "attempt": 2, "token": "t"}
@@ -44,7 +44,7 @@ def cleaned(result: Result) -> Result:
 def test_lines_of_a_clock_beyond_all_dates_get_the_nearest_one() -> None:
     """No page of the log could be shown for one of them."""
     ats = [-(2**53) + 1, -62_135_596_800_001, 0, 253_402_300_800_000, 2**53 - 1]
-    lines = [LogLine(at, Level.INFO, "hello") for at in ats]
+    lines = [WireLine(at, Level.INFO, "hello") for at in ats]
     left = clean(LogChunk(**KEY, first_seq=1, lines=lines))
     assert isinstance(left, LogChunk)
     entries = [

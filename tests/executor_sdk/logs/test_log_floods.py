@@ -22,7 +22,7 @@ from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.runner.node_connection import NodeConnection
 from tickwheel_executor.runner.process_wire import ProgressReport, ReadySignal, frame_of
 from tickwheel_executor.testing import FakeAdmin, HandlerEnd, run_handler
-from tickwheel_shared.protocol import LogChunk, LogLine, Result
+from tickwheel_shared.protocol import LogChunk, Result, WireLine
 
 Make = Callable[..., Executor]
 
@@ -228,7 +228,7 @@ def test_what_is_logged_while_a_line_is_put_down_comes_after_it(
 ) -> None:
     admit = LogLimit.admit
 
-    def admit_and_clean_up(self: LogLimit, log: RunLog, lines: list[LogLine], at: int) -> Any:
+    def admit_and_clean_up(self: LogLimit, log: RunLog, lines: list[WireLine], at: int) -> Any:
         if lines[0].text == "first":
             log.warning("an unclosed file")
         return admit(self, log, lines, at)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tickwheel_shared.held_json import has_huge_number
+from tickwheel_shared.portable_json import has_huge_number
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 HUGE_NUMBER_REFUSED = (

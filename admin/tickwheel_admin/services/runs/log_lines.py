@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tickwheel_admin.store.runs.logs import StoredChunk
-from tickwheel_shared.protocol import Level, LogLine
+from tickwheel_shared.protocol import Level, WireLine
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours; nobody searches for them
 
@@ -44,7 +44,7 @@ class LinesWanted:
         escaped = msgspec.json.encode(self.text).decode()[1:-1]
         return escaped.lower() in chunk.lower()
 
-    def has(self, line: LogLine) -> bool:
+    def has(self, line: WireLine) -> bool:
         """Whether a line is wanted."""
         if self.levels and line.level not in self.levels:
             return False

@@ -31,7 +31,7 @@ from tickwheel_admin.store.runs.runs import (
     insert_requested_run,
 )
 from tickwheel_admin.store.system.audit import write_audit
-from tickwheel_shared.held_json import HUGE_NUMBER, why_not_held
+from tickwheel_shared.portable_json import HUGE_NUMBER, why_not_portable
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 MAX_KEY_CHARS = 100
@@ -233,7 +233,7 @@ def _parameters(job: Job, request: Request) -> str | None:
     if request.parameters is None:
         return None if request.base == job.config.parameters else request.base
     base = job.config.parameters if request.base is None else request.base
-    if why_not_held(base.encode()) == HUGE_NUMBER:  # of a run from before it was refused
+    if why_not_portable(base.encode()) == HUGE_NUMBER:  # of a run from before it was refused
         raise InvalidInput.one("parameters", "json.huge_number", HUGE_NUMBER_REFUSED)
     merged = merged_parameters(base, request.parameters)
     if len(merged.encode()) > MAX_PARAMETERS_BYTES:

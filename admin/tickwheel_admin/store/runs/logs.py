@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.tables import run_log
-from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, LogChunk, LogLine
+from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, LogChunk, WireLine
 
 # A chunk more may come on top, and characters have up to four bytes: servers take 16 MiB and more.
 _STATEMENT_CHARS = 2 * 1024 * 1024
 
-_decoder = msgspec.json.Decoder(list[LogLine])
+_decoder = msgspec.json.Decoder(list[WireLine])
 _CHUNK = sa.select(run_log.c.first_seq, run_log.c.line_count, run_log.c.lines)
 
 
@@ -32,7 +32,7 @@ class StoredChunk:
         return self.first_seq + self.count - 1
 
     @property
-    def lines(self) -> list[LogLine]:
+    def lines(self) -> list[WireLine]:
         return _decoder.decode(self.text)
 
 

@@ -17,7 +17,7 @@ from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.logs import append_log_chunks
-from tickwheel_shared.protocol import Level, LogChunk, LogLine
+from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 LINES = 1_200
 
@@ -44,7 +44,7 @@ async def log(admin: Served) -> str:
         conn.execute(sa.update(tables.run).where(tables.run.c.id == run_id).values(ended))
         for first in range(1, LINES + 1, 100):
             lines = [
-                LogLine(at=n, level=Level.ERROR if n == 700 else Level.INFO, text=f"line {n} ü")
+                WireLine(at=n, level=Level.ERROR if n == 700 else Level.INFO, text=f"line {n} ü")
                 for n in range(first, first + 100)
             ]
             chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=first, lines=lines)

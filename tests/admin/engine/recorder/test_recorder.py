@@ -15,12 +15,12 @@ from tickwheel_shared.protocol import (
     Held,
     Level,
     LogChunk,
-    LogLine,
     LogReceipt,
     Outcome,
     Result,
     ResultReceipt,
     RunKey,
+    WireLine,
 )
 
 
@@ -32,7 +32,7 @@ async def test_sockets_are_not_read_while_too_much_text_waits(
     [request] = await admin.dispatch_all(node)
 
     def chunk(seq: int) -> LogChunk:
-        line = LogLine(at=1, level=Level.INFO, text="x" * 60)
+        line = WireLine(at=1, level=Level.INFO, text="x" * 60)
         return LogChunk(
             run=request.run,
             attempt=request.attempt,

@@ -23,7 +23,6 @@ from tickwheel_shared.protocol import (
     Held,
     Level,
     LogChunk,
-    LogLine,
     LogReceipt,
     Outcome,
     Progress,
@@ -33,6 +32,7 @@ from tickwheel_shared.protocol import (
     Refused,
     ResultReceipt,
     RunKey,
+    WireLine,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -178,7 +178,7 @@ async def test_wrong_token_attempt_and_executor_change_nothing(
     await admin.say(node, result(request, token="forged"), result(request, attempt=7))
     await admin.say(stranger, result(request))
     progress = Progress(run=run_id, attempt=1, token="forged", fraction=0.5)
-    lines = [LogLine(1, Level.INFO, "forged")]
+    lines = [WireLine(1, Level.INFO, "forged")]
     chunk = LogChunk(run=run_id, attempt=1, token="forged", first_seq=1, lines=lines)
     await admin.say(node, progress, chunk)
 
@@ -196,7 +196,7 @@ async def test_log_chunks_are_stored_once(
 ) -> None:
     run_id = await add_run(database, await add_job(database))
     [request] = await admin.dispatch(node)
-    lines = [LogLine(1, Level.INFO, "hello"), LogLine(2, Level.ERROR, "汉字")]
+    lines = [WireLine(1, Level.INFO, "hello"), WireLine(2, Level.ERROR, "汉字")]
     chunk = LogChunk(run=run_id, attempt=1, token=request.token, first_seq=1, lines=lines)
 
     await admin.say(node, chunk, chunk)

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.services.runs import log as run_log
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.logs import append_log_chunks
-from tickwheel_shared.protocol import Level, LogChunk, LogLine
+from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def write(
         attempt=attempt,
         token="t",
         first_seq=first_seq,
-        lines=[LogLine(at=1_000 + n, level=Level.INFO, text=text) for n, text in enumerate(texts)],
+        lines=[WireLine(at=1_000 + n, level=Level.INFO, text=text) for n, text in enumerate(texts)],
     )
     world.database.run_sync(append_log_chunks, [chunk])
 
@@ -158,7 +158,7 @@ async def test_a_flood_is_stored_by_statements_that_a_server_takes(
             attempt=1,
             token="t",
             first_seq=1 + n * 20,
-            lines=[LogLine(at=n, level=Level.INFO, text="x" * 15_000)] * 20,
+            lines=[WireLine(at=n, level=Level.INFO, text="x" * 15_000)] * 20,
         )
         for n in range(20)
     ]

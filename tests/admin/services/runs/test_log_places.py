@@ -16,7 +16,7 @@ from tickwheel_admin.services.runs.log_lines import LinesWanted
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_admin.store.runs.retention import LINES_PER_BATCH, remove_old_runs
-from tickwheel_shared.protocol import Level, LogChunk, LogLine
+from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_lines_are_found_by_level_and_by_text_whatever_colours_it_has(
         (Level.ERROR, "ÄRGER"),
     ]
     for number, (level, text) in enumerate(lines, 1):  # each in a chunk of its own
-        line = LogLine(at=number, level=level, text=text)
+        line = WireLine(at=number, level=level, text=text)
         chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=number, lines=[line])
         world.database.run_sync(append_log_chunks, [chunk])
 

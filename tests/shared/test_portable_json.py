@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from tickwheel_shared.held_json import HUGE_NUMBER, LARGEST, has_huge_number, why_not_held
+from tickwheel_shared.portable_json import HUGE_NUMBER, LARGEST, has_huge_number, why_not_portable
 
 HELD = (
     "null",
@@ -27,18 +27,18 @@ BROKEN = ("", "garbage", '{"a":', "NaN", "-Infinity", '"\\ud800"', "[" * 60_000)
 
 @pytest.mark.parametrize("text", HELD)
 def test_what_is_held_is_the_same_for_every_reader(text: str) -> None:
-    assert why_not_held(text.encode()) is None
+    assert why_not_portable(text.encode()) is None
     assert not has_huge_number(json.loads(text))
     assert json.loads(json.dumps(json.loads(text), allow_nan=False)) == msgspec.json.decode(text)
 
 
 @pytest.mark.parametrize("text", [*HUGE, *LONG])
 def test_a_number_that_nobody_can_hold_is_named_as_such(text: str) -> None:
-    assert why_not_held(text.encode()) == HUGE_NUMBER
+    assert why_not_portable(text.encode()) == HUGE_NUMBER
     if text in HUGE:
         assert has_huge_number(json.loads(text))
 
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_what_is_no_json_says_where(text: str) -> None:
-    assert why_not_held(text.encode()) not in (None, HUGE_NUMBER)
+    assert why_not_portable(text.encode()) not in (None, HUGE_NUMBER)

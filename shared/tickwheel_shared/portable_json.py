@@ -1,8 +1,8 @@
-"""Which JSON is held: what every reader, in whatever language, reads as the number it is.
+"""Portable JSON: its numbers mean the same to every reader, in any language.
 
-JSON allows numbers of any size. Readers that have 64-bit floats alone make infinity of `1e999`, or
-refuse it, and neither can be written as JSON again. So a number must lie within ±1.8e308, as an
-integer too; fractions may have more digits than a float keeps.
+JSON allows numbers of any size. A reader that only has 64-bit floats reads `1e999` as infinity, or
+refuses it, and infinity cannot be written as JSON. So every number, integers included, must lie
+within ±1.8e308. Fractions may have more digits than a float keeps.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ HUGE_NUMBER = "a number in it is beyond ±1.8e308, the largest that can be held"
 _LONG_NUMBER = re.compile(rb"[0-9]{309}")
 
 
-def why_not_held(text: bytes) -> str | None:
-    """Why this cannot be kept and read again, in English; None: it can.
+def why_not_portable(text: bytes) -> str | None:
+    """Why this text cannot be stored and read again, in English; None: it can.
 
     Args:
-        text: said to be JSON, in UTF-8.
+        text: UTF-8 that should be JSON.
     """
     try:
         value = msgspec.json.decode(text)
@@ -37,8 +37,8 @@ def why_not_held(text: bytes) -> str | None:
 
 
 def has_huge_number(value: object) -> bool:
-    """Whether a number in it, such as infinity or an integer of 400 digits, cannot be held."""
-    seen: set[int] = set()  # a value that contains itself ends, too
+    """Whether it contains a number out of range, such as infinity or an integer of 400 digits."""
+    seen: set[int] = set()  # a value may contain itself
     level = [value]
     while level:
         deeper: list[object] = []
