@@ -10,7 +10,12 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.routing.node_names import place_of
 from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
-from tickwheel_admin.domain.routing.selector import Operator, SelectorError, Term, parse_selector
+from tickwheel_admin.domain.routing.selector import (
+    Operator,
+    Requirement,
+    SelectorError,
+    parse_selector,
+)
 from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
 from tickwheel_admin.domain.routing.strategy import NodeNames, Strategy
 
@@ -107,7 +112,7 @@ def _named(names: Sequence[str], separator: str) -> str:
 
 def _labels(live: Sequence[Node]) -> tuple[str, ...]:
     found = {
-        Term(key=key, operator=Operator.IN, values=(value,)).text
+        Requirement(key=key, operator=Operator.IN, values=(value,)).text
         for node in live
         for key, value in node.labels.items()
     }

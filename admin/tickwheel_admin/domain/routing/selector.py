@@ -1,7 +1,7 @@
 """Label selectors, such as `zone=eu,gpu`: which nodes a job may run on.
 
-    selector := term {"," term}                   all terms must hold
-    term     := key | "!" key                     the node has the label, or has it not
+    selector    := requirement {"," requirement}   all of them must hold
+    requirement := key | "!" key                     the node has the label, or has it not
               | key ("=" | "==" | "!=") value
               | key ("in" | "notin") "(" value {"," value} ")"
 
@@ -33,7 +33,7 @@ class SelectorError(ValueError):
 
 
 class Operator(StrEnum):
-    """What a term asks of a label."""
+    """What a requirement asks of a label."""
 
     EXISTS = "exists"
     ABSENT = "absent"
@@ -42,7 +42,7 @@ class Operator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Requirement:
     """What one label must be like."""
 
     key: str
@@ -64,7 +64,7 @@ class Term:
 
     @property
     def text(self) -> str:
-        """The term as people write it."""
+        """The requirement as people write it."""
         key, values = _written(self.key), [_written(value) for value in self.values]
         match self.operator:
             case Operator.EXISTS:
@@ -79,18 +79,18 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A parsed selector; one without terms chooses every node."""
+    """A parsed selector; one without requirements chooses every node."""
 
-    terms: tuple[Term, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether every term holds."""
-        return all(term.holds(labels) for term in self.terms)
+        """Whether every requirement holds."""
+        return all(requirement.holds(labels) for requirement in self.requirements)
 
     @property
     def text(self) -> str:
         """The normal form: parsed again, it is the same selector."""
-        return ",".join(term.text for term in self.terms)
+        return ",".join(requirement.text for requirement in self.requirements)
 
 
 @lru_cache(maxsize=1_024)  # the router asks again with every batch
@@ -130,34 +130,34 @@ class _Parser:
         self._take()
 
     def selector(self) -> Selector:
-        terms = [self._term()]
+        requirements = [self._requirement()]
         while self._next == ",":
             self._take()
-            terms.append(self._term())
+            requirements.append(self._requirement())
         if self._next:
             self._refuse(
                 template="A comma is expected before “%(found)s” (character %(at)d): zone=eu,gpu",
                 found=self._next,
             )
-        return Selector(tuple(terms))
+        return Selector(tuple(requirements))
 
-    def _term(self) -> Term:
+    def _requirement(self) -> Requirement:
         if self._next == "!":
             self._take()
-            return Term(key=self._key(), operator=Operator.ABSENT)
+            return Requirement(key=self._key(), operator=Operator.ABSENT)
         key = self._key()
         match self._next:
             case "=" | "==":
                 self._take()
-                return Term(key=key, operator=Operator.IN, values=(self._value(),))
+                return Requirement(key=key, operator=Operator.IN, values=(self._value(),))
             case "!=":
                 self._take()
-                return Term(key=key, operator=Operator.NOT_IN, values=(self._value(),))
+                return Requirement(key=key, operator=Operator.NOT_IN, values=(self._value(),))
             case "in" | "notin":
                 operator = Operator(self._take())
-                return Term(key=key, operator=operator, values=self._values())
+                return Requirement(key=key, operator=operator, values=self._values())
             case _:
-                return Term(key=key, operator=Operator.EXISTS)
+                return Requirement(key=key, operator=Operator.EXISTS)
 
     def _key(self) -> str:
         if not self._is_word():

@@ -11,9 +11,9 @@ from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.selector import (
     MAX_SELECTOR_CHARS,
     Operator,
+    Requirement,
     Selector,
     SelectorError,
-    Term,
     parse_selector,
 )
 from tickwheel_admin.domain.routing.strategies import Routing
@@ -101,7 +101,7 @@ def test_any_selector_comes_back_from_its_text() -> None:
             operator = chosen.choice(list(Operator))
             many = chosen.sample(WORDS, chosen.randrange(1, 4))
             values = tuple(many) if operator in (Operator.IN, Operator.NOT_IN) else ()
-            terms.append(Term(key=chosen.choice(WORDS), operator=operator, values=values))
+            terms.append(Requirement(key=chosen.choice(WORDS), operator=operator, values=values))
         selector = Selector(tuple(terms))
         assert parse_selector(selector.text) == selector
         spaced = selector.text if '"' in selector.text else selector.text.replace(",", " , ")

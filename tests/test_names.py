@@ -1,0 +1,50 @@
+"""What keeps the code easy to find one's way in: one meaning for a name, no overfull folder."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CODE = ("admin", "executor_sdk", "shared", "tests")
+MAX_FILES = 25
+
+# Public classes that share a name, for now; the list may only shrink.
+SHARED_NAMES = {
+    "Answer",
+    "Asked",
+    "AuditFilter",
+    "Change",
+    "Field",
+    "Found",
+    "Part",
+    "Request",
+    "Segment",
+    "Typed",
+}
+# Folders that hold more, for now; the list may only shrink.
+OVERFULL = {"tests/bench", "tests/browser", "tests/simulation"}
+
+
+def test_no_two_public_classes_of_the_server_share_a_name() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "admin/tickwheel_admin").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    shared = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert {name: shared[name] for name in shared.keys() - SHARED_NAMES} == {}
+    assert shared.keys() >= SHARED_NAMES, "take out of the list what has one meaning now"
+
+
+def test_no_folder_holds_more_files_than_one_can_look_over() -> None:
+    files = Counter(
+        str(path.parent.relative_to(ROOT))
+        for part in CODE
+        for path in (ROOT / part).rglob("*.py")
+        if not {".venv", "__pycache__"} & set(path.parts)
+    )
+    full = {folder for folder, count in files.items() if count > MAX_FILES}
+    assert full - OVERFULL == set()
+    assert full >= OVERFULL, "take out of the list what is in order now"
