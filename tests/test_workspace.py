@@ -23,7 +23,14 @@ MEMBERS = {
 _OF_MAKE = ("MAKE", "MFLAGS", "PYTHON")
 READERS = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "docker/*.md", "sql/*.md", "*/README.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "docker/*.md",
+        "sql/*.md",
+        "*/README.md",
+        "tests/bench/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 
