@@ -1,0 +1,64 @@
+"""The recipes of CONTRIBUTING.md: each list of files is complete (that they exist: test_documents).
+
+What the code already has shows which files a new one needs: every file that names an existing
+strategy, kind, page or endpoint must be in the recipe for the next one.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from tests.test_documents import tracked
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "CONTRIBUTING.md"
+PRODUCT = ("admin/", "executor_sdk/", "shared/", "sql/", "docs/jobs.md", "docs/schedules.md")
+TESTS = ("tests/admin/domain/", "tests/simulation/", "tests/interleavings/")
+OTHERS = (  # generated, and an example that uses what there is
+    "admin/tickwheel_admin/console/documents.json",
+    "admin/tickwheel_admin/cli/demo_jobs.py",
+)
+
+
+def recipes() -> dict[str, list[str]]:
+    """The paths of each recipe's lists, by its heading."""
+    text = GUIDE.read_text(encoding="utf-8").partition("## Recipes")[2].partition("\n## ")[0]
+    parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)
+    return {
+        title: [
+            path
+            for line in re.findall(r"^- (.+)$", part, re.MULTILINE)
+            for path in re.findall(r"`([\w.<>/-]+/[\w.<>/-]+|README[\w.-]*)`", line)
+        ]
+        for title, part in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def test_every_recipe_has_a_list_of_files() -> None:
+    assert len(recipes()) >= 5
+    for title, paths in recipes().items():
+        assert paths, title
+
+
+@pytest.mark.parametrize(
+    ("title", "example", "where"),
+    [
+        ("A routing strategy", r"BUSY_OVER|least_frequently_used|LEAST_FREQUENTLY_USED", PRODUCT),
+        ("A routing strategy", r"busy_over|BUSY_OVER", TESTS),
+        ("A page of the console", r"/about[\"']|system/about|system import about", PRODUCT),
+        ("An API endpoint", r"/api/v1/attention|import attention", ("admin/tickwheel_admin/api/",)),
+    ],
+)
+def test_the_list_is_complete(title: str, example: str, where: tuple[str, ...]) -> None:
+    patterns = [re.sub(r"<[a-z_]+>", "*", path) for path in recipes()[title]]
+    for path in tracked():
+        if not path.startswith(where) or path in OTHERS or not (ROOT / path).is_file():
+            continue
+        if Path(path).suffix not in (".py", ".html", ".js", ".css", ".md", ".po", ".sql"):
+            continue
+        if re.search(example, (ROOT / path).read_text(encoding="utf-8")):
+            assert any(fnmatch(path, pattern) for pattern in patterns), path
