@@ -181,7 +181,7 @@ CONCEPTS = (
         also=("concurrency", "overlap", "singleton", "并发", "重叠"),
         href=f"{_FORM}#overlap-fields",
         permission=Permission.DEVELOP,
-        document="docs/jobs.md#Runs that meet",
+        document="docs/jobs.md#Overlapping runs",
     ),
     Concept(
         key="routing",
@@ -403,6 +403,6 @@ CONCEPTS = (
         xxl_job=("OpenAPI", "ExecutorBiz", "AdminBiz"),
         also=("rest", "http", "curl", "接口"),
         href="/tokens",
-        document="docs/api.md#Getting in",
+        document="docs/api.md#Authentication",
     ),
 )
