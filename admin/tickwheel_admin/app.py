@@ -58,9 +58,12 @@ from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.system.settings import Settings
 from tickwheel_admin.services.triggers.service import Triggers
+from tickwheel_admin.services.users.administration import UserAdministration
+from tickwheel_admin.services.users.api_tokens import ApiTokens
+from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
+from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
-from tickwheel_admin.services.users.service import People
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.web.application import create_web_application
@@ -86,14 +89,18 @@ def create_services(
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = ids or Ids(store), Events()
     jobs = Jobs(store, ids, events)
-    people = People(store, ids, events=events, passwords=passwords)
+    passwords = passwords or Passwords()
+    logins = Logins(store, ids, events, passwords)
     return Services(
         store=store,
         ids=ids,
         events=events,
         relay=EventRelay(store, events),
-        people=people,
-        oidc=OidcLogin(store, ids, events, people, oidc) if oidc else None,
+        logins=logins,
+        users=UserAdministration(store, ids, events, passwords),
+        api_tokens=ApiTokens(store, ids, events),
+        own_account=OwnAccount(store, ids, events),
+        oidc=OidcLogin(store, ids, events, logins, oidc) if oidc else None,
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         jobs=jobs,
@@ -187,8 +194,7 @@ class Admin:
 
     async def close(self) -> None:
         """Give back threads and connections."""
-        self.services.people.close()
-        self.services.calendars.close()
+        self.services.close()
         await self._database.close()
 
     async def _create_engine(self) -> Engine:

@@ -66,11 +66,11 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
 
 async def _fill(services: Services, filled: str) -> dict[str, object]:
     await services.store.run(metadata.create_all)
-    passwords = {"admin": await services.people.ensure_first_admin()}
+    passwords = {"admin": await services.users.ensure_first_admin()}
     for name in ("viewer", "newcomer"):
-        passwords[name] = await services.people.add_user(
-            ADMIN, name, grants=everywhere(Role.VIEWER)
-        )
+        passwords[name] = (
+            await services.users.create(ADMIN, name, grants=everywhere(Role.VIEWER))
+        ).password
     ids = {} if filled == "empty" else await build(services)
     if filled == "hostile":
         await services.store.run(poison)

@@ -116,7 +116,7 @@ def with_services(config: Config, work: Callable[[Services], Awaitable[T]]) -> T
         try:
             return await work(services)
         finally:
-            services.people.close()
+            services.close()
 
     make_data_directory(config)
     with opened(config, threads=2) as database:

@@ -15,7 +15,7 @@ from tickwheel_admin.cli.common import Failure, held, listen, make_data_director
 from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, environment_of_node, fill
 from tickwheel_admin.cli.demo_processes import Children
 from tickwheel_admin.config import Config, load_config
-from tickwheel_admin.services.users.service import FIRST_ADMIN
+from tickwheel_admin.services.users.administration import FIRST_ADMIN
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

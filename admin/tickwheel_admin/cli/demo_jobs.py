@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.executors.tokens import executor_of_token
 
 EXECUTOR = "demo"
@@ -292,7 +292,7 @@ async def fill(services: Services, known_token: str | None) -> DemoData:
     Args:
         known_token: what an earlier demo kept; another one is made when it does not work any more.
     """
-    password = await services.people.ensure_first_admin()
+    password = await services.users.ensure_first_admin()
     executors = {item.name: item for item in await services.executors.list(COMMAND_LINE)}
     if EXECUTOR in executors:
         executor_id = executors[EXECUTOR].id

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 
 
 async def executors_by_name(services: Services) -> dict[str, int]:

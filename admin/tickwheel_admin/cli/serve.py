@@ -27,7 +27,7 @@ from tickwheel_admin.cli.memory import Trimmer, use_few_arenas
 from tickwheel_admin.config import Config, LogFormat, LogLevel
 from tickwheel_admin.engine import fault_points as kill_points
 from tickwheel_admin.log_setup import configure_logging
-from tickwheel_admin.services.users.service import FIRST_ADMIN
+from tickwheel_admin.services.users.administration import FIRST_ADMIN
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def _run(config: Config, database: Database, sockets: list[socket.socket])
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, _on_signal, stop)
     admin = Admin(config, database)
-    password = await admin.services.people.ensure_first_admin()
+    password = await admin.services.users.ensure_first_admin()
 
     async def announce() -> None:
         # What is there by now stays until the end. Left to the collector, it would be gone through

@@ -10,7 +10,8 @@ from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE, TokenItem
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.lists import TokenItem
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -75,7 +76,7 @@ def register(subparsers: Subparsers) -> None:
 def _create(args: argparse.Namespace) -> int:
     async def create(services: Services) -> str:
         executors = executor_ids(await executors_by_name(services), args.executor)
-        return await services.people.create_api_token(
+        return await services.api_tokens.create_for(
             COMMAND_LINE,
             args.user,
             name=args.name,
@@ -94,7 +95,7 @@ def _list(args: argparse.Namespace) -> int:
         items: list[TokenItem] = []
         cursor = None
         while True:
-            page = await services.people.all_tokens(COMMAND_LINE, cursor, limit=500)
+            page = await services.api_tokens.page(COMMAND_LINE, cursor, limit=500)
             items += page.items
             cursor = page.next
             if cursor is None:
@@ -107,7 +108,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _revoke(args: argparse.Namespace) -> int:
     with_services(
-        config_of(args), lambda services: services.people.revoke_token(COMMAND_LINE, args.id)
+        config_of(args), lambda services: services.api_tokens.revoke(COMMAND_LINE, args.id)
     )
     print(f"Token {args.id} is revoked.")
     return 0

@@ -9,7 +9,8 @@ from tickwheel_admin.cli.common import add_config_flags, config_of, with_service
 from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE, PersonItem
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.lists import UserItem
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -104,7 +105,7 @@ def _add(args: argparse.Namespace) -> int:
         grant = Grant(Role(args.role), args.scripts)
         where = executor_ids(await executors_by_name(services), args.executor)
         grants = dict.fromkeys(where or [ALL_EXECUTORS], grant)
-        return await services.people.add_user(COMMAND_LINE, args.name, grants=grants)
+        return (await services.users.create(COMMAND_LINE, args.name, grants=grants)).password
 
     password = with_services(config_of(args), add)
     print(f"One-time password of {args.name}, to be changed at the first login: {password}")
@@ -115,12 +116,12 @@ def _grant(args: argparse.Namespace) -> int:
     async def grant(services: Services) -> str:
         known = await executors_by_name(services)
         where = executor_ids(known, args.executor) or [ALL_EXECUTORS]
-        person = await services.people.find_person(COMMAND_LINE, args.name)
-        grants = {each: held for each, held in person.grants.items() if each not in where}
+        user = await services.users.find(COMMAND_LINE, args.name)
+        grants = {each: held for each, held in user.grants.items() if each not in where}
         if args.role != NO_ROLE:
             grants |= dict.fromkeys(where, Grant(Role(args.role), args.scripts))
-        await services.people.set_grants(COMMAND_LINE, person.id, grants)
-        return _rights(await services.people.find_person(COMMAND_LINE, args.name), known)
+        await services.users.set_grants(COMMAND_LINE, user.id, grants)
+        return _rights(await services.users.find(COMMAND_LINE, args.name), known)
 
     print(f"{args.name}: {with_services(config_of(args), grant)}")
     return 0
@@ -129,7 +130,7 @@ def _grant(args: argparse.Namespace) -> int:
 def _reset_password(args: argparse.Namespace) -> int:
     password = with_services(
         config_of(args),
-        lambda services: services.people.reset_password(COMMAND_LINE, args.name),
+        lambda services: services.users.reset_password(COMMAND_LINE, args.name),
     )
     print(f"One-time password of {args.name}, to be changed at the next login: {password}")
     return 0
@@ -146,7 +147,7 @@ def _enable(args: argparse.Namespace) -> int:
 def _set_disabled(args: argparse.Namespace, *, disabled: bool) -> int:
     with_services(
         config_of(args),
-        lambda services: services.people.set_disabled(COMMAND_LINE, args.name, disabled=disabled),
+        lambda services: services.users.set_disabled(COMMAND_LINE, args.name, disabled=disabled),
     )
     print(f"{args.name} is {'shut out' if disabled else 'let in again'}.")
     return 0
@@ -154,8 +155,8 @@ def _set_disabled(args: argparse.Namespace, *, disabled: bool) -> int:
 
 def _delete(args: argparse.Namespace) -> int:
     async def delete(services: Services) -> None:
-        person = await services.people.find_person(COMMAND_LINE, args.name)
-        await services.people.delete_user(COMMAND_LINE, person.id)
+        user = await services.users.find(COMMAND_LINE, args.name)
+        await services.users.delete(COMMAND_LINE, user.id)
 
     with_services(config_of(args), delete)
     print(f"{args.name} is forgotten; the audit keeps the name.")
@@ -165,25 +166,25 @@ def _delete(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     async def read(services: Services) -> list[str]:
         known = await executors_by_name(services)
-        return [_line(each, known) for each in await services.people.people(COMMAND_LINE)]
+        return [_line(each, known) for each in await services.users.list(COMMAND_LINE)]
 
     for line in with_services(config_of(args), read):
         print(line)
     return 0
 
 
-def _line(person: PersonItem, known: dict[str, int]) -> str:
-    notes = ["disabled"] if person.disabled else []
-    notes += ["must change password"] if person.must_change_password else []
-    notes += ["no password"] if not person.has_password else []
-    return " · ".join([f"{person.name:<24} {_rights(person, known)}", *notes])
+def _line(user: UserItem, known: dict[str, int]) -> str:
+    notes = ["disabled"] if user.disabled else []
+    notes += ["must change password"] if user.must_change_password else []
+    notes += ["no password"] if not user.has_password else []
+    return " · ".join([f"{user.name:<24} {_rights(user, known)}", *notes])
 
 
-def _rights(person: PersonItem, known: dict[str, int]) -> str:
+def _rights(user: UserItem, known: dict[str, int]) -> str:
     """What a person may do: "admin, developer@billing"."""
     names = {executor_id: name for name, executor_id in known.items()}
     words = []
-    for executor_id, grant in person.grants.items():
+    for executor_id, grant in user.grants.items():
         where = "" if executor_id == ALL_EXECUTORS else f"@{names.get(executor_id, executor_id)}"
         words.append(f"{grant.role.value}{where}")
     return ", ".join(words) or "no role"

@@ -13,7 +13,7 @@ from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import NodeWebSocket
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
-from tickwheel_admin.services.users.base import sha256
+from tickwheel_admin.services.users.credentials import sha256
 from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES

@@ -27,8 +27,11 @@ from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.system.settings import Settings
 from tickwheel_admin.services.triggers.service import Triggers
+from tickwheel_admin.services.users.administration import UserAdministration
+from tickwheel_admin.services.users.api_tokens import ApiTokens
+from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
-from tickwheel_admin.services.users.service import People
+from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 
@@ -41,7 +44,10 @@ class Services:
     ids: Ids
     events: Events
     relay: EventRelay
-    people: People
+    logins: Logins
+    users: UserAdministration
+    api_tokens: ApiTokens
+    own_account: OwnAccount
     oidc: OidcLogin | None  # None: nobody logs in at a provider
     executors: Executors
     nodes: Nodes
@@ -64,3 +70,8 @@ class Services:
     attention: Attention
     audit: AuditLog
     system: System
+
+    def close(self) -> None:
+        """End the threads and the process that they hold."""
+        self.logins.close()
+        self.calendars.close()

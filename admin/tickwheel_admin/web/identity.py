@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.errors import NotAllowed, NotLoggedIn, UserError
 from tickwheel_admin.domain.users.user import Actor, Permission, not_in_person
-from tickwheel_admin.services.users.service import NewSession, SessionView
+from tickwheel_admin.services.users.logins import NewSession, SessionView
 from tickwheel_admin.web.client import address_of, is_secure
 from tickwheel_admin.web.errors import wants_json
 from tickwheel_admin.web.keys import SERVICES, UNAVAILABLE_WHEN
@@ -86,7 +86,7 @@ async def are_still_allowed(app: web.Application, requests: Sequence[web.Request
     Where the answer is yes, the request knows what its person may do by now.
     """
     askers = [(cookie_of(request), address_of(request)) for request in requests]
-    found = await app[SERVICES].people.sessions(askers)
+    found = await app[SERVICES].logins.sessions(askers)
     return [
         _still_allows(request, session) for request, session in zip(requests, found, strict=True)
     ]
@@ -146,7 +146,7 @@ async def _find_actor(request: web.Request, route: Route, *, touch: bool) -> Act
         scheme, _, bearer = request.headers[hdrs.AUTHORIZATION].partition(" ")
         if scheme.lower() != "bearer":
             return None
-        return await request.app[SERVICES].people.actor_of_token(
+        return await request.app[SERVICES].api_tokens.actor_of(
             bearer.strip(), address=address_of(request)
         )
     return await _find_session(request, touch=touch)
@@ -156,7 +156,7 @@ async def _find_session(request: web.Request, *, touch: bool) -> Actor | None:
     cookie = cookie_of(request)
     if not cookie:
         return None
-    session = await request.app[SERVICES].people.session(
+    session = await request.app[SERVICES].logins.session(
         cookie, address=address_of(request), touch=touch
     )
     if session is None:

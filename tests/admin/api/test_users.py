@@ -11,7 +11,7 @@ import pytest
 from tests.admin.kit.routes import headers_of, logged_in
 from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 
 
 class Api:
@@ -50,14 +50,14 @@ async def test_a_person_is_added_changed_shut_out_and_forgotten(api: Api) -> Non
     _, person = await api.call("GET", one)
     assert person["grants"] == grants
     assert (person["must_change_password"], person["logged_in_at"]) == (True, None)
-    first = await api.admin.services.people.login(
+    first = await api.admin.services.logins.login(
         "olga", new["password"], address="192.0.2.1", user_agent="Firefox"
     )
     _, person = await api.call("GET", one)
     assert [each["user_agent"] for each in person["sessions"]] == ["Firefox"]
     assert "key" not in person["sessions"][0]
     assert await api.call("DELETE", f"{one}/sessions") == (200, {"ended": 1})
-    assert await api.admin.services.people.session(first.cookie) is None
+    assert await api.admin.services.logins.session(first.cookie) is None
 
     status, person = await api.call("PUT", one, {"grants": grants[:1], "disabled": True})
     assert (status, person["grants"], person["disabled"]) == (200, grants[:1], True)
@@ -147,7 +147,7 @@ async def test_tokens_that_break_a_rule_are_refused(api: Api) -> None:
 
 
 async def test_even_an_administrators_token_makes_no_tokens_people_or_passwords(api: Api) -> None:
-    token = await api.admin.services.people.create_api_token(COMMAND_LINE, "root", name="ci")
+    token = await api.admin.services.api_tokens.create_for(COMMAND_LINE, "root", name="ci")
     for path, body in (
         ("/tokens", {"name": "x"}),
         ("/users", {"name": "x"}),
@@ -155,7 +155,7 @@ async def test_even_an_administrators_token_makes_no_tokens_people_or_passwords(
     ):
         status, answer = await api.bearing(token).call("POST", path, body)
         assert (status, answer["error"]["code"]) == (403, "token.not_in_person")
-    await api.admin.services.people.login("root", GOOD_PASSWORD, address="", user_agent="")
+    await api.admin.services.logins.login("root", GOOD_PASSWORD, address="", user_agent="")
 
 
 async def test_filters_of_the_audit_are_strict(api: Api) -> None:

@@ -26,7 +26,7 @@ from tickwheel_admin.cli import main
 from tickwheel_admin.cli.common import with_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 
 ROOT = Path(__file__).parents[3]
 TICKWHEEL = (sys.executable, "-m", "tickwheel_admin.cli")

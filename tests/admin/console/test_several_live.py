@@ -22,7 +22,8 @@ from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.events import events as topics
 from tickwheel_admin.services.events.events import Events
-from tickwheel_admin.services.users.service import COMMAND_LINE, SessionView
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.logins import SessionView
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 from tickwheel_admin.store.executors.admins import leave_admin
@@ -44,7 +45,7 @@ def heard(events: Events) -> list[str]:
         events.listen(topic, lambda: found.append(topic))
 
     for topic in (topics.RUNS, topics.QUEUED, topics.JOBS, topics.CALENDARS, topics.NODES,
-                  topics.PEOPLE, topics.TRIGGERS, topics.CANCEL):  # fmt: skip
+                  topics.USERS, topics.TRIGGERS, topics.CANCEL):  # fmt: skip
         listener_of(topic)
     return found
 
@@ -214,7 +215,7 @@ async def test_a_stream_ends_when_another_admin_ends_the_session(several: Severa
         assert await next_event(stream) == "hello"
         begun = loop.time()
         there = several.admins[1]
-        await there.services.people.reset_password(COMMAND_LINE, "root")
+        await there.services.users.reset_password(COMMAND_LINE, "root")
         await there.notifier.run_once()
 
         while await next_event(stream):
@@ -230,20 +231,20 @@ async def test_streams_of_one_session_are_bounded_and_asked_about_together(
     await several.log_in("root", Role.ADMIN)
     url = several.urls[0] + "/events?age=0"
     looks: list[int] = []
-    plain = several.services.people.sessions
+    plain = several.services.logins.sessions
 
     async def counted(asked: Sequence[tuple[str, str]]) -> list[SessionView | None]:
         looks.append(len(asked))
         return await plain(asked)
 
-    monkeypatch.setattr(several.services.people, "sessions", counted)
+    monkeypatch.setattr(several.services.logins, "sessions", counted)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(several.browser.get(url)) for _ in range(3)]
         for stream in opened:
             assert await next_event(stream) == "hello"
         with monkeypatch.context() as nobody_asked:
             # Whoever is refused comes back very often: nothing may be read to refuse them.
-            nobody_asked.setattr(several.services.people, "session", pytest.fail)
+            nobody_asked.setattr(several.services.logins, "session", pytest.fail)
             async with several.browser.get(url) as refused:
                 assert refused.status == 429
                 assert int(refused.headers["Retry-After"]) > 0
@@ -258,10 +259,10 @@ async def test_streams_of_one_session_are_bounded_and_asked_about_together(
                 break
             await asyncio.sleep(0.05)
 
-        several.services.events.publish(topics.PEOPLE)
+        several.services.events.publish(topics.USERS)
         await wait_until_async(lambda: bool(looks), what="a look at the sessions")
         assert looks[0] >= 2  # one read for all that are open
-        await several.services.people.reset_password(COMMAND_LINE, "root")
+        await several.services.users.reset_password(COMMAND_LINE, "root")
         for stream in opened[1:]:
             while await next_event(stream):
                 pass
@@ -273,14 +274,14 @@ async def test_streams_that_are_asked_for_at_once_are_bounded_before_anything_is
     monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
     await several.log_in("root", Role.ADMIN)
     asked = 0
-    plain = several.services.people.session
+    plain = several.services.logins.session
 
     async def counted(*args: Any, **kwargs: Any) -> SessionView | None:
         nonlocal asked
         asked += 1
         return await plain(*args, **kwargs)
 
-    monkeypatch.setattr(several.services.people, "session", counted)
+    monkeypatch.setattr(several.services.logins, "session", counted)
     url = several.urls[0] + "/events?age=0"
     answers = await asyncio.gather(*(several.browser.get(url) for _ in range(12)))
     statuses = sorted(answer.status for answer in answers)

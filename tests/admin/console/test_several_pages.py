@@ -9,7 +9,7 @@ import pytest
 
 from tests.admin.kit.several_admins import Several, next_event, several_admins
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_form_of_another_session_is_refused_by_all(several: Several) -> 
 async def test_an_answer_of_the_proxy_counts_for_the_browsers_own_address(
     several: Several,
 ) -> None:
-    (session,) = (await several.services.people.person(COMMAND_LINE, 1)).sessions
+    (session,) = (await several.services.users.get(COMMAND_LINE, 1)).sessions
 
     assert session.address == "127.0.0.1"
 

@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,10 @@ from tests.admin.fuzz.wire import Answer, Wire
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.routes import COMMON, Caller, Ids, callers, two_executors
-from tests.admin.kit.served import Served, cheap_passwords, config_in
-from tickwheel_admin.app import create_app, create_services
+from tests.admin.kit.served import Served, config_in, services_over
+from tickwheel_admin.app import create_app
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.users.service import People
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
@@ -269,18 +268,12 @@ async def hunting(
     """
     await database.run(metadata.create_all)
     await database.run(ensure_buckets)
-    services = create_services(database, passwords=cheap_passwords())
-    services.people.close()
     hours = count(step=3_600)  # nobody is throttled
-    people = People(
+    services = services_over(
         database,
-        services.ids,
-        events=services.events,
-        passwords=cheap_passwords(),
         throttle=LoginThrottle(lambda: float(next(hours))),
         sleep=_no_sleep,
     )
-    services = replace(services, people=people)
     app = create_app(config_in(directory), services)
     hub = LinkHub()
     admin = Admin(database, hub=hub)
@@ -317,7 +310,7 @@ async def hunting(
     finally:
         await wire.close()
         await runner.cleanup()
-        people.close()
+        services.close()
 
 
 def _routes_of(app: web.Application) -> list[Route]:

@@ -103,4 +103,4 @@ async def oidc_world(directory: Path, **settings: object) -> AsyncIterator[Oidc]
                 stranger=stranger,
             )
         for services in both:
-            services.people.close()
+            services.close()

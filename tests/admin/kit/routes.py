@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from tests.admin.kit.served import GOOD_PASSWORD, Client, Served
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.logins import NewSession
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.identity import SESSION_COOKIE
@@ -104,9 +105,9 @@ async def _executor(admin: Served, name: str) -> Ids:
         admit_nodes, [arrival], new_ids=[node_id], session_ids=[node_id], admin_id=1
     )
     grants = {executor.id: Grant(Role.VIEWER)}
-    person = await services.people.new_person(COMMAND_LINE, f"{name}-person", grants=grants)
-    await services.people.create_api_token(COMMAND_LINE, person.name, name=f"{name}-token")
-    tokens = (await services.people.all_tokens(COMMAND_LINE)).items
+    person = await services.users.create(COMMAND_LINE, f"{name}-person", grants=grants)
+    await services.api_tokens.create_for(COMMAND_LINE, person.name, name=f"{name}-token")
+    tokens = (await services.api_tokens.page(COMMAND_LINE)).items
     await services.store.run(_keep_view, executor.id, user_id=person.id)
     return {
         "executor_id": executor.id,
@@ -145,7 +146,7 @@ async def callers(admin: Served, executor_id: int) -> list[Caller]:
         session = await logged_in(admin, role.value, grants)
         found.append(Caller(name=role.value, headers=headers_of(session), role=role))
     root = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
-    token = await admin.services.people.create_api_token(
+    token = await admin.services.api_tokens.create_for(
         COMMAND_LINE, "root", name="narrow", role=Role.OPERATOR, executors=[executor_id]
     )
     bearer = {"Authorization": f"Bearer {token}"}
@@ -158,12 +159,14 @@ async def callers(admin: Served, executor_id: int) -> list[Caller]:
 
 async def logged_in(admin: Served, name: str, grants: Mapping[int, Grant]) -> NewSession:
     """A new person's session, with a password of their own."""
-    people = admin.services.people
-    one_time = await people.add_user(COMMAND_LINE, name, grants=grants)
-    first = await people.login(name, one_time, address="", user_agent="")
-    view = await people.session(first.cookie)
+    services = admin.services
+    one_time = (await services.users.create(COMMAND_LINE, name, grants=grants)).password
+    first = await services.logins.login(name, one_time, address="", user_agent="")
+    view = await services.logins.session(first.cookie)
     assert view is not None
-    return await people.change_password(view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD)
+    return await services.logins.change_password(
+        view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
+    )
 
 
 def headers_of(session: NewSession) -> dict[str, str]:

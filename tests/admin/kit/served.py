@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aiohttp import CookieJar, web
@@ -17,8 +17,10 @@ from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.services import Services
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.passwords import Passwords
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 
@@ -30,6 +32,20 @@ Client = TestClient[web.Request, web.Application]
 def cheap_passwords() -> Passwords:
     """Argon2id all the same, but in under a millisecond."""
     return Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+
+
+def services_over(
+    store: Database,
+    *,
+    passwords: Passwords | None = None,
+    throttle: LoginThrottle | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Services:
+    """The use cases, with cheap passwords and a throttle of the test's own."""
+    passwords = passwords or cheap_passwords()
+    services = create_services(store, passwords=passwords)
+    logins = Logins(store, services.ids, services.events, passwords, throttle=throttle, sleep=sleep)
+    return replace(services, logins=logins)
 
 
 def config_in(directory: Path, **settings: object) -> Config:
@@ -57,8 +73,8 @@ class Served:
 
     async def token_for(self, name: str, role: Role) -> dict[str, str]:
         """Headers of a program that acts for a new person."""
-        await self.services.people.add_user(COMMAND_LINE, name, grants=everywhere(role))
-        token = await self.services.people.create_api_token(COMMAND_LINE, name, name="test")
+        await self.services.users.create(COMMAND_LINE, name, grants=everywhere(role))
+        token = await self.services.api_tokens.create_for(COMMAND_LINE, name, name="test")
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -72,7 +88,7 @@ async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
         client = TestClient(TestServer(app), cookie_jar=CookieJar(unsafe=True))
         async with client:
             yield Served(client=client, services=services, clock=clock)
-        services.people.close()
+        services.close()
 
 
 async def raw_answer(client: Client, sent: bytes) -> tuple[int, str]:

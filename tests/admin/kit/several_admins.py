@@ -26,7 +26,7 @@ from tickwheel_admin.domain.admin_status import AdminStatus, status_to_json
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.engine.membership.notifier import Notifier
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.executors.admins import enter_admin
 
@@ -79,7 +79,9 @@ class Several:
 
     async def log_in(self, name: str, role: Role) -> None:
         """Be a new person who has chosen a password."""
-        password = await self.services.people.add_user(COMMAND_LINE, name, grants=everywhere(role))
+        password = (
+            await self.services.users.create(COMMAND_LINE, name, grants=everywhere(role))
+        ).password
         fields = {"name": name, "password": password}
         async with self.browser.post(self.url + "/login", data=fields) as answer:
             token = csrf_token(await answer.text())
@@ -103,7 +105,7 @@ async def several_admins(directory: Path, number: int = 3) -> AsyncIterator[Seve
         admins = [OneAdmin(database, admin_id) for admin_id in range(1, number + 1)]
         urls = []
         for admin_id, admin in enumerate(admins, start=1):
-            stack.callback(admin.services.people.close)
+            stack.callback(admin.services.close)
             config = config_in(directory, trusted_proxies=["127.0.0.1"], name=f"admin-{admin_id}")
             server = TestServer(create_app(config, admin.services))
             await stack.enter_async_context(server)

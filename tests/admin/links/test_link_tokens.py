@@ -16,7 +16,7 @@ from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import LINK_PATH
 
@@ -38,9 +38,11 @@ async def tried(tmp_path: Path) -> AsyncIterator[tuple[Client, dict[str, dict[st
         await services.executors.rotate_token(COMMAND_LINE, old.id)
         gone = await services.executors.create(COMMAND_LINE, name="gone")
         await services.executors.delete(COMMAND_LINE, gone.id)
-        password = await services.people.add_user(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
-        session = await services.people.login("a", password, address="", user_agent="")
-        api_token = await services.people.create_api_token(COMMAND_LINE, "a", name="ci")
+        password = (
+            await services.users.create(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
+        ).password
+        session = await services.logins.login("a", password, address="", user_agent="")
+        api_token = await services.api_tokens.create_for(COMMAND_LINE, "a", name="ci")
         hub = LinkHub()
         admin = Admin(store, hub=hub)
         await admin.engine.membership.enter()
@@ -66,7 +68,7 @@ async def tried(tmp_path: Path) -> AsyncIterator[tuple[Client, dict[str, dict[st
             rewind = Rewind(tmp_path / "tickwheel.db")
             yield client, attempts, rewind
             rewind.close()
-        services.people.close()
+        services.close()
 
 
 async def test_nobody_connects_without_the_executors_token_and_nothing_is_stored(

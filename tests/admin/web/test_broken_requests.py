@@ -19,7 +19,7 @@ from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.web.headers import SECURITY_HEADERS
 from tickwheel_admin.web.server import bind, create_runner, serve
@@ -69,8 +69,8 @@ async def say(tmp_path: Path) -> AsyncIterator[Say]:
         await store.run(ensure_buckets)
         services = create_services(store, passwords=cheap_passwords())
         executor = await services.executors.create(COMMAND_LINE, name="billing")
-        await services.people.add_user(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
-        token = await services.people.create_api_token(COMMAND_LINE, "a", name="ci")
+        await services.users.create(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
+        token = await services.api_tokens.create_for(COMMAND_LINE, "a", name="ci")
         hub = LinkHub()
         admin = Admin(store, hub=hub)
         await admin.engine.membership.enter()
@@ -98,7 +98,7 @@ async def say(tmp_path: Path) -> AsyncIterator[Say]:
 
         yield send
         await runner.cleanup()
-        services.people.close()
+        services.close()
 
 
 async def test_broken_requests_are_answered_without_a_word_of_what_runs_here(

@@ -10,7 +10,7 @@ import pytest
 from tests.admin.kit.routes import COMMON, headers_of, logged_in, two_executors
 from tests.admin.kit.served import GOOD_PASSWORD, Served, raw_answer, served
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.web.form_body import (
     MAX_FIELDS,
     NotText,

@@ -18,7 +18,7 @@ from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.config import LogFormat, LogLevel
 from tickwheel_admin.domain.users.user import Permission, Role, everywhere
 from tickwheel_admin.log_setup import configure_logging, redact_secrets
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.web.routes import declared_routes
 
@@ -65,12 +65,12 @@ def test_every_route_of_the_router_is_declared(tmp_path: Path) -> None:
 
 async def log_in_new(admin: Served, name: str) -> str:
     """Log the client in with a fresh password; returns the CSRF token."""
-    people = admin.services.people
-    one_time = await people.reset_password(COMMAND_LINE, name)
-    first = await people.login(name, one_time, address="", user_agent="")
-    view = await people.session(first.cookie)
+    services = admin.services
+    one_time = await services.users.reset_password(COMMAND_LINE, name)
+    first = await services.logins.login(name, one_time, address="", user_agent="")
+    view = await services.logins.session(first.cookie)
     assert view is not None
-    session = await people.change_password(
+    session = await services.logins.change_password(
         view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
     admin.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
@@ -183,13 +183,13 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
     secrets: list[str] = []
     shown: list[str] = []
     async with served(tmp_path) as admin:
-        people = admin.services.people
+        services = admin.services
         headers = await admin.token_for("root", Role.ADMIN)
         csrf = await log_in_new(admin, "root")
         [cookie] = [each.value for each in admin.client.session.cookie_jar]
         headers = {
             "Authorization": "Bearer "
-            + await people.create_api_token(COMMAND_LINE, "root", name="again")
+            + await services.api_tokens.create_for(COMMAND_LINE, "root", name="again")
         }
         executor = await admin.services.executors.create(COMMAND_LINE, name="x", description="")
         secrets += [GOOD_PASSWORD, cookie, headers["Authorization"].split()[1], executor.token]

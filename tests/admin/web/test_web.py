@@ -8,8 +8,6 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 from urllib.parse import quote
 
 import pytest
@@ -18,14 +16,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from structlog.testing import capture_logs
 
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
+from tests.admin.kit.served import config_in, fresh_store, services_over
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, TooMany, Unavailable
 from tickwheel_admin.domain.users.user import Permission, Role, everywhere
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.service import COMMAND_LINE, People
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
-from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.web import i18n
 from tickwheel_admin.web.application import create_web_application
 from tickwheel_admin.web.body import read_form, read_json
@@ -51,7 +48,7 @@ CHANGED: web.AppKey[list[str]] = web.AppKey("changed")
 @routes.post("/login", permission=Permission.PUBLIC)
 async def login(request: web.Request) -> web.StreamResponse:
     form = await read_form(request)
-    session = await request.app[SERVICES].people.login(
+    session = await request.app[SERVICES].logins.login(
         form.get("name", ""),
         form.get("password", ""),
         address="",
@@ -128,48 +125,46 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def people(tmp_path: Path, clock: Clock) -> AsyncIterator[People]:
+async def services(tmp_path: Path, clock: Clock) -> AsyncIterator[Services]:
     async with fresh_store(tmp_path, clock) as store:
-        people = make_people(store, clock)
-        yield people
-        people.close()
+        services = make_services(store, clock)
+        yield services
+        services.close()
 
 
-def make_people(store: Database, clock: Clock) -> People:
-    return People(
+def make_services(store: Database, clock: Clock) -> Services:
+    return services_over(
         store,
-        Ids(store),
-        passwords=cheap_passwords(),
         throttle=LoginThrottle(clock.monotonic),
         sleep=clock.sleep,
     )
 
 
-def make_app(people: People, tmp_path: Path, **settings: object) -> web.Application:
+def make_app(services: Services, tmp_path: Path, **settings: object) -> web.Application:
     app = create_web_application(
         config_in(tmp_path, **settings), unavailable_when=(DatabaseUnavailable,)
     )
-    app[SERVICES] = cast("Services", SimpleNamespace(people=people))
+    app[SERVICES] = services
     app[CHANGED] = []
     routes.add_to(app)
     return app
 
 
 @pytest.fixture
-async def client(people: People, tmp_path: Path) -> AsyncIterator[Client]:
-    server = TestServer(make_app(people, tmp_path))
+async def client(services: Services, tmp_path: Path) -> AsyncIterator[Client]:
+    server = TestServer(make_app(services, tmp_path))
     async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
         yield client
 
 
-async def add_person(people: People, name: str = "dev", role: Role = Role.DEVELOPER) -> str:
+async def add_person(services: Services, name: str = "dev", role: Role = Role.DEVELOPER) -> str:
     """A person who has changed the one-time password; returns the password."""
-    one_time = await people.add_user(COMMAND_LINE, name, grants=everywhere(role))
-    session = await people.login(name, one_time, address="", user_agent="")
-    view = await people.session(session.cookie)
+    one_time = (await services.users.create(COMMAND_LINE, name, grants=everywhere(role))).password
+    session = await services.logins.login(name, one_time, address="", user_agent="")
+    view = await services.logins.session(session.cookie)
     assert view is not None
     password = f"the password of {name}"
-    await people.change_password(view.actor, session.cookie, old=one_time, new=password)
+    await services.logins.change_password(view.actor, session.cookie, old=one_time, new=password)
     return password
 
 
@@ -182,9 +177,9 @@ async def log_in(client: Client, name: str, password: str, **form: str) -> web.R
 
 
 @pytest.fixture
-async def csrf(client: Client, people: People) -> str:
+async def csrf(client: Client, services: Services) -> str:
     """Log the client in as a developer; returns the session's CSRF token."""
-    await log_in(client, "dev", await add_person(people))
+    await log_in(client, "dev", await add_person(services))
     return await (await client.get("/page")).text()
 
 
@@ -192,9 +187,9 @@ async def csrf(client: Client, people: People) -> str:
 
 
 async def test_a_route_without_a_declared_permission_is_not_answered(
-    people: People, tmp_path: Path
+    services: Services, tmp_path: Path
 ) -> None:
-    app = make_app(people, tmp_path)
+    app = make_app(services, tmp_path)
 
     async def undeclared(_request: web.Request) -> web.Response:
         return web.Response(text="secret")
@@ -205,11 +200,11 @@ async def test_a_route_without_a_declared_permission_is_not_answered(
 
 
 def test_get_and_post_of_one_path_keep_their_own_permissions(
-    people: People, tmp_path: Path
+    services: Services, tmp_path: Path
 ) -> None:
     found = {
         (key.method, key.resource.canonical if key.resource else ""): route.permission
-        for key, route in declared_routes(make_app(people, tmp_path)).items()
+        for key, route in declared_routes(make_app(services, tmp_path)).items()
     }
 
     assert found["GET", "/page"] is Permission.VIEW
@@ -243,9 +238,9 @@ async def test_a_scripts_own_fetches_are_not_redirected_to_a_page(client: Client
     ("role", "allowed"), [(Role.VIEWER, False), (Role.OPERATOR, True), (Role.ADMIN, True)]
 )
 async def test_the_declared_permission_decides(
-    client: Client, people: People, role: Role, allowed: bool
+    client: Client, services: Services, role: Role, allowed: bool
 ) -> None:
-    await log_in(client, "mona", await add_person(people, "mona", role))
+    await log_in(client, "mona", await add_person(services, "mona", role))
     token = await (await client.get("/page")).text()
 
     response = await client.post("/page", data={"csrf_token": token})
@@ -254,9 +249,9 @@ async def test_the_declared_permission_decides(
     assert client.app[CHANGED] == (["mona"] if allowed else [])
 
 
-async def test_a_bearer_token_opens_the_api_but_no_page(client: Client, people: People) -> None:
-    await add_person(people)
-    token = await people.create_api_token(COMMAND_LINE, "dev", name="ci")
+async def test_a_bearer_token_opens_the_api_but_no_page(client: Client, services: Services) -> None:
+    await add_person(services)
+    token = await services.api_tokens.create_for(COMMAND_LINE, "dev", name="ci")
     headers = {"Authorization": f"Bearer {token}"}
 
     api = await client.post("/api/v1/thing", json={"a": 1}, headers=headers)
@@ -278,9 +273,11 @@ async def test_a_wrong_bearer_is_not_made_good_by_a_cookie(
 
 
 async def test_who_must_change_the_password_can_do_nothing_else(
-    client: Client, people: People
+    client: Client, services: Services
 ) -> None:
-    one_time = await people.add_user(COMMAND_LINE, "newcomer", grants=everywhere(Role.ADMIN))
+    one_time = (
+        await services.users.create(COMMAND_LINE, "newcomer", grants=everywhere(Role.ADMIN))
+    ).password
     await log_in(client, "newcomer", one_time)
 
     page = await client.get("/page", allow_redirects=False)
@@ -292,9 +289,11 @@ async def test_who_must_change_the_password_can_do_nothing_else(
     assert (await client.get("/password")).status == 200
 
 
-async def test_streams_end_with_their_session(client: Client, people: People, csrf: str) -> None:
+async def test_streams_end_with_their_session(
+    client: Client, services: Services, csrf: str
+) -> None:
     assert await (await client.get("/stream")).text() == "on"
-    await people.set_disabled(COMMAND_LINE, "dev", disabled=True)
+    await services.users.set_disabled(COMMAND_LINE, "dev", disabled=True)
     assert (await client.get("/stream", allow_redirects=False)).status == 303
 
 
@@ -302,9 +301,11 @@ async def test_streams_end_with_their_session(client: Client, people: People, cs
 
 
 @pytest.mark.parametrize("public_url", ["http://127.0.0.1:8500", "https://tickwheel.example"])
-async def test_the_cookie_has_its_flags(people: People, tmp_path: Path, public_url: str) -> None:
-    password = await add_person(people)
-    app = make_app(people, tmp_path, public_url=public_url)
+async def test_the_cookie_has_its_flags(
+    services: Services, tmp_path: Path, public_url: str
+) -> None:
+    password = await add_person(services)
+    app = make_app(services, tmp_path, public_url=public_url)
     async with TestClient(TestServer(app)) as client:
         cookie = (await log_in(client, "dev", password)).headers["Set-Cookie"]
 
@@ -314,14 +315,14 @@ async def test_the_cookie_has_its_flags(people: People, tmp_path: Path, public_u
 
 
 async def test_login_gives_a_new_session_and_ends_the_old_one(
-    client: Client, people: People, csrf: str
+    client: Client, services: Services, csrf: str
 ) -> None:
     [before] = [cookie.value for cookie in client.session.cookie_jar]
     await log_in(client, "dev", "the password of dev")
     [after] = [cookie.value for cookie in client.session.cookie_jar]
 
     assert before != after
-    assert await people.session(before) is None
+    assert await services.logins.session(before) is None
 
 
 @pytest.mark.parametrize(
@@ -346,9 +347,9 @@ async def test_login_gives_a_new_session_and_ends_the_old_one(
     ],
 )
 async def test_next_never_leaves_this_server(
-    client: Client, people: People, wanted: str, given: str
+    client: Client, services: Services, wanted: str, given: str
 ) -> None:
-    response = await log_in(client, "dev", await add_person(people), next=wanted)
+    response = await log_in(client, "dev", await add_person(services), next=wanted)
 
     assert response.headers["Location"] == given
 
@@ -398,15 +399,15 @@ async def test_without_the_sessions_own_token_nothing_changes(
 
 
 async def test_another_sessions_token_does_not_count(
-    client: Client, csrf: str, people: People
+    client: Client, csrf: str, services: Services
 ) -> None:
     await log_in(client, "dev", "the password of dev")
 
     assert (await client.post("/page", data={"csrf_token": csrf})).status == 403
 
 
-async def test_a_cross_site_login_is_refused(client: Client, people: People) -> None:
-    password = await add_person(people)
+async def test_a_cross_site_login_is_refused(client: Client, services: Services) -> None:
+    password = await add_person(services)
     response = await client.post(
         "/login",
         data={"name": "dev", "password": password},
@@ -427,14 +428,14 @@ async def test_other_methods_are_not_taken(client: Client, csrf: str) -> None:
 # --- bodies ----------------------------------------------------------------------------------
 
 
-async def bearer(people: People) -> dict[str, str]:
-    await add_person(people)
-    token = await people.create_api_token(COMMAND_LINE, "dev", name="ci")
+async def bearer(services: Services) -> dict[str, str]:
+    await add_person(services)
+    token = await services.api_tokens.create_for(COMMAND_LINE, "dev", name="ci")
     return {"Authorization": f"Bearer {token}"}
 
 
-async def test_a_body_over_one_mebibyte_is_refused(client: Client, people: People) -> None:
-    headers = await bearer(people) | {"Content-Type": "application/json"}
+async def test_a_body_over_one_mebibyte_is_refused(client: Client, services: Services) -> None:
+    headers = await bearer(services) | {"Content-Type": "application/json"}
     body = io.BytesIO(b'{"a":"' + b"x" * 2**20 + b'"}')
 
     response = await client.post("/api/v1/thing", data=body, headers=headers)
@@ -457,9 +458,9 @@ async def test_a_body_over_one_mebibyte_is_refused(client: Client, people: Peopl
     ],
 )
 async def test_a_body_that_is_not_a_json_object_is_refused(
-    client: Client, people: People, body: bytes, content_type: str, status: int, code: str
+    client: Client, services: Services, body: bytes, content_type: str, status: int, code: str
 ) -> None:
-    headers = await bearer(people) | {"Content-Type": content_type}
+    headers = await bearer(services) | {"Content-Type": content_type}
 
     response = await client.post("/api/v1/thing", data=body, headers=headers)
 
@@ -469,8 +470,8 @@ async def test_a_body_that_is_not_a_json_object_is_refused(
     assert client.app[CHANGED] == []
 
 
-async def test_packed_bodies_are_refused_unread(client: Client, people: People) -> None:
-    headers = await bearer(people) | {"Content-Encoding": "gzip"}
+async def test_packed_bodies_are_refused_unread(client: Client, services: Services) -> None:
+    headers = await bearer(services) | {"Content-Encoding": "gzip"}
 
     response = await client.post("/api/v1/thing", data=b"x", headers=headers)
 
@@ -498,8 +499,8 @@ async def test_every_answer_has_the_security_headers(client: Client, path: str) 
     assert "Strict-Transport-Security" not in response.headers
 
 
-async def test_over_tls_browsers_are_told_to_stay_there(people: People, tmp_path: Path) -> None:
-    app = make_app(people, tmp_path, public_url="https://tickwheel.example")
+async def test_over_tls_browsers_are_told_to_stay_there(services: Services, tmp_path: Path) -> None:
+    app = make_app(services, tmp_path, public_url="https://tickwheel.example")
     async with TestClient(TestServer(app)) as client:
         response = await client.get("/healthz")
 
@@ -587,9 +588,9 @@ async def test_the_log_has_paths_but_no_queries(client: Client) -> None:
     ],
 )
 async def test_only_trusted_proxies_say_where_a_request_came_from(
-    people: People, tmp_path: Path, trusted: str, forwarded: str, address: str
+    services: Services, tmp_path: Path, trusted: str, forwarded: str, address: str
 ) -> None:
-    app = make_app(people, tmp_path, trusted_proxies=trusted)
+    app = make_app(services, tmp_path, trusted_proxies=trusted)
     async with TestClient(TestServer(app)) as client:
         with capture_logs() as events:
             await client.get("/nothing", headers={"X-Forwarded-For": forwarded})
@@ -597,10 +598,12 @@ async def test_only_trusted_proxies_say_where_a_request_came_from(
     assert events[-1]["address"] == address
 
 
-async def test_a_trusted_proxy_can_say_that_it_ended_tls(people: People, tmp_path: Path) -> None:
+async def test_a_trusted_proxy_can_say_that_it_ended_tls(
+    services: Services, tmp_path: Path
+) -> None:
     told = {"X-Forwarded-Proto": "https"}
     for trusted, expected in (("127.0.0.0/8", True), ("10.0.0.0/8", False)):
-        app = make_app(people, tmp_path, trusted_proxies=trusted)
+        app = make_app(services, tmp_path, trusted_proxies=trusted)
         async with TestClient(TestServer(app)) as client:
             response = await client.get("/healthz", headers=told)
         assert ("Strict-Transport-Security" in response.headers) is expected
@@ -643,9 +646,9 @@ async def listen(app: web.Application, header_seconds: float) -> tuple[web.AppRu
 
 
 async def test_half_sent_headers_are_cut_off_while_others_are_served(
-    people: People, tmp_path: Path
+    services: Services, tmp_path: Path
 ) -> None:
-    runner, port = await listen(make_app(people, tmp_path), header_seconds=0.3)
+    runner, port = await listen(make_app(services, tmp_path), header_seconds=0.3)
     slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
     for _reader, writer in slow[:25]:
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -664,10 +667,10 @@ async def test_half_sent_headers_are_cut_off_while_others_are_served(
 
 
 async def test_a_header_in_time_may_be_followed_by_a_slow_body_and_a_second_request(
-    people: People, tmp_path: Path
+    services: Services, tmp_path: Path
 ) -> None:
-    headers = await bearer(people)
-    runner, port = await listen(make_app(people, tmp_path), header_seconds=0.2)
+    headers = await bearer(services)
+    runner, port = await listen(make_app(services, tmp_path), header_seconds=0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"POST /api/v1/thing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -686,11 +689,11 @@ async def test_a_header_in_time_may_be_followed_by_a_slow_body_and_a_second_requ
 
 
 async def test_a_body_that_does_not_arrive_is_given_up(
-    people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tickwheel_admin.web.body.BODY_SECONDS", 0.1)
-    headers = await bearer(people)
-    runner, port = await listen(make_app(people, tmp_path), header_seconds=5)
+    headers = await bearer(services)
+    runner, port = await listen(make_app(services, tmp_path), header_seconds=5)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"POST /api/v1/thing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -702,8 +705,8 @@ async def test_a_body_that_does_not_arrive_is_given_up(
     await runner.cleanup()
 
 
-async def test_thousands_of_headers_are_refused(people: People, tmp_path: Path) -> None:
-    runner, port = await listen(make_app(people, tmp_path), header_seconds=5)
+async def test_thousands_of_headers_are_refused(services: Services, tmp_path: Path) -> None:
+    runner, port = await listen(make_app(services, tmp_path), header_seconds=5)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 10_000 + b"\r\n")
     status = await reader.readuntil(b"\r\n")

@@ -21,7 +21,7 @@ routes = Routes()
     on_all=True,
 )
 async def end_sessions(request: web.Request) -> web.Response:
-    ended = await request.app[SERVICES].people.end_sessions_of(
+    ended = await request.app[SERVICES].users.end_sessions(
         actor_of(request), path_id(request, "user_id")
     )
     return answer({"ended": ended})

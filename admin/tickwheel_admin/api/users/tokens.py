@@ -21,7 +21,7 @@ _ALL = "/api/v1/tokens"
 
 @routes.get(_ALL, permission=Permission.LOGGED_IN, api=True)
 async def list_own_tokens(request: web.Request) -> web.Response:
-    items = await request.app[SERVICES].people.tokens(actor_of(request))
+    items = await request.app[SERVICES].api_tokens.own(actor_of(request))
     return answer({"items": [token_view(item) for item in items]})
 
 
@@ -30,7 +30,7 @@ async def list_all_tokens(request: web.Request) -> web.Response:
     fields = query_fields(request, ("cursor", "limit"))
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[SERVICES].people.all_tokens(actor_of(request), cursor, limit=limit)
+    page = await request.app[SERVICES].api_tokens.page(actor_of(request), cursor, limit=limit)
     return answer(page_view(page, token_view))
 
 
@@ -42,7 +42,7 @@ async def create_token(request: web.Request) -> web.Response:
     executors = _executors(fields)
     days = fields.integer("valid_days", low=1, high=MAX_VALID_DAYS, default=0) or None
     raise_if_any(fields.problems)
-    new = await request.app[SERVICES].people.new_token(
+    new = await request.app[SERVICES].api_tokens.create(
         actor_of(request), name=name, role=role, executors=executors, valid_days=days
     )
     return answer({"id": new.id, "token": new.secret}, status=201)
@@ -50,7 +50,7 @@ async def create_token(request: web.Request) -> web.Response:
 
 @routes.delete(f"{_ALL}/{{token_id:{ID}}}", permission=Permission.LOGGED_IN, api=True)
 async def revoke_token(request: web.Request) -> web.Response:
-    await request.app[SERVICES].people.revoke_token(actor_of(request), path_id(request, "token_id"))
+    await request.app[SERVICES].api_tokens.revoke(actor_of(request), path_id(request, "token_id"))
     return web.Response(status=204)
 
 

@@ -13,7 +13,7 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
 )
-from tickwheel_admin.api.users.views import actor_view, person_detail_view, person_view
+from tickwheel_admin.api.users.views import actor_view, user_detail_view, user_view
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.input.grants import parse_grants
 from tickwheel_admin.domain.users.user import Permission
@@ -38,10 +38,10 @@ async def list_users(request: web.Request) -> web.Response:
     part = request.query.get("text", "")[:100]  # as text, also where it is all digits
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
-    page = await request.app[SERVICES].people.people_page(
+    page = await request.app[SERVICES].users.page(
         actor_of(request), part=part, cursor=cursor, limit=limit
     )
-    return answer(page_view(page, person_view))
+    return answer(page_view(page, user_view))
 
 
 @routes.post(_ALL, permission=Permission.ADMINISTER, api=True, in_person=True, on_all=True)
@@ -50,17 +50,15 @@ async def create_user(request: web.Request) -> web.Response:
     name = fields.text("name", max_chars=100, required=True)
     grants = parse_grants(fields, "grants") if fields.has("grants") else {}
     raise_if_any(fields.problems)
-    new = await request.app[SERVICES].people.new_person(actor_of(request), name, grants=grants)
+    new = await request.app[SERVICES].users.create(actor_of(request), name, grants=grants)
     content = {"id": new.id, "name": new.name, "password": new.password}
     return answer(content, status=201, location=f"{_ALL}/{new.id}")
 
 
 @routes.get(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def get_user(request: web.Request) -> web.Response:
-    detail = await request.app[SERVICES].people.person(
-        actor_of(request), path_id(request, "user_id")
-    )
-    return answer(person_detail_view(detail))
+    detail = await request.app[SERVICES].users.get(actor_of(request), path_id(request, "user_id"))
+    return answer(user_detail_view(detail))
 
 
 @routes.put(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
@@ -73,17 +71,17 @@ async def update_user(request: web.Request) -> web.Response:
     grants = parse_grants(fields, "grants") if fields.has("grants") else None
     disabled = fields.boolean("disabled", default=False) if fields.has("disabled") else None
     raise_if_any(fields.problems)
-    people, actor = request.app[SERVICES].people, actor_of(request)
+    services, actor = request.app[SERVICES], actor_of(request)
     if grants is not None:
-        await people.set_grants(actor, user_id, grants)
+        await services.users.set_grants(actor, user_id, grants)
     if disabled is not None:
-        await people.set_disabled(actor, user_id, disabled=disabled)
-    return answer(person_detail_view(await people.person(actor, user_id)))
+        await services.users.set_disabled(actor, user_id, disabled=disabled)
+    return answer(user_detail_view(await services.users.get(actor, user_id)))
 
 
 @routes.delete(_ONE, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def delete_user(request: web.Request) -> web.Response:
-    await request.app[SERVICES].people.delete_user(actor_of(request), path_id(request, "user_id"))
+    await request.app[SERVICES].users.delete(actor_of(request), path_id(request, "user_id"))
     return web.Response(status=204)
 
 
@@ -96,7 +94,7 @@ async def delete_user(request: web.Request) -> web.Response:
 )
 async def reset_password(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
-    password = await request.app[SERVICES].people.reset_password(
+    password = await request.app[SERVICES].users.reset_password(
         actor_of(request), path_id(request, "user_id")
     )
     return answer({"password": password})

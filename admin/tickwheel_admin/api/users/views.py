@@ -7,10 +7,10 @@ from typing import Any
 from tickwheel_admin.api.answers import instant
 from tickwheel_admin.domain.input.grants import grants_to_raw
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant
-from tickwheel_admin.services.users.service import PersonDetail, PersonItem, SessionItem, TokenItem
+from tickwheel_admin.services.users.lists import SessionItem, TokenItem, UserDetail, UserItem
 
 
-def person_view(item: PersonItem) -> dict[str, Any]:
+def user_view(item: UserItem) -> dict[str, Any]:
     return {
         "id": item.id,
         "name": item.name,
@@ -24,8 +24,8 @@ def person_view(item: PersonItem) -> dict[str, Any]:
     }
 
 
-def person_detail_view(detail: PersonDetail) -> dict[str, Any]:
-    return person_view(detail.item) | {
+def user_detail_view(detail: UserDetail) -> dict[str, Any]:
+    return user_view(detail.item) | {
         "sessions": [session_view(each) for each in detail.sessions],
         "tokens": [token_view(each) for each in detail.tokens],
     }

@@ -17,7 +17,7 @@ import structlog
 from aiohttp import web
 
 from tickwheel_admin.domain.errors import TooMany
-from tickwheel_admin.services.events.events import PEOPLE
+from tickwheel_admin.services.events.events import USERS
 from tickwheel_admin.web.identity import actor_of, are_still_allowed, cookie_of
 from tickwheel_admin.web.keys import SERVICES, UNAVAILABLE_WHEN
 
@@ -144,7 +144,7 @@ class OpenStreams:
 
     async def _watch(self, app: web.Application) -> None:
         changed = asyncio.Event()
-        stop = app[SERVICES].events.listen(PEOPLE, changed.set)
+        stop = app[SERVICES].events.listen(USERS, changed.set)
         try:
             while self._streams:
                 try:

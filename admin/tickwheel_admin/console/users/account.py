@@ -28,21 +28,21 @@ routes = Routes()
 
 @routes.get("/account", permission=Permission.LOGGED_IN)
 async def show_account(request: web.Request) -> web.Response:
-    preferences = await request.app[SERVICES].people.preferences(actor_of(request))
+    preferences = await request.app[SERVICES].own_account.preferences(actor_of(request))
     return await _page(request, preferences_to_raw(preferences))
 
 
 @routes.post("/account/preferences", permission=Permission.LOGGED_IN)
 async def set_preferences(request: web.Request) -> web.Response:
     """Those that the form names; the menus of language and theme name one."""
-    form, actor, people = await read_form(request), actor_of(request), request.app[SERVICES].people
-    raw: dict[str, Any] = preferences_to_raw(await people.preferences(actor))
+    form, actor, services = await read_form(request), actor_of(request), request.app[SERVICES]
+    raw: dict[str, Any] = preferences_to_raw(await services.own_account.preferences(actor))
     raw |= {name: form[name] for name in _PREFERENCES if name in form}
     try:
         preferences = parse_preferences(raw)
     except InvalidInput as error:
         return await _page(request, raw, error.problems)
-    await people.set_preferences(actor, preferences)
+    await services.own_account.set_preferences(actor, preferences)
     response = go_to(request, safe_next(form.get("next"), default="/account"))
     mirror_preferences(request, response, preferences)
     if "next" not in form:
@@ -53,9 +53,9 @@ async def set_preferences(request: web.Request) -> web.Response:
 @routes.post("/account/sessions/end", permission=Permission.LOGGED_IN)
 async def end_session(request: web.Request) -> web.Response:
     form, cookie = await read_form(request), cookie_of(request)
-    actor, people = actor_of(request), request.app[SERVICES].people
-    await people.end_session(actor, cookie, form.get("key", ""))
-    if await people.session(cookie, touch=False) is None:
+    actor, services = actor_of(request), request.app[SERVICES]
+    await services.own_account.end_session(actor, cookie, form.get("key", ""))
+    if await services.logins.session(cookie, touch=False) is None:
         return go_to(request, LOGIN_PATH)  # it was this one
     response = go_to(request, "/account")
     set_flash(response, "session.ended")
@@ -64,7 +64,9 @@ async def end_session(request: web.Request) -> web.Response:
 
 @routes.post("/account/sessions/end-others", permission=Permission.LOGGED_IN)
 async def end_other_sessions(request: web.Request) -> web.Response:
-    await request.app[SERVICES].people.end_other_sessions(actor_of(request), cookie_of(request))
+    await request.app[SERVICES].own_account.end_other_sessions(
+        actor_of(request), cookie_of(request)
+    )
     response = go_to(request, "/account")
     set_flash(response, "sessions.ended")
     return response
@@ -87,9 +89,9 @@ async def _page(
             "problems": {problem.field: problem for problem in reversed(problems)},
             "zones": zone_choices(values["timezone"] or None),
             "grants": grants,
-            "has_password": await request.app[SERVICES].people.has_password(actor),
+            "has_password": await request.app[SERVICES].own_account.has_password(actor),
             "executors": await executor_names(request) if may_see else {},
-            "sessions": await request.app[SERVICES].people.own_sessions(actor, cookie_of(request)),
+            "sessions": await request.app[SERVICES].own_account.sessions(actor, cookie_of(request)),
         },
         status=422 if problems else 200,
     )

@@ -28,15 +28,15 @@ routes = Routes()
 
 @routes.get("/tokens", permission=Permission.LOGGED_IN)
 async def list_tokens(request: web.Request) -> web.Response:
-    actor, people = actor_of(request), request.app[SERVICES].people
+    actor, services = actor_of(request), request.app[SERVICES]
     may_see_all = actor.may(Permission.ADMINISTER)
     of_all = may_see_all and request.query.get("of") == "all"
     next_cursor = None
     if of_all:
-        page = await people.all_tokens(actor, request.query.get("cursor"), limit=PER_PAGE)
+        page = await services.api_tokens.page(actor, request.query.get("cursor"), limit=PER_PAGE)
         tokens, next_cursor = page.items, page.next
     else:
-        tokens = await people.tokens(actor)
+        tokens = await services.api_tokens.own(actor)
     return await render(
         request,
         "users/api_tokens.html",
@@ -61,13 +61,15 @@ async def create_token(request: web.Request) -> web.Response:
     form = await read_form(request)
     name = form.get("name", "").strip()
     try:
-        token = await request.app[SERVICES].people.create_token(
-            actor_of(request),
-            name=name,
-            role=_role(form.get("role", "")),
-            executors=_chosen(form),
-            valid_days=_days(form.get("valid_days", "").strip()),
-        )
+        token = (
+            await request.app[SERVICES].api_tokens.create(
+                actor_of(request),
+                name=name,
+                role=_role(form.get("role", "")),
+                executors=_chosen(form),
+                valid_days=_days(form.get("valid_days", "").strip()),
+            )
+        ).secret
     except (InvalidInput, Conflict) as error:
         typed = {key: form.get(key, "") for key in ("name", "role", "valid_days", "where")}
         chosen = form.getall("executor", [])
@@ -87,7 +89,7 @@ async def create_token(request: web.Request) -> web.Response:
 @routes.post("/tokens/{token_id:[0-9]{1,18}}/revoke", permission=Permission.LOGGED_IN)
 async def revoke_token(request: web.Request) -> web.Response:
     form = await read_form(request)
-    await request.app[SERVICES].people.revoke_token(
+    await request.app[SERVICES].api_tokens.revoke(
         actor_of(request), int(request.match_info["token_id"])
     )
     response = go_to(request, safe_next(form.get("back"), default="/tokens"))

@@ -30,7 +30,7 @@ async def set_grants(request: web.Request) -> web.Response:
     grants = None
     try:
         grants = grants_of_form(form, await executor_names(request))
-        await request.app[SERVICES].people.set_grants(
+        await request.app[SERVICES].users.set_grants(
             actor_of(request), user_id_of(request), grants, instead_of=form.get("instead_of")
         )
     except (Conflict, InvalidInput) as error:
@@ -50,7 +50,7 @@ async def enable_user(request: web.Request) -> web.Response:
 
 async def _set_disabled(request: web.Request, *, disabled: bool) -> web.Response:
     try:
-        await request.app[SERVICES].people.set_disabled(
+        await request.app[SERVICES].users.set_disabled(
             actor_of(request), user_id_of(request), disabled=disabled
         )
     except Conflict as error:
@@ -60,7 +60,7 @@ async def _set_disabled(request: web.Request, *, disabled: bool) -> web.Response
 
 @routes.post(f"{USER}/sessions/end", permission=Permission.ADMINISTER, on_all=True)
 async def end_sessions(request: web.Request) -> web.Response:
-    await request.app[SERVICES].people.end_sessions_of(actor_of(request), user_id_of(request))
+    await request.app[SERVICES].users.end_sessions(actor_of(request), user_id_of(request))
     return _back(request, "user.sessions_ended")
 
 
@@ -72,8 +72,8 @@ async def ask_reset(request: web.Request) -> web.Response:
 @routes.post(f"{USER}/reset-password", permission=Permission.ADMINISTER, on_all=True)
 async def reset_password(request: web.Request) -> web.Response:
     actor, user_id = actor_of(request), user_id_of(request)
-    detail = await request.app[SERVICES].people.person(actor, user_id)
-    password = await request.app[SERVICES].people.reset_password(actor, user_id)
+    detail = await request.app[SERVICES].users.get(actor, user_id)
+    password = await request.app[SERVICES].users.reset_password(actor, user_id)
     return await password_page(request, detail.item.name, password, is_new=False, user_id=user_id)
 
 
@@ -85,7 +85,7 @@ async def ask_delete(request: web.Request) -> web.Response:
 @routes.post(f"{USER}/delete", permission=Permission.ADMINISTER, on_all=True)
 async def delete_user(request: web.Request) -> web.Response:
     try:
-        await request.app[SERVICES].people.delete_user(actor_of(request), user_id_of(request))
+        await request.app[SERVICES].users.delete(actor_of(request), user_id_of(request))
     except Conflict as error:
         return await _ask(request, "users/delete.html", error)
     response = go_to(request, "/users")
@@ -94,7 +94,7 @@ async def delete_user(request: web.Request) -> web.Response:
 
 
 async def _ask(request: web.Request, template: str, error: Conflict | None = None) -> web.Response:
-    detail = await request.app[SERVICES].people.person(
+    detail = await request.app[SERVICES].users.get(
         actor_of(request), user_id_of(request), cookie=cookie_of(request)
     )
     return await render(

@@ -30,7 +30,7 @@ routes = Routes()
 async def list_users(request: web.Request) -> web.Response:
     actor = actor_of(request)
     text = request.query.get("q", "").strip()[:MAX_TEXT]
-    page = await request.app[SERVICES].people.people_page(
+    page = await request.app[SERVICES].users.page(
         actor, part=text, cursor=request.query.get("cursor"), limit=PER_PAGE
     )
     return await render(
@@ -57,7 +57,7 @@ async def add_user(request: web.Request) -> web.Response:
     name, grants = form.get("name", "").strip(), {}
     try:
         grants = grants_of_form(form, await executor_names(request))
-        made = await request.app[SERVICES].people.new_person(actor_of(request), name, grants=grants)
+        made = await request.app[SERVICES].users.create(actor_of(request), name, grants=grants)
     except (InvalidInput, Conflict) as error:
         return await _new_form(request, name=name, grants=grants, error=error)
     return await password_page(request, made.name, made.password, is_new=True, user_id=made.id)
@@ -80,7 +80,7 @@ async def user_page(
         grants: what was typed; None: as they are.
     """
     actor, user_id = actor_of(request), user_id_of(request)
-    detail = await request.app[SERVICES].people.person(actor, user_id, cookie=cookie_of(request))
+    detail = await request.app[SERVICES].users.get(actor, user_id, cookie=cookie_of(request))
     executors = await executor_names(request)
     return await render(
         request,

@@ -29,11 +29,11 @@ async def mirror_at_login(
 
     A zone does not: it was chosen by whoever used the browser before.
     """
-    people = request.app[SERVICES].people
-    session = await people.session(session_cookie)
+    services = request.app[SERVICES]
+    session = await services.logins.session(session_cookie)
     if session is None:
         return
-    preferences = await people.preferences(session.actor)
+    preferences = await services.own_account.preferences(session.actor)
     if preferences.language is not None:
         _mirror(request, response, LANGUAGE_COOKIE, preferences.language)
     if preferences.theme is not None:

@@ -17,7 +17,7 @@ from tickwheel_admin.domain.errors import (
     UserError,
 )
 from tickwheel_admin.domain.users.user import Permission
-from tickwheel_admin.services.users.service import NewSession
+from tickwheel_admin.services.users.logins import NewSession
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.client import address_of, user_agent_of
 from tickwheel_admin.web.identity import (
@@ -48,7 +48,7 @@ async def log_in(request: web.Request) -> web.Response:
     try:
         if not request.app[CONFIG].password_login:
             raise NotAllowed("login.no_passwords", "Nobody logs in by password here.")
-        session = await request.app[SERVICES].people.login(
+        session = await request.app[SERVICES].logins.login(
             name,
             form.get("password", ""),
             address=address_of(request),
@@ -106,7 +106,7 @@ async def logged_in(request: web.Request, session: NewSession, next_page: str) -
 
 @routes.post(LOGOUT_PATH, permission=Permission.LOGGED_IN)
 async def log_out(request: web.Request) -> web.Response:
-    await request.app[SERVICES].people.logout(cookie_of(request))
+    await request.app[SERVICES].logins.logout(cookie_of(request))
     response = web.Response(status=303, headers={"Location": LOGIN_PATH})
     clear_session_cookie(request, response)
     return response
@@ -126,7 +126,7 @@ async def change_password(request: web.Request) -> web.Response:
             raise InvalidInput.one(
                 "again", "password.differs", "This is not the same as the new password."
             )
-        session = await request.app[SERVICES].people.change_password(
+        session = await request.app[SERVICES].logins.change_password(
             actor_of(request), cookie_of(request), old=form.get("old", ""), new=new
         )
     except InvalidInput as error:

@@ -155,7 +155,7 @@ class Calendars:
                 "import_days",
                 {"text": text, "format": format.value, "now": now},
                 ImportedDays,
-                person=actor.user_id,
+                user_id=actor.user_id,
             )
         except TookTooLong as error:
             raise InvalidInput.one(

@@ -19,7 +19,7 @@ TRIGGERS = "triggers"  # a trigger may be due sooner
 CALENDARS = "calendars"  # a calendar was added, changed or removed
 JOBS = "jobs"  # a job was added, changed or removed
 NODES = "nodes"  # a node came, went or changed
-PEOPLE = "people"  # somebody's sessions, tokens or rights changed
+USERS = "people"  # somebody's sessions, tokens or rights changed
 
 # What pages of other admins are told of, and what it is counted by. The engine listens to none of
 # these: it must not be driven by what others relay.
@@ -27,7 +27,7 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     RUNS: (RUNS, QUEUED),
     JOBS: (JOBS, CALENDARS),
     NODES: (NODES,),
-    PEOPLE: (PEOPLE,),
+    USERS: (USERS,),
 }
 # What is remembered at all: topics of single runs come without end.
 _REMEMBERED = frozenset(each for own in SHARED.values() for each in own)

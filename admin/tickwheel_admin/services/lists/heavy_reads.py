@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from tickwheel_admin.domain.errors import TooMany
 
 MAX_AT_ONCE = 2  # of everybody
-MAX_OF_PERSON = 8  # that wait or are under way; they are done one after the other
+MAX_OF_USER = 8  # that wait or are under way; they are done one after the other
 RETRY_SECONDS = 2
 WORK_SECONDS = 0.002  # at a stretch
 
@@ -26,28 +26,28 @@ class HeavyReads:
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(MAX_AT_ONCE)
-        self._of_person: Counter[int] = Counter()
+        self._of_user: Counter[int] = Counter()
         self._turns: dict[int, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def turn(self, person: int) -> AsyncIterator[None]:
+    async def turn(self, user_id: int) -> AsyncIterator[None]:
         """Wait for this person's turn; raises TooMany when they have too many already."""
-        if self._of_person[person] >= MAX_OF_PERSON:
+        if self._of_user[user_id] >= MAX_OF_USER:
             raise TooMany(
                 "reads.too_many",
                 "Too many searches of yours are under way; try again in %(retry_after_seconds)d s.",
                 retry_after_seconds=RETRY_SECONDS,
             )
-        self._of_person[person] += 1
-        turn = self._turns.setdefault(person, asyncio.Lock())
+        self._of_user[user_id] += 1
+        turn = self._turns.setdefault(user_id, asyncio.Lock())
         try:
             async with turn, self._places:
                 yield
         finally:
-            self._of_person[person] -= 1
-            if not self._of_person[person]:
-                del self._of_person[person]
-                del self._turns[person]
+            self._of_user[user_id] -= 1
+            if not self._of_user[user_id]:
+                del self._of_user[user_id]
+                del self._turns[user_id]
 
 
 class Breath:

@@ -6,20 +6,25 @@ somebody could act on for who found it, long after it has ended.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.input.grants import check_grants
 from tickwheel_admin.domain.users.user import (
+    ALL_EXECUTORS,
     Actor,
     Grant,
     Permission,
     Role,
     everywhere,
 )
+from tickwheel_admin.services.events.events import USERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions
 from tickwheel_admin.services.lists.paging import (
     Page,
     bad_cursor,
@@ -27,13 +32,18 @@ from tickwheel_admin.services.lists.paging import (
     decode_cursor,
     encode_cursor,
 )
-from tickwheel_admin.services.users import edits as people_edits
-from tickwheel_admin.services.users.base import COMMAND_LINE, IdentityPart, sha256
-from tickwheel_admin.services.users.lists import PersonDetail, PersonItem, read_people, read_person
-from tickwheel_admin.services.users.passwords import one_time_password
+from tickwheel_admin.services.users import edits
+from tickwheel_admin.services.users.credentials import sha256
+from tickwheel_admin.services.users.lists import UserDetail, UserItem, read_user, read_users
+from tickwheel_admin.services.users.passwords import Passwords, one_time_password
 from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.users import users
 from tickwheel_admin.store.users.users import StoredUser
+
+COMMAND_LINE = Actor(user_id=0, name="command line", grants={ALL_EXECUTORS: Role.ADMIN})
+"""Acts for whoever can start `tickwheel` on the admin's own configuration."""
 
 FIRST_ADMIN = "admin"
 MAX_LISTED = 1_000
@@ -41,7 +51,7 @@ _USER_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewPerson:
+class NewUser:
     """Somebody who was just added; the password is told this once."""
 
     id: int
@@ -49,8 +59,14 @@ class NewPerson:
     password: str  # to be changed at the first login
 
 
-class PeopleAdministration(IdentityPart):
+class UserAdministration:
     """Who there is and what they may do."""
+
+    def __init__(self, store: Store, ids: Ids, events: Events, passwords: Passwords) -> None:
+        self._store = store
+        self._ids = ids
+        self._passwords = passwords
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def ensure_first_admin(self) -> str | None:
         """The one-time password of a new person "admin", when there is nobody yet."""
@@ -60,14 +76,14 @@ class PeopleAdministration(IdentityPart):
         new = await self._add(COMMAND_LINE, FIRST_ADMIN, first, only_first=True)
         return None if new is None else new.password
 
-    async def people(self, actor: Actor) -> list[PersonItem]:
+    async def list(self, actor: Actor) -> builtins.list[UserItem]:
         """Everybody, by name; at most 1,000."""
         actor.require(Permission.ADMINISTER)
-        return await self._store.read(read_people, limit=MAX_LISTED)
+        return await self._store.read(read_users, limit=MAX_LISTED)
 
-    async def people_page(
+    async def page(
         self, actor: Actor, *, part: str = "", cursor: str | None = None, limit: int = 50
-    ) -> Page[PersonItem]:
+    ) -> Page[UserItem]:
         """People by name.
 
         Args:
@@ -84,34 +100,28 @@ class PeopleAdministration(IdentityPart):
         if not is_clean(after):
             raise bad_cursor()
         items = await self._store.read(
-            read_people, after=after, part=part.strip().lower(), limit=check_limit(limit) + 1
+            read_users, after=after, part=part.strip().lower(), limit=check_limit(limit) + 1
         )
         more = len(items) > limit
         items = items[:limit]
         return Page(items=items, next=encode_cursor(items[-1].name) if more else None)
 
-    async def person(self, actor: Actor, user_id: int, *, cookie: str = "") -> PersonDetail:
+    async def get(self, actor: Actor, user_id: int, *, cookie: str = "") -> UserDetail:
         """One of them, with the sessions and tokens that act for them.
 
         Args:
             cookie: marks the session that asks as the current one.
         """
         actor.require(Permission.ADMINISTER)
-        return await self._store.read(read_person, user_id, current_session=sha256(cookie))
+        return await self._store.read(read_user, user_id, current_session=sha256(cookie))
 
-    async def find_person(self, actor: Actor, name: str) -> PersonItem:
+    async def find(self, actor: Actor, name: str) -> UserItem:
         """The person with this name; NotFound (user.unknown) when there is nobody."""
         actor.require(Permission.ADMINISTER)
-        user = await self._store.read(people_edits.known_user, name)
-        return (await self._store.read(read_person, user.id)).item
+        user = await self._store.read(edits.known_user, name)
+        return (await self._store.read(read_user, user.id)).item
 
-    async def add_user(self, actor: Actor, name: str, *, grants: Mapping[int, Grant]) -> str:
-        """A new person; returns the one-time password. As `new_person`."""
-        return (await self.new_person(actor, name, grants=grants)).password
-
-    async def new_person(
-        self, actor: Actor, name: str, *, grants: Mapping[int, Grant]
-    ) -> NewPerson:
+    async def create(self, actor: Actor, name: str, *, grants: Mapping[int, Grant]) -> NewUser:
         """Add a person.
 
         Raises:
@@ -160,16 +170,8 @@ class PeopleAdministration(IdentityPart):
         """
         actor.require(Permission.ADMINISTER)
         check_grants(grants)
-        audit_id = await self._ids.take("audit")
-        await self._store.run(
-            people_edits.set_grants,
-            user_id,
-            grants,
-            actor=actor,
-            audit_id=audit_id,
-            instead_of=instead_of,
-        )
-        self._tell_streams()
+        work = partial(edits.set_grants, user_id=user_id, grants=grants, instead_of=instead_of)
+        await self._audited.run(actor, work, USERS)
 
     async def reset_password(self, actor: Actor, who: int | str) -> str:
         """A new one-time password; every session and API token of the person ends.
@@ -180,15 +182,9 @@ class PeopleAdministration(IdentityPart):
         actor.require(Permission.ADMINISTER)
         actor.require_in_person()
         password = one_time_password()
-        audit_id = await self._ids.take("audit")
-        await self._store.run(
-            people_edits.reset_password,
-            who,
-            password_hash=await self._passwords.hash(password),
-            actor=actor,
-            audit_id=audit_id,
-        )
-        self._tell_streams()
+        password_hash = await self._passwords.hash(password)
+        work = partial(edits.reset_password, who=who, password_hash=password_hash)
+        await self._audited.run(actor, work, USERS)
         return password
 
     async def set_disabled(self, actor: Actor, who: int | str, *, disabled: bool) -> None:
@@ -204,39 +200,34 @@ class PeopleAdministration(IdentityPart):
         actor.require(Permission.ADMINISTER)
         if not disabled:
             actor.require_in_person()
-        audit_id = await self._ids.take("audit")
-        await self._store.run(
-            people_edits.set_disabled, who, disabled=disabled, actor=actor, audit_id=audit_id
-        )
-        self._tell_streams()
+        work = partial(edits.set_disabled, who=who, disabled=disabled)
+        await self._audited.run(actor, work, USERS)
 
-    async def delete_user(self, actor: Actor, user_id: int) -> None:
+    async def delete(self, actor: Actor, user_id: int) -> None:
         """Forget a person with all that acts for them; the audit keeps the name.
 
         Raises:
             Conflict: user.last_admin, user.own_account.
         """
         actor.require(Permission.ADMINISTER)
-        audit_id = await self._ids.take("audit")
-        await self._store.run(people_edits.delete_user, user_id, actor=actor, audit_id=audit_id)
-        self._tell_streams()
+        await self._audited.run(actor, partial(edits.delete_user, user_id=user_id), USERS)
 
-    async def end_sessions_of(self, actor: Actor, user_id: int) -> int:
+    async def end_sessions(self, actor: Actor, user_id: int) -> int:
         """Log a person out everywhere; returns how many sessions ended."""
         actor.require(Permission.ADMINISTER)
-        audit_id = await self._ids.take("audit")
-        ended = await self._store.run(
-            people_edits.end_sessions, user_id, actor=actor, audit_id=audit_id
+        return await self._audited.run(
+            actor,
+            partial(edits.end_sessions, user_id=user_id),
+            USERS,
+            repeated=edits.sessions_ended,
         )
-        self._tell_streams()
-        return ended
 
     async def _add(
         self, actor: Actor, name: str, grants: Mapping[int, Grant], *, only_first: bool = False
-    ) -> NewPerson | None:
+    ) -> NewUser | None:
         """None when the name is taken, or there is anybody already."""
         password = one_time_password()
-        user_id, audit_id = await self._ids.take("user"), await self._ids.take("audit")
+        user_id = await self._ids.take("user")
         new = StoredUser(
             id=user_id,
             name=name,
@@ -245,12 +236,6 @@ class PeopleAdministration(IdentityPart):
             disabled=False,
             created_at=await self._store.read(now_ms),
         )
-        created = await self._store.run(
-            people_edits.create_user,
-            new,
-            grants,
-            actor=actor,
-            audit_id=audit_id,
-            only_first=only_first,
-        )
-        return NewPerson(id=user_id, name=name, password=password) if created else None
+        work = partial(edits.create_user, new=new, grants=grants, only_first=only_first)
+        created = await self._audited.run(actor, work, repeated=lambda _: True)
+        return NewUser(id=user_id, name=name, password=password) if created else None

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotLoggedIn
 from tickwheel_admin.domain.fields import checked_name, is_clean
 from tickwheel_admin.domain.users.user import Actor, Permission, Role
+from tickwheel_admin.services.events.events import USERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.lists.paging import (
     Number,
     Page,
@@ -22,11 +25,12 @@ from tickwheel_admin.services.lists.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.users.base import IdentityPart, new_secret, sha256
+from tickwheel_admin.services.users.credentials import new_secret, sha256
 from tickwheel_admin.services.users.edits import check_executors, known_user
 from tickwheel_admin.services.users.lists import TokenItem, read_tokens, token_item
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.users import api_tokens, identity, sessions, users
 from tickwheel_admin.store.users.api_tokens import StoredApiToken
 
@@ -46,10 +50,15 @@ class NewToken:
     secret: str  # what programs send
 
 
-class ApiTokens(IdentityPart):
+class ApiTokens:
     """Make, list, use and revoke them."""
 
-    async def actor_of_token(self, bearer: str, *, address: str) -> Actor | None:
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._ids = ids
+        self._audited = AuditedTransactions(store, ids, events)
+
+    async def actor_of(self, bearer: str, *, address: str) -> Actor | None:
         """Whoever a token acts for; None when it is unknown or expired, or they are out."""
         if not bearer.startswith(API_TOKEN_PREFIX):
             return None
@@ -61,12 +70,12 @@ class ApiTokens(IdentityPart):
             await self._store.run(api_tokens.touch_api_token, token.id, now=now, every_ms=TOUCH_MS)
         return actor
 
-    async def tokens(self, actor: Actor) -> list[TokenItem]:
+    async def own(self, actor: Actor) -> list[TokenItem]:
         """The person's own tokens, by name; a token sees itself alone."""
         items = await self._store.read(read_tokens, actor.user_id, actor.name)
         return [each for each in items if actor.token_id in (None, each.id)]
 
-    async def all_tokens(
+    async def page(
         self, actor: Actor, cursor: str | None = None, *, limit: int = 50
     ) -> Page[TokenItem]:
         """Everybody's tokens, the newest first.
@@ -83,22 +92,7 @@ class ApiTokens(IdentityPart):
         more = len(rows) > limit
         return Page(items=items, next=encode_cursor(items[-1].id) if more else None)
 
-    async def create_token(
-        self,
-        actor: Actor,
-        *,
-        name: str,
-        role: Role | None = None,
-        executors: Iterable[int] | None = None,
-        valid_days: int | None = None,
-    ) -> str:
-        """A token for oneself; shown once. As `new_token`."""
-        new = await self.new_token(
-            actor, name=name, role=role, executors=executors, valid_days=valid_days
-        )
-        return new.secret
-
-    async def new_token(
+    async def create(
         self,
         actor: Actor,
         *,
@@ -130,7 +124,7 @@ class ApiTokens(IdentityPart):
             actor, actor.user_id, name=name, role=role, executors=wanted, valid_days=valid_days
         )
 
-    async def create_api_token(
+    async def create_for(
         self,
         actor: Actor,
         user_name: str,
@@ -140,7 +134,7 @@ class ApiTokens(IdentityPart):
         executors: Iterable[int] | None = None,
         valid_days: int | None = None,
     ) -> str:
-        """A token for somebody; as `new_token`.
+        """A token for somebody; as `create`.
 
         Raises:
             NotFound: user.unknown.
@@ -153,7 +147,7 @@ class ApiTokens(IdentityPart):
         )
         return new.secret
 
-    async def revoke_token(self, actor: Actor, token_id: int) -> None:
+    async def revoke(self, actor: Actor, token_id: int) -> None:
         """End a token at once: one's own, or anybody's for who administers everything.
 
         A token can end itself.
@@ -161,9 +155,7 @@ class ApiTokens(IdentityPart):
         Raises:
             NotFound: there is no such token, or it is somebody else's.
         """
-        audit_id = await self._ids.take("audit")
-        await self._store.run(_revoke, token_id, actor=actor, audit_id=audit_id)
-        self._tell_streams()
+        await self._audited.run(actor, partial(_revoke, token_id=token_id), USERS)
 
     async def _create(
         self,
@@ -192,7 +184,7 @@ class ApiTokens(IdentityPart):
                 limit=MAX_EXECUTORS,
             )
         secret = API_TOKEN_PREFIX + new_secret()
-        token_id, audit_id = await self._ids.take("api_token"), await self._ids.take("audit")
+        token_id = await self._ids.take("api_token")
         new = StoredApiToken(
             id=token_id,
             user_id=0,
@@ -204,33 +196,24 @@ class ApiTokens(IdentityPart):
             expires_at=None,
             used_at=None,
         )
-        await self._store.run(
-            _create,
-            who,
-            new,
-            valid_ms=None if valid_days is None else valid_days * DAY_MS,
-            actor=actor,
-            audit_id=audit_id,
-        )
+        valid_ms = None if valid_days is None else valid_days * DAY_MS
+        await self._audited.run(actor, partial(_create, who=who, new=new, valid_ms=valid_ms))
         return NewToken(id=token_id, secret=secret)
 
 
 def _create(
     conn: sa.Connection,
+    entry: AuditEntry,
+    *,
     who: int | str,
     new: StoredApiToken,
-    *,
     valid_ms: int | None,
-    actor: Actor,
-    audit_id: int,
 ) -> None:
     """Insert the token for the person; whose it is and its times are found here.
 
     Tokens end with the password: one that is made while it changes must not be left over.
     """
-    if find_audit(conn, audit_id) is not None:
-        return
-    now = now_ms(conn)
+    now, actor = now_ms(conn), entry.actor
     if actor.session is not None and not sessions.hold_session(conn, actor.session, now=now):
         raise NotLoggedIn("login.required", "Your session has ended; log in again.")
     user = known_user(conn, who)
@@ -255,40 +238,24 @@ def _create(
     api_tokens.insert_api_token(
         conn, replace(new, user_id=user.id, created_at=now, expires_at=expires_at)
     )
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action="token.created",
-        executor_id=None,
-        object_id=new.id,
-        detail={
-            "user": user.name,
-            "name": new.name,
-            "role": None if new.role is None else new.role.value,
-            "executors": None if new.executors is None else sorted(new.executors),
-            "expires_at": expires_at,
-        },
+    entry.write(
+        "token.created",
+        new.id,
+        user=user.name,
+        name=new.name,
+        role=None if new.role is None else new.role.value,
+        executors=None if new.executors is None else sorted(new.executors),
+        expires_at=expires_at,
     )
 
 
-def _revoke(conn: sa.Connection, token_id: int, *, actor: Actor, audit_id: int) -> None:
-    if find_audit(conn, audit_id) is not None:
-        return
+def _revoke(conn: sa.Connection, entry: AuditEntry, token_id: int) -> None:
     token = api_tokens.get_api_token(conn, token_id)
-    if token is None or not _may_revoke(actor, token):
+    if token is None or not _may_revoke(entry.actor, token):
         raise not_found()
     owner = users.get_user(conn, token.user_id)
     api_tokens.delete_api_token(conn, token.id)
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action="token.revoked",
-        executor_id=None,
-        object_id=token.id,
-        detail={"user": owner.name if owner else None, "name": token.name},
-    )
+    entry.write("token.revoked", token.id, user=owner.name if owner else None, name=token.name)
 
 
 def _may_revoke(actor: Actor, token: StoredApiToken) -> bool:

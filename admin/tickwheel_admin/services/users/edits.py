@@ -7,15 +7,17 @@ administers everything is always left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
 from tickwheel_admin.domain.input.grants import grants_mark, grants_to_raw
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
+from tickwheel_admin.services.events.transactions import AuditEntry
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.executors.executors import living_executors
-from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.system.audit import AuditedChange
 from tickwheel_admin.store.users import api_tokens, sessions, users
 from tickwheel_admin.store.users.grants import grants_of, has_other_admin, replace_grants
 from tickwheel_admin.store.users.users import StoredUser
@@ -36,40 +38,34 @@ def known_user(conn: sa.Connection, who: int | str) -> StoredUser:
 
 def create_user(
     conn: sa.Connection,
+    entry: AuditEntry,
     new: StoredUser,
     grants: Mapping[int, Grant],
     *,
-    actor: Actor,
-    audit_id: int,
     only_first: bool = False,
 ) -> bool:
     """Whether the person was added; not when the name is taken (or, if asked, anybody exists)."""
-    if find_audit(conn, audit_id) is not None:
-        return True
     if users.has_users(conn) if only_first else users.find_user(conn, new.name) is not None:
         return False
     check_executors(conn, grants.keys())
     users.insert_user(conn, new)
     replace_grants(conn, new.id, grants)
-    _note(conn, audit_id, actor, "user.created", new, grants=grants_to_raw(grants))
+    _write(entry, "user.created", new, grants=grants_to_raw(grants))
     return True
 
 
 def set_grants(
     conn: sa.Connection,
+    entry: AuditEntry,
     user_id: int,
     grants: Mapping[int, Grant],
     *,
-    actor: Actor,
-    audit_id: int,
     instead_of: str | None = None,
 ) -> None:
     """Give a person these grants and no others.
 
     When anything is taken away, their sessions end, and those API tokens that could do it.
     """
-    if find_audit(conn, audit_id) is not None:
-        return
     users.lock_users(conn)
     user = known_user(conn, user_id)
     before = grants_of(conn, user.id)
@@ -85,9 +81,9 @@ def set_grants(
     check_executors(conn, grants.keys() - before.keys())
     then, now = _rights(user, before), _rights(user, grants)
     if not then.covers(now):
-        actor.require_in_person()
+        entry.actor.require_in_person()
     takes = not now.covers(then)
-    if takes and user.id == actor.user_id:
+    if takes and user.id == entry.actor.user_id:
         raise Conflict(
             "user.own_grants", "You cannot take a role from yourself; another administrator can."
         )
@@ -102,10 +98,8 @@ def set_grants(
             if not now.narrowed(*scope).covers(then.narrowed(*scope)):
                 api_tokens.delete_api_token(conn, token.id)
                 revoked += 1
-    _note(
-        conn,
-        audit_id,
-        actor,
+    _write(
+        entry,
         "user.grants_changed",
         user,
         before=grants_to_raw(before),
@@ -116,18 +110,14 @@ def set_grants(
 
 
 def reset_password(
-    conn: sa.Connection, who: int | str, *, password_hash: str, actor: Actor, audit_id: int
+    conn: sa.Connection, entry: AuditEntry, who: int | str, *, password_hash: str
 ) -> None:
     """Give a person a password to be changed; every session and API token of theirs ends."""
-    if find_audit(conn, audit_id) is not None:
-        return
     user = known_user(conn, who)
     users.set_password(conn, user.id, password_hash=password_hash, must_change_password=True)
     ended, revoked = _end_everything(conn, user.id)
-    _note(
-        conn,
-        audit_id,
-        actor,
+    _write(
+        entry,
         "user.password_reset",
         user,
         sessions_ended=ended,
@@ -135,39 +125,31 @@ def reset_password(
     )
 
 
-def set_disabled(
-    conn: sa.Connection, who: int | str, *, disabled: bool, actor: Actor, audit_id: int
-) -> None:
+def set_disabled(conn: sa.Connection, entry: AuditEntry, who: int | str, *, disabled: bool) -> None:
     """Shut a person out, or let them in again; their API tokens rest meanwhile."""
-    if find_audit(conn, audit_id) is not None:
-        return
     users.lock_users(conn)
     user = known_user(conn, who)
     if user.disabled == disabled:
         return
     if disabled:
-        _check_not_oneself(user, actor)
+        _check_not_oneself(user, entry.actor)
         _check_another_admin(conn, user, grants_of(conn, user.id))
     users.set_disabled(conn, user.id, disabled=disabled)
     ended = sessions.delete_sessions_of(conn, user.id) if disabled else 0
     action = "user.disabled" if disabled else "user.enabled"
-    _note(conn, audit_id, actor, action, user, **({"sessions_ended": ended} if disabled else {}))
+    _write(entry, action, user, **({"sessions_ended": ended} if disabled else {}))
 
 
-def delete_user(conn: sa.Connection, user_id: int, *, actor: Actor, audit_id: int) -> None:
+def delete_user(conn: sa.Connection, entry: AuditEntry, user_id: int) -> None:
     """Forget a person with all that acts for them; the audit and runs keep the name."""
-    if find_audit(conn, audit_id) is not None:
-        return
     users.lock_users(conn)
     user = known_user(conn, user_id)
-    _check_not_oneself(user, actor)
+    _check_not_oneself(user, entry.actor)
     _check_another_admin(conn, user, grants_of(conn, user.id))
     ended, revoked = _end_everything(conn, user.id)
     users.delete_user(conn, user.id)
-    _note(
-        conn,
-        audit_id,
-        actor,
+    _write(
+        entry,
         "user.deleted",
         user,
         sessions_ended=ended,
@@ -177,21 +159,23 @@ def delete_user(conn: sa.Connection, user_id: int, *, actor: Actor, audit_id: in
 
 def end_sessions(
     conn: sa.Connection,
+    entry: AuditEntry,
     user_id: int,
     *,
-    actor: Actor,
-    audit_id: int,
     but: str | None = None,
     key: str | None = None,
 ) -> int:
     """End sessions of a person; returns how many. See `sessions.delete_sessions_of`."""
-    if (done := find_audit(conn, audit_id)) is not None:
-        return int(done.detail["sessions_ended"])
     user = known_user(conn, user_id)
     ended = sessions.delete_sessions_of(conn, user.id, but=but, key=key)
     if ended:
-        _note(conn, audit_id, actor, "user.sessions_ended", user, sessions_ended=ended)
+        _write(entry, "user.sessions_ended", user, sessions_ended=ended)
     return ended
+
+
+def sessions_ended(change: AuditedChange) -> int:
+    """What `end_sessions` answered."""
+    return int(change.detail["sessions_ended"])
 
 
 def check_executors(
@@ -246,20 +230,5 @@ def _end_everything(conn: sa.Connection, user_id: int) -> tuple[int, int]:
     )
 
 
-def _note(
-    conn: sa.Connection,
-    audit_id: int,
-    actor: Actor,
-    action: str,
-    user: StoredUser,
-    **more: object,
-) -> None:
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action=action,
-        executor_id=None,
-        object_id=user.id,
-        detail={"name": user.name} | more,
-    )
+def _write(entry: AuditEntry, action: str, user: StoredUser, **more: Any) -> None:
+    entry.write(action, user.id, name=user.name, **more)

@@ -18,8 +18,8 @@ KEY_CHARS = 16  # of a session's hash: enough to tell one's sessions apart, usel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonItem:
-    """A person in a list."""
+class UserItem:
+    """A user in a list."""
 
     id: int
     name: str
@@ -59,32 +59,32 @@ class TokenItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonDetail:
-    """A person with all that acts for them."""
+class UserDetail:
+    """A user with all that acts for them."""
 
-    item: PersonItem
+    item: UserItem
     sessions: list[SessionItem]
     tokens: list[TokenItem]
 
 
-def read_people(
+def read_users(
     conn: sa.Connection, *, after: str = "", part: str = "", limit: int
-) -> list[PersonItem]:
+) -> list[UserItem]:
     """People by name, beyond `after`, with `part` in their names."""
     found = users.list_users(conn, after=after, part=part, limit=limit)
     grants = grants_of_many(conn, [user.id for user in found])
-    return [_person(user, grants.get(user.id, {})) for user in found]
+    return [_user_item(user, grants.get(user.id, {})) for user in found]
 
 
-def read_person(
+def read_user(
     conn: sa.Connection, user_id: int, *, current_session: str | None = None
-) -> PersonDetail:
+) -> UserDetail:
     """One of them; NotFound when there is nobody with this id."""
     user = users.get_user(conn, user_id)
     if user is None:
         raise not_found()
-    return PersonDetail(
-        item=_person(user, grants_of(conn, user.id)),
+    return UserDetail(
+        item=_user_item(user, grants_of(conn, user.id)),
         sessions=read_sessions(conn, user.id, current=current_session),
         tokens=read_tokens(conn, user.id, user.name),
     )
@@ -123,8 +123,8 @@ def token_item(token: StoredApiToken, user_name: str) -> TokenItem:
     )
 
 
-def _person(user: StoredUser, grants: dict[int, Grant]) -> PersonItem:
-    return PersonItem(
+def _user_item(user: StoredUser, grants: dict[int, Grant]) -> UserItem:
+    return UserItem(
         id=user.id,
         name=user.name,
         grants=grants,

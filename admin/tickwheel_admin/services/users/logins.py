@@ -5,16 +5,22 @@ A browser holds a random cookie; the database has only its SHA-256, and decides 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, NotLoggedIn
 from tickwheel_admin.domain.users.user import Actor
-from tickwheel_admin.services.users.base import IdentityPart, NewSession, new_secret, sha256
-from tickwheel_admin.services.users.passwords import check_new_password
-from tickwheel_admin.store.users import identity, sessions
-from tickwheel_admin.store.users.identity import SessionView
+from tickwheel_admin.services.events.events import USERS, Events
+from tickwheel_admin.services.users.credentials import new_secret, sha256
+from tickwheel_admin.services.users.passwords import Passwords, check_new_password
+from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.users import identity, sessions, users
+from tickwheel_admin.store.users.identity import SessionView as SessionView
 from tickwheel_admin.store.users.users import StoredUser
 
 log = structlog.get_logger(__name__)
@@ -22,8 +28,38 @@ log = structlog.get_logger(__name__)
 TOUCH_MS = 60_000  # `seen_at` is written at most this often
 
 
-class Logins(IdentityPart):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What a browser is given at login; `cookie` is told nowhere else."""
+
+    cookie: str
+    csrf_token: str
+    must_change_password: bool
+
+
+class Logins:
     """Log in, log out, be known by a cookie, change the password."""
+
+    def __init__(
+        self,
+        store: Store,
+        ids: Ids,
+        events: Events,
+        passwords: Passwords,
+        *,
+        throttle: LoginThrottle | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._store = store
+        self._ids = ids
+        self._events = events
+        self._passwords = passwords
+        self._throttle = throttle or LoginThrottle()
+        self._sleep = sleep
+
+    def close(self) -> None:
+        """End the hashing threads."""
+        self._passwords.close()
 
     async def login(
         self, name: str, password: str, *, address: str, user_agent: str, replaces: str = ""
@@ -99,7 +135,7 @@ class Logins(IdentityPart):
     async def logout(self, cookie: str) -> None:
         """End this session."""
         await self._store.run(sessions.delete_session, sha256(cookie))
-        self._tell_streams()
+        self._events.publish(USERS)
 
     async def change_password(self, actor: Actor, cookie: str, *, old: str, new: str) -> NewSession:
         """Set one's own password. Every session and API token of the person ends; a new begins.
@@ -131,6 +167,32 @@ class Logins(IdentityPart):
             csrf_token=csrf_token,
             audit_id=audit_id,
         )
-        self._tell_streams()
+        self._events.publish(USERS)
         log.info("password.changed", user=user.name)
         return NewSession(cookie=next_cookie, csrf_token=csrf_token, must_change_password=False)
+
+    async def _check_password(self, name: str, password: str, *, address: str) -> StoredUser | None:
+        """The person, when the password is theirs and they may log in.
+
+        To whoever guesses, the right password of a person who is shut out is one more wrong one: it
+        takes as long, counts as much, and makes no address familiar.
+
+        Raises:
+            TooMany: too many wrong ones, for this name or from this address.
+        """
+        admission = self._throttle.admit(name, address)
+        if admission.delay_seconds:
+            await self._sleep(admission.delay_seconds)
+        user = await self._store.read(users.find_user, name)
+        known = user.password_hash if user else None
+        right = await self._passwords.verify(known, password)
+        if user is None or known is None or not right or user.disabled:
+            # Not the name as typed: somebody may have typed a password there.
+            log.warning("login.failed", user=user.name if user else None, address=address)
+            return None
+        self._throttle.succeeded(admission)
+        if self._passwords.is_outdated(known):
+            renewed = await self._passwords.hash(password)
+            await self._store.run(users.replace_hash, user.id, old=known, new=renewed)
+            user = replace(user, password_hash=renewed)
+        return user

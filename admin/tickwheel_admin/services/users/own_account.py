@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,20 +16,27 @@ from tickwheel_admin.domain.users.preferences import (
     preferences_to_raw,
 )
 from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.events.events import USERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.users import edits as people_edits
-from tickwheel_admin.services.users.base import IdentityPart, sha256
+from tickwheel_admin.services.users import edits
+from tickwheel_admin.services.users.credentials import sha256
 from tickwheel_admin.services.users.lists import KEY_CHARS, SessionItem, read_sessions
-from tickwheel_admin.store.system.audit import find_audit, write_audit
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.users import users
 
 _KEY = re.compile(rf"[0-9a-f]{{{KEY_CHARS}}}")
 
 
-class OwnAccount(IdentityPart):
+class OwnAccount:
     """For any person who is logged in, whatever their grants; not for tokens."""
 
-    async def own_sessions(self, actor: Actor, cookie: str) -> list[SessionItem]:
+    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+        self._store = store
+        self._audited = AuditedTransactions(store, ids, events)
+
+    async def sessions(self, actor: Actor, cookie: str) -> list[SessionItem]:
         """Where the person is logged in, the session used last first."""
         actor.require_in_person()
         return await self._store.read(read_sessions, actor.user_id, current=sha256(cookie))
@@ -37,7 +46,7 @@ class OwnAccount(IdentityPart):
 
         Args:
             cookie: of the session that asks.
-            key: as `own_sessions` tells it.
+            key: as `sessions` tells it.
 
         Raises:
             NotFound: the person has no such session.
@@ -70,42 +79,26 @@ class OwnAccount(IdentityPart):
         """
         actor.require_in_person()
         parse_preferences(preferences_to_raw(preferences))
-        audit_id = await self._ids.take("audit")
-        await self._store.run(_set_preferences, preferences, actor=actor, audit_id=audit_id)
+        await self._audited.run(actor, partial(_set_preferences, preferences=preferences))
 
     async def _end_own(
         self, actor: Actor, *, but: str | None = None, key: str | None = None
     ) -> int:
-        audit_id = await self._ids.take("audit")
-        ended = await self._store.run(
-            people_edits.end_sessions,
-            actor.user_id,
-            actor=actor,
-            audit_id=audit_id,
-            but=but,
-            key=key,
+        return await self._audited.run(
+            actor,
+            partial(edits.end_sessions, user_id=actor.user_id, but=but, key=key),
+            USERS,
+            repeated=edits.sessions_ended,
         )
-        self._tell_streams()
-        return ended
 
 
-def _set_preferences(
-    conn: sa.Connection, preferences: Preferences, *, actor: Actor, audit_id: int
-) -> None:
-    if find_audit(conn, audit_id) is not None:
-        return
-    stored = users.get_preferences(conn, actor.user_id)
+def _set_preferences(conn: sa.Connection, entry: AuditEntry, preferences: Preferences) -> None:
+    user_id = entry.actor.user_id
+    stored = users.get_preferences(conn, user_id)
     if stored is None:
         raise not_found()
     if preferences_from_json(stored) == preferences:
         return
-    users.set_preferences(conn, actor.user_id, preferences_to_json(preferences))
-    write_audit(
-        conn,
-        id=audit_id,
-        actor=actor,
-        action="user.preferences_changed",
-        executor_id=None,
-        object_id=actor.user_id,
-        detail=preferences_to_raw(preferences),
-    )
+    users.set_preferences(conn, user_id, preferences_to_json(preferences))
+    detail: dict[str, Any] = {**preferences_to_raw(preferences)}
+    entry.write("user.preferences_changed", user_id, **detail)

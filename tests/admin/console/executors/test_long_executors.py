@@ -13,7 +13,7 @@ from tests.admin.kit.served import served
 from tests.admin.kit.services import FAR
 from tickwheel_admin.console.executors.page import NODES_PER_PAGE
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 

@@ -24,7 +24,7 @@ from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.executors.service import ExecutorName
 from tickwheel_admin.services.jobs.service import JobQuery
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 
@@ -86,8 +86,8 @@ def test_many_values_are_not_all_named() -> None:
 async def console(tmp_path: Path) -> AsyncIterator[Served]:
     """A console that an admin has logged in to, with two executors that have a job each."""
     async with served(tmp_path) as admin:
-        people, services = admin.services.people, admin.services
-        await people.add_user(COMMAND_LINE, "ada", grants=everywhere(Role.ADMIN))
+        services = admin.services
+        await services.users.create(COMMAND_LINE, "ada", grants=everywhere(Role.ADMIN))
         await log_in_new(admin, "ada")
         for name in ("billing", "crm"):
             new = await services.executors.create(ADMIN, name=name)

@@ -86,23 +86,23 @@ async def sample(
     database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
     await database.run(metadata.create_all)
     services = create_services(database, passwords=cheap_passwords())
-    await services.people.ensure_first_admin()
+    await services.users.ensure_first_admin()
     ids = await build(services) if filled else {}
     app = create_app(config_in(directory), services)
     app[CONSOLE_NOW] = lambda: NOW
     async with TestClient(TestServer(app)) as client:
         yield client, services, ids
-    services.people.close()
+    services.close()
     await database.close()
 
 
 async def log_in(services: Services, name: str, grants: dict[int, Grant]) -> tuple[str, str]:
     """Cookie and CSRF token of a new person who has chosen a password."""
-    one_time = await services.people.add_user(ADMIN, name, grants=grants)
-    first = await services.people.login(name, one_time, address="", user_agent="")
-    view = await services.people.session(first.cookie)
+    one_time = (await services.users.create(ADMIN, name, grants=grants)).password
+    first = await services.logins.login(name, one_time, address="", user_agent="")
+    view = await services.logins.session(first.cookie)
     assert view is not None
-    session = await services.people.change_password(
+    session = await services.logins.change_password(
         view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
     return session.cookie, session.csrf_token

@@ -15,7 +15,7 @@ from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.jobs.yaml import from_yaml
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 
 JOB: dict[str, Any] = {
     "name": "invoices",
@@ -81,12 +81,14 @@ class Browser:
 @pytest.fixture
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
     async with served(tmp_path) as application:
-        people = application.services.people
-        one_time = await people.add_user(COMMAND_LINE, "dora", grants=everywhere(Role.DEVELOPER))
-        first = await people.login("dora", one_time, address="", user_agent="")
-        view = await people.session(first.cookie)
+        services = application.services
+        one_time = (
+            await services.users.create(COMMAND_LINE, "dora", grants=everywhere(Role.DEVELOPER))
+        ).password
+        first = await services.logins.login("dora", one_time, address="", user_agent="")
+        view = await services.logins.session(first.cookie)
         assert view is not None
-        session = await people.change_password(
+        session = await services.logins.change_password(
             view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
         )
         cookies = application.client.session.cookie_jar

@@ -12,7 +12,7 @@ from tests.admin.kit.routes import headers_of, logged_in
 from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 
 

@@ -14,7 +14,7 @@ from tests.admin.kit.served import GOOD_PASSWORD, Served, served
 from tickwheel_admin.console.runs import log as pages
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, WireLine
@@ -56,12 +56,14 @@ async def log(admin: Served) -> str:
 
 
 async def _log_in(admin: Served) -> None:
-    people = admin.services.people
-    one_time = await people.add_user(COMMAND_LINE, "ann", grants=everywhere(Role.VIEWER))
-    first = await people.login("ann", one_time, address="", user_agent="")
-    view = await people.session(first.cookie)
+    services = admin.services
+    one_time = (
+        await services.users.create(COMMAND_LINE, "ann", grants=everywhere(Role.VIEWER))
+    ).password
+    first = await services.logins.login("ann", one_time, address="", user_agent="")
+    view = await services.logins.session(first.cookie)
     assert view is not None
-    session = await people.change_password(
+    session = await services.logins.change_password(
         view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
     admin.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})

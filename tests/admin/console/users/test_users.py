@@ -22,7 +22,7 @@ from tickwheel_admin.console.system.configuration import configured
 from tickwheel_admin.console.users.grants_form import MOST_ROWS, grant_rows
 from tickwheel_admin.console.users.labels import browser_name, expiry_text, scope_text
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, everywhere
-from tickwheel_admin.services.users.service import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 
 DAY = 86_400_000
@@ -55,7 +55,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Served]:
 
 async def log_in(site: Served, name: str, grants: dict[int, Grant]) -> Browser:
     """A new person in the browser of the site."""
-    one_time = await site.services.people.add_user(COMMAND_LINE, name, grants=grants)
+    one_time = (await site.services.users.create(COMMAND_LINE, name, grants=grants)).password
     form = {"name": name, "password": one_time}
     async with site.client.post("/login", data=form) as answer:
         token = re.search(r'name="csrf_token" value="([^"]+)"', await answer.text())
@@ -91,7 +91,7 @@ async def executor(site: Served, name: str) -> int:
 
 
 async def person(site: Served, name: str) -> int:
-    everybody = await site.services.people.people(COMMAND_LINE)
+    everybody = await site.services.users.list(COMMAND_LINE)
     return next(each.id for each in everybody if each.name == name)
 
 
@@ -108,7 +108,7 @@ async def test_a_user_is_added_with_roles_and_a_password_shown_once(
     assert status == 200
     assert password is not None
     assert password[1] not in await admin.get("/users")
-    detail = await site.services.people.person(COMMAND_LINE, await person(site, "bob"))
+    detail = await site.services.users.get(COMMAND_LINE, await person(site, "bob"))
     assert detail.item.grants == {billing: Grant(Role.DEVELOPER, scripts=True)}
     assert "Developer of billing" in await admin.get("/users?q=OB")
     assert "No user matches" in await admin.get("/users?q=zzz")
@@ -118,7 +118,7 @@ async def test_a_permission_for_what_is_not_there_yet_is_kept_unseen(
     site: Served, admin: Browser
 ) -> None:
     grants = everywhere(Role.DEVELOPER, scripts=True)
-    await site.services.people.add_user(COMMAND_LINE, "bob", grants=grants)
+    await site.services.users.create(COMMAND_LINE, "bob", grants=grants)
     bob = await person(site, "bob")
     for path in ("/users", "/users/new", f"/users/{bob}"):
         assert not re.search(r"(?<![+])\bscripts\b", await admin.get(path), re.I), path
@@ -127,7 +127,7 @@ async def test_a_permission_for_what_is_not_there_yet_is_kept_unseen(
     fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
     for role, scripts in (("admin", True), ("viewer", False)):
         await admin.post(f"/users/{bob}/grants", **fields | {"role_0": role})
-        held = (await site.services.people.find_person(COMMAND_LINE, "bob")).grants
+        held = (await site.services.users.find(COMMAND_LINE, "bob")).grants
         assert held == everywhere(Role(role), scripts=scripts)
         page = await admin.get(f"/users/{bob}")
         fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
@@ -153,26 +153,24 @@ async def test_the_last_admin_keeps_the_role_and_is_told_why(site: Served, admin
 async def test_a_page_that_is_out_of_date_gives_no_role_back_that_was_taken(
     site: Served, admin: Browser
 ) -> None:
-    await site.services.people.add_user(COMMAND_LINE, "bob", grants=everywhere(Role.ADMIN))
+    await site.services.users.create(COMMAND_LINE, "bob", grants=everywhere(Role.ADMIN))
     bob = await person(site, "bob")
     old = re.search(r'name="instead_of" value="(.*?)"', await admin.get(f"/users/{bob}"))
     assert old is not None
-    await site.services.people.set_grants(COMMAND_LINE, bob, everywhere(Role.VIEWER))
+    await site.services.users.set_grants(COMMAND_LINE, bob, everywhere(Role.VIEWER))
 
     fields = {"role_0": "admin", "scripts_0": "yes", "instead_of": old[1]}
     status, _to, page = await admin.post(f"/users/{bob}/grants", **fields)
 
     assert status == 409
     assert "Somebody else changed the roles of bob" in page
-    assert (await site.services.people.find_person(COMMAND_LINE, "bob")).grants == (
-        everywhere(Role.VIEWER)
-    )
+    assert (await site.services.users.find(COMMAND_LINE, "bob")).grants == (everywhere(Role.VIEWER))
     fields["instead_of"] = "0:viewer"
     assert (await admin.post(f"/users/{bob}/grants", **fields))[0] == 303
 
 
 async def test_somebody_is_shut_out_let_in_reset_and_deleted(site: Served, admin: Browser) -> None:
-    await site.services.people.add_user(COMMAND_LINE, "bob", grants={})
+    await site.services.users.create(COMMAND_LINE, "bob", grants={})
     bob = await person(site, "bob")
     for action, words in (("disable", "Shut out"), ("enable", "Invited")):
         status, to, _page = await admin.post(f"/users/{bob}/{action}")
@@ -207,7 +205,7 @@ async def test_a_token_is_made_shown_once_listed_and_revoked(site: Served, admin
     assert token[1] not in page
     assert "Operator, on billing" in page
     assert re.search(r"expires in [0-9]+ days", page)
-    (made,) = (await site.services.people.all_tokens(COMMAND_LINE)).items
+    (made,) = (await site.services.api_tokens.page(COMMAND_LINE)).items
     status, to, _page = await admin.post(f"/tokens/{made.id}/revoke", back="/tokens?of=all")
     assert (status, to) == (303, "/tokens?of=all")
     assert await status_elsewhere(site, "/api/v1/jobs", bearer) == 401
@@ -232,8 +230,8 @@ async def test_a_token_that_makes_no_sense_is_refused(
 
 async def test_only_admins_see_the_tokens_of_others(site: Served) -> None:
     bob = await log_in(site, "bob", {ALL_EXECUTORS: Grant(Role.DEVELOPER)})
-    await site.services.people.add_user(COMMAND_LINE, "eve", grants={})
-    await site.services.people.create_api_token(COMMAND_LINE, "eve", name="of-eve")
+    await site.services.users.create(COMMAND_LINE, "eve", grants={})
+    await site.services.api_tokens.create_for(COMMAND_LINE, "eve", name="of-eve")
     assert "of-eve" not in await bob.get("/tokens?of=all")
 
 
@@ -276,7 +274,7 @@ async def test_who_has_no_password_is_offered_no_change_of_it(site: Served, admi
 
 
 async def test_a_session_is_ended_from_another_one(site: Served, admin: Browser) -> None:
-    other = await site.services.people.login(
+    other = await site.services.logins.login(
         "ada", GOOD_PASSWORD, address="10.0.0.9", user_agent="Mozilla/5.0 (X11; Linux) Firefox/1"
     )
     page = await admin.get("/account")
@@ -284,7 +282,7 @@ async def test_a_session_is_ended_from_another_one(site: Served, admin: Browser)
     keys = re.findall(r'name="key" value="([0-9a-f]{16})"', page)
     assert len(keys) == 2
     await admin.post("/account/sessions/end-others")
-    assert await site.services.people.session(other.cookie) is None
+    assert await site.services.logins.session(other.cookie) is None
     await admin.get("/account")
 
 

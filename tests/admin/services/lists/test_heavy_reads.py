@@ -47,7 +47,7 @@ async def test_people_who_read_for_long_take_no_thread_or_connection_from_the_en
 async def test_people_take_turns_and_nobody_queues_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(heavy_reads, "MAX_OF_PERSON", 2)
+    monkeypatch.setattr(heavy_reads, "MAX_OF_USER", 2)
     reads = HeavyReads()
     order: list[str] = []
 

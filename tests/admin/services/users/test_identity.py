@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from argon2 import PasswordHasher, extract_parameters
 
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.served import GOOD_PASSWORD, cheap_passwords, fresh_store
+from tests.admin.kit.served import GOOD_PASSWORD, fresh_store, services_over
 from tickwheel_admin.domain.errors import (
     Conflict,
     InvalidInput,
@@ -23,17 +23,18 @@ from tickwheel_admin.domain.errors import (
 )
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role, everywhere
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.system.audit import AuditLog, AuditQuery
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.logins import NewSession
 from tickwheel_admin.services.users.passwords import (
     Passwords,
     check_new_password,
     one_time_password,
 )
-from tickwheel_admin.services.users.service import COMMAND_LINE, NewSession, People
 from tickwheel_admin.services.users.throttle import MAX_KEYS, LoginThrottle
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.database.ids import Ids
 
 MINUTE = 60
 HOUR = 3600
@@ -51,37 +52,40 @@ async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def people(store: Database, clock: Clock) -> AsyncIterator[People]:
-    people = People(
+async def services(store: Database, clock: Clock) -> AsyncIterator[Services]:
+    services = services_over(
         store,
-        Ids(store),
-        passwords=cheap_passwords(),
         throttle=LoginThrottle(clock.monotonic),
         sleep=clock.sleep,
     )
-    yield people
-    people.close()
+    yield services
+    services.close()
 
 
 async def log_in(
-    people: People, name: str = "admin", password: str = GOOD_PASSWORD, address: str = "192.0.2.1"
+    services: Services,
+    name: str = "admin",
+    password: str = GOOD_PASSWORD,
+    address: str = "192.0.2.1",
 ) -> NewSession:
-    return await people.login(name, password, address=address, user_agent="test")
+    return await services.logins.login(name, password, address=address, user_agent="test")
 
 
 @pytest.fixture
-async def admin(people: People) -> NewSession:
+async def admin(services: Services) -> NewSession:
     """The first admin, logged in, with GOOD_PASSWORD."""
-    one_time = await people.ensure_first_admin()
+    one_time = await services.users.ensure_first_admin()
     assert one_time is not None
-    session = await log_in(people, password=one_time)
-    view = await people.session(session.cookie)
+    session = await log_in(services, password=one_time)
+    view = await services.logins.session(session.cookie)
     assert view is not None
-    return await people.change_password(view.actor, session.cookie, old=one_time, new=GOOD_PASSWORD)
+    return await services.logins.change_password(
+        view.actor, session.cookie, old=one_time, new=GOOD_PASSWORD
+    )
 
 
-async def actor_of(people: People, session: NewSession) -> Actor:
-    view = await people.session(session.cookie)
+async def actor_of(services: Services, session: NewSession) -> Actor:
+    view = await services.logins.session(session.cookie)
     assert view is not None
     return view.actor
 
@@ -97,24 +101,24 @@ async def audit_actions(store: Database) -> list[str]:
 
 
 async def test_the_first_admin_gets_a_one_time_password_that_must_be_changed(
-    people: People,
+    services: Services,
 ) -> None:
-    password = await people.ensure_first_admin()
+    password = await services.users.ensure_first_admin()
 
     assert password is not None
     assert len(password) >= 20
-    session = await log_in(people, password=password)
+    session = await log_in(services, password=password)
     assert session.must_change_password
-    assert (await actor_of(people, session)).grants == {ALL_EXECUTORS: Role.ADMIN}
+    assert (await actor_of(services, session)).grants == {ALL_EXECUTORS: Role.ADMIN}
 
 
-async def test_nobody_is_added_once_there_is_somebody(people: People) -> None:
-    assert await people.ensure_first_admin() is not None
-    assert await people.ensure_first_admin() is None
+async def test_nobody_is_added_once_there_is_somebody(services: Services) -> None:
+    assert await services.users.ensure_first_admin() is not None
+    assert await services.users.ensure_first_admin() is None
 
 
-async def test_two_admins_that_start_at_once_add_one_person(people: People) -> None:
-    passwords = await asyncio.gather(*(people.ensure_first_admin() for _ in range(5)))
+async def test_two_admins_that_start_at_once_add_one_person(services: Services) -> None:
+    passwords = await asyncio.gather(*(services.users.ensure_first_admin() for _ in range(5)))
 
     assert len([password for password in passwords if password]) == 1
 
@@ -131,11 +135,13 @@ def test_one_time_passwords_differ_and_obey_the_rules_for_passwords() -> None:
 
 
 async def test_whoever_is_shut_out_never_learns_whether_a_password_is_right(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
     """The right one was never throttled, so that it could be told from wrong ones."""
-    right = await people.add_user(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
-    await people.set_disabled(COMMAND_LINE, "eve", disabled=True)
+    right = (
+        await services.users.create(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
+    ).password
+    await services.users.set_disabled(COMMAND_LINE, "eve", disabled=True)
     told = {}
     for password in (right, "x" * 12):
         clock.advance(3_600)
@@ -143,44 +149,48 @@ async def test_whoever_is_shut_out_never_learns_whether_a_password_is_right(
         answers = []
         for _ in range(8):
             with pytest.raises((NotLoggedIn, TooMany)) as caught:
-                await log_in(people, "eve", password)
+                await log_in(services, "eve", password)
             answers.append(caught.value.code)
         told[password] = (answers, list(clock.slept))
     assert told[right] == told["x" * 12]
     assert "login.too_many" in told[right][0]
 
-    await people.set_disabled(COMMAND_LINE, "eve", disabled=False)
+    await services.users.set_disabled(COMMAND_LINE, "eve", disabled=False)
     with pytest.raises(TooMany):  # as for anybody who was wrong so often
-        await log_in(people, "eve", right)
+        await log_in(services, "eve", right)
     clock.advance(60)
-    await log_in(people, "eve", right)
+    await log_in(services, "eve", right)
 
 
-async def test_unknown_wrong_and_disabled_look_the_same(people: People, admin: NewSession) -> None:
-    disabled_password = await people.add_user(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
-    await people.set_disabled(COMMAND_LINE, "eve", disabled=True)
+async def test_unknown_wrong_and_disabled_look_the_same(
+    services: Services, admin: NewSession
+) -> None:
+    disabled_password = (
+        await services.users.create(COMMAND_LINE, "eve", grants=everywhere(Role.VIEWER))
+    ).password
+    await services.users.set_disabled(COMMAND_LINE, "eve", disabled=True)
 
     failures = []
     for name, password in [("nobody", "x" * 12), ("admin", "x" * 12), ("eve", disabled_password)]:
         with pytest.raises(NotLoggedIn) as failure:
-            await log_in(people, name, password)
+            await log_in(services, name, password)
         failures.append((failure.value.code, str(failure.value)))
 
     assert len(set(failures)) == 1
 
 
 async def test_capitals_and_spaces_around_a_name_do_not_matter(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    session = await people.session((await log_in(people, "  Admin ")).cookie)
+    session = await services.logins.session((await log_in(services, "  Admin ")).cookie)
     assert session is not None
     assert session.actor.name == "admin"
 
 
 async def test_what_the_database_holds_opens_nothing(
-    people: People, store: Database, admin: NewSession
+    services: Services, store: Database, admin: NewSession
 ) -> None:
-    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+    token = await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
 
     def dump(conn: sa.Connection) -> str:
         return "\n".join(
@@ -197,23 +207,25 @@ async def test_what_the_database_holds_opens_nothing(
 
 
 async def test_every_login_is_a_new_session_and_ends_the_one_it_replaces(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    other = await people.login(
+    other = await services.logins.login(
         "admin", GOOD_PASSWORD, address="", user_agent="", replaces=admin.cookie
     )
 
     assert other.cookie != admin.cookie
     assert other.csrf_token != admin.csrf_token
-    assert await people.session(admin.cookie) is None
+    assert await services.logins.session(admin.cookie) is None
 
 
-async def test_a_made_up_cookie_becomes_no_session(people: People, admin: NewSession) -> None:
+async def test_a_made_up_cookie_becomes_no_session(services: Services, admin: NewSession) -> None:
     fixed = "attacker-chosen-value"
-    session = await people.login("admin", GOOD_PASSWORD, address="", user_agent="", replaces=fixed)
+    session = await services.logins.login(
+        "admin", GOOD_PASSWORD, address="", user_agent="", replaces=fixed
+    )
 
     assert session.cookie != fixed
-    assert await people.session(fixed) is None
+    assert await services.logins.session(fixed) is None
 
 
 async def test_unknown_and_known_names_cost_the_same_work(store: Database) -> None:
@@ -226,18 +238,17 @@ async def test_unknown_and_known_names_cost_the_same_work(store: Database) -> No
             return super().verify(hash, password)
 
     passwords = Passwords(Hasher(time_cost=1, memory_cost=64, parallelism=1))
-    people = People(
+    services = services_over(
         store,
-        Ids(store),
         passwords=passwords,
         throttle=LoginThrottle(),
         sleep=lambda _seconds: asyncio.sleep(0),
     )
-    await people.ensure_first_admin()
+    await services.users.ensure_first_admin()
     for name in ("admin", "nobody"):
         with pytest.raises(NotLoggedIn):
-            await log_in(people, name, "wrong password")
-    people.close()
+            await log_in(services, name, "wrong password")
+    services.close()
     assert len(work) == 2
     assert work[0] == work[1]
 
@@ -246,13 +257,13 @@ async def test_unknown_and_known_names_cost_the_same_work(store: Database) -> No
 
 
 async def fail_until_throttled(
-    people: People, *, name: str = "admin", addresses: list[str], limit: int = 1000
+    services: Services, *, name: str = "admin", addresses: list[str], limit: int = 1000
 ) -> int:
     """How many wrong passwords were heard before every further one was refused."""
     heard, waits = 0, []
     for n in range(limit):
         try:
-            await log_in(people, name, "wrong password!", address=addresses[n % len(addresses)])
+            await log_in(services, name, "wrong password!", address=addresses[n % len(addresses)])
         except NotLoggedIn:
             heard += 1
         except TooMany as refusal:
@@ -262,24 +273,24 @@ async def fail_until_throttled(
 
 
 async def test_a_thousand_wrong_passwords_from_one_address_are_hardly_heard(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
-    heard = await fail_until_throttled(people, addresses=["192.0.2.9"])
+    heard = await fail_until_throttled(services, addresses=["192.0.2.9"])
 
     assert heard <= 6
     assert clock.slept == sorted(clock.slept)
     assert clock.slept[-1] >= 0.5
     with pytest.raises(TooMany) as refusal:
-        await log_in(people, address="192.0.2.9")
+        await log_in(services, address="192.0.2.9")
     clock.advance(refusal.value.retry_after_seconds)
-    await log_in(people, address="192.0.2.9")
+    await log_in(services, address="192.0.2.9")
 
 
-async def test_one_address_cannot_try_many_names(people: People, admin: NewSession) -> None:
+async def test_one_address_cannot_try_many_names(services: Services, admin: NewSession) -> None:
     heard = 0
     for n in range(300):
         try:
-            await log_in(people, f"user{n}", "wrong password!", address="192.0.2.9")
+            await log_in(services, f"user{n}", "wrong password!", address="192.0.2.9")
         except NotLoggedIn:
             heard += 1
         except TooMany:
@@ -288,45 +299,45 @@ async def test_one_address_cannot_try_many_names(people: People, admin: NewSessi
     assert heard <= 41
 
 
-async def test_many_addresses_cannot_try_one_name(people: People, admin: NewSession) -> None:
+async def test_many_addresses_cannot_try_one_name(services: Services, admin: NewSession) -> None:
     addresses = [f"198.51.{n // 250}.{n % 250}" for n in range(1000)]
 
-    assert await fail_until_throttled(people, addresses=addresses) <= 51
+    assert await fail_until_throttled(services, addresses=addresses) <= 51
 
 
 async def test_an_attack_from_elsewhere_does_not_lock_out_who_was_here_before(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    await fail_until_throttled(people, addresses=[f"198.51.100.{n}" for n in range(250)])
+    await fail_until_throttled(services, addresses=[f"198.51.100.{n}" for n in range(250)])
 
-    await log_in(people, address="192.0.2.1")
+    await log_in(services, address="192.0.2.1")
     with pytest.raises(TooMany):
-        await log_in(people, address="203.0.113.77")
+        await log_in(services, address="203.0.113.77")
 
 
 async def test_addresses_of_one_ipv6_subscriber_count_as_one(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
     addresses = [f"2001:db8:1:2::{n:x}" for n in range(500)]
 
-    assert await fail_until_throttled(people, addresses=addresses) <= 6
+    assert await fail_until_throttled(services, addresses=addresses) <= 6
 
 
-async def test_success_forgives_failures(people: People, admin: NewSession) -> None:
+async def test_success_forgives_failures(services: Services, admin: NewSession) -> None:
     for _ in range(10):
         for _ in range(3):
             with pytest.raises(NotLoggedIn):
-                await log_in(people, password="wrong password!")
-        await log_in(people)
+                await log_in(services, password="wrong password!")
+        await log_in(services)
 
 
 async def test_changing_the_password_is_throttled_like_login(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    actor = await actor_of(people, admin)
+    actor = await actor_of(services, admin)
 
     async def attempt() -> None:
-        await people.change_password(
+        await services.logins.change_password(
             actor, admin.cookie, old="wrong password!", new="another good one"
         )
 
@@ -362,16 +373,16 @@ async def test_two_hundred_parallel_logins_use_few_threads_and_are_all_answered(
                 under_way -= 1
 
     passwords = Passwords(Counting(time_cost=1, memory_cost=8192, parallelism=1))
-    people = People(store, Ids(store), passwords=passwords, sleep=lambda _seconds: asyncio.sleep(0))
-    one_time = await people.ensure_first_admin()
+    services = services_over(store, passwords=passwords, sleep=lambda _seconds: asyncio.sleep(0))
+    one_time = await services.users.ensure_first_admin()
     assert one_time is not None
 
     results = await asyncio.gather(
-        *(log_in(people, "admin", one_time, address=f"10.0.0.{n}") for n in range(200)),
+        *(log_in(services, "admin", one_time, address=f"10.0.0.{n}") for n in range(200)),
         return_exceptions=True,
     )
 
-    people.close()
+    services.close()
     assert most <= 2
     assert {type(result) for result in results} <= {NewSession, TooMany}
     assert len([result for result in results if isinstance(result, NewSession)]) >= 40
@@ -381,50 +392,50 @@ async def test_two_hundred_parallel_logins_use_few_threads_and_are_all_answered(
 
 
 async def test_a_session_ends_after_thirty_idle_minutes(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
     for _ in range(4):
         clock.advance(29 * MINUTE)
-        assert await people.session(admin.cookie) is not None
+        assert await services.logins.session(admin.cookie) is not None
     clock.advance(30 * MINUTE)
-    assert await people.session(admin.cookie) is None
+    assert await services.logins.session(admin.cookie) is None
 
 
 async def test_what_pages_fetch_by_themselves_keeps_no_session_alive(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
     for _ in range(29):
         clock.advance(1 * MINUTE)
-        assert await people.session(admin.cookie, touch=False) is not None
+        assert await services.logins.session(admin.cookie, touch=False) is not None
     clock.advance(1 * MINUTE)
-    assert await people.session(admin.cookie, touch=False) is None
+    assert await services.logins.session(admin.cookie, touch=False) is None
 
 
 async def test_a_session_ends_after_twelve_hours_in_any_case(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
     for _ in range(12 * 3 - 1):
         clock.advance(20 * MINUTE)
-        assert await people.session(admin.cookie) is not None
+        assert await services.logins.session(admin.cookie) is not None
     clock.advance(20 * MINUTE)
-    assert await people.session(admin.cookie) is None
+    assert await services.logins.session(admin.cookie) is None
 
 
-async def test_logout_ends_this_session_only(people: People, admin: NewSession) -> None:
-    other = await log_in(people)
-    await people.logout(admin.cookie)
+async def test_logout_ends_this_session_only(services: Services, admin: NewSession) -> None:
+    other = await log_in(services)
+    await services.logins.logout(admin.cookie)
 
-    assert await people.session(admin.cookie) is None
-    assert await people.session(other.cookie) is not None
+    assert await services.logins.session(admin.cookie) is None
+    assert await services.logins.session(other.cookie) is not None
 
 
 async def test_ended_sessions_are_deleted_with_later_logins(
-    people: People, store: Database, admin: NewSession, clock: Clock
+    services: Services, store: Database, admin: NewSession, clock: Clock
 ) -> None:
     for _ in range(3):
-        await log_in(people)
+        await log_in(services)
     clock.advance(1 * HOUR)
-    await log_in(people)
+    await log_in(services)
 
     def count(conn: sa.Connection) -> int:
         return int(
@@ -435,58 +446,58 @@ async def test_ended_sessions_are_deleted_with_later_logins(
 
 
 async def test_changing_the_password_ends_all_other_sessions_and_tokens(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    other = await log_in(people)
-    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+    other = await log_in(services)
+    token = await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
 
-    fresh = await people.change_password(
-        await actor_of(people, admin), admin.cookie, old=GOOD_PASSWORD, new="another good one"
+    fresh = await services.logins.change_password(
+        await actor_of(services, admin), admin.cookie, old=GOOD_PASSWORD, new="another good one"
     )
 
     for ended in (admin, other):
-        assert await people.session(ended.cookie) is None
-    assert await people.actor_of_token(token, address="") is None
-    assert await people.session(fresh.cookie) is not None
+        assert await services.logins.session(ended.cookie) is None
+    assert await services.api_tokens.actor_of(token, address="") is None
+    assert await services.logins.session(fresh.cookie) is not None
     assert fresh.cookie not in (admin.cookie, other.cookie)
     with pytest.raises(NotLoggedIn):
-        await log_in(people)
-    await log_in(people, password="another good one")
+        await log_in(services)
+    await log_in(services, password="another good one")
 
 
 async def test_a_password_reset_ends_sessions_and_tokens_and_must_be_changed(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+    token = await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
 
-    one_time = await people.reset_password(COMMAND_LINE, "admin")
+    one_time = await services.users.reset_password(COMMAND_LINE, "admin")
 
-    assert await people.session(admin.cookie) is None
-    assert await people.actor_of_token(token, address="") is None
-    assert (await log_in(people, password=one_time)).must_change_password
+    assert await services.logins.session(admin.cookie) is None
+    assert await services.api_tokens.actor_of(token, address="") is None
+    assert (await log_in(services, password=one_time)).must_change_password
 
 
 async def test_a_disabled_person_is_out_at_once_and_can_come_back(
-    people: People, admin: NewSession
+    services: Services, admin: NewSession
 ) -> None:
-    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci")
-    await people.add_user(COMMAND_LINE, "deputy", grants=everywhere(Role.ADMIN))
+    token = await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
+    await services.users.create(COMMAND_LINE, "deputy", grants=everywhere(Role.ADMIN))
 
-    await people.set_disabled(COMMAND_LINE, "admin", disabled=True)
+    await services.users.set_disabled(COMMAND_LINE, "admin", disabled=True)
 
-    assert await people.session(admin.cookie) is None
-    assert await people.actor_of_token(token, address="") is None
-    await people.set_disabled(COMMAND_LINE, "admin", disabled=False)
-    assert await people.actor_of_token(token, address="") is not None
-    await log_in(people)
+    assert await services.logins.session(admin.cookie) is None
+    assert await services.api_tokens.actor_of(token, address="") is None
+    await services.users.set_disabled(COMMAND_LINE, "admin", disabled=False)
+    assert await services.api_tokens.actor_of(token, address="") is not None
+    await log_in(services)
 
 
 async def test_a_role_taken_away_counts_at_the_next_request(
-    people: People, store: Database, admin: NewSession
+    services: Services, store: Database, admin: NewSession
 ) -> None:
     await store.run(lambda conn: conn.execute(sa.delete(tables.grant)).rowcount)
 
-    assert (await actor_of(people, admin)).grants == {}
+    assert (await actor_of(services, admin)).grants == {}
 
 
 @pytest.mark.parametrize(
@@ -500,22 +511,22 @@ async def test_a_role_taken_away_counts_at_the_next_request(
     ],
 )
 async def test_bad_new_passwords_are_refused_by_name_of_the_rule(
-    people: People, admin: NewSession, new: str, code: str
+    services: Services, admin: NewSession, new: str, code: str
 ) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        await people.change_password(
-            await actor_of(people, admin), admin.cookie, old=GOOD_PASSWORD, new=new
+        await services.logins.change_password(
+            await actor_of(services, admin), admin.cookie, old=GOOD_PASSWORD, new=new
         )
 
     assert [(problem.field, problem.code) for problem in refusal.value.problems] == [("new", code)]
-    assert await people.session(admin.cookie) is not None
+    assert await services.logins.session(admin.cookie) is not None
 
 
 async def test_hashes_of_older_parameters_are_renewed_at_login(
-    people: People, store: Database, admin: NewSession
+    services: Services, store: Database, admin: NewSession
 ) -> None:
     stronger = Passwords(PasswordHasher(time_cost=2, memory_cost=16, parallelism=1))
-    newer = People(store, Ids(store), passwords=stronger)
+    newer = services_over(store, passwords=stronger)
 
     await log_in(newer)
 
@@ -531,61 +542,61 @@ async def test_hashes_of_older_parameters_are_renewed_at_login(
 
 
 async def test_a_token_acts_with_its_persons_grants_until_it_expires(
-    people: People, admin: NewSession, clock: Clock
+    services: Services, admin: NewSession, clock: Clock
 ) -> None:
-    await people.add_user(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
-    token = await people.create_api_token(COMMAND_LINE, "olga", name="ci", valid_days=7)
+    await services.users.create(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
+    token = await services.api_tokens.create_for(COMMAND_LINE, "olga", name="ci", valid_days=7)
 
-    actor = await people.actor_of_token(token, address="192.0.2.5")
+    actor = await services.api_tokens.actor_of(token, address="192.0.2.5")
 
     assert token.startswith("twt_")
     assert actor is not None
     assert (actor.name, dict(actor.grants)) == ("olga", {ALL_EXECUTORS: Role.OPERATOR})
     assert actor.token_id is not None
     clock.advance(7 * 24 * HOUR)
-    assert await people.actor_of_token(token, address="") is None
+    assert await services.api_tokens.actor_of(token, address="") is None
 
 
 @pytest.mark.parametrize("token", ["", "twt_", "twt_unknown", "admin", "\udcff", "twt_\udcff"])
-async def test_other_texts_are_no_tokens(people: People, admin: NewSession, token: str) -> None:
-    assert await people.actor_of_token(token, address="") is None
+async def test_other_texts_are_no_tokens(services: Services, admin: NewSession, token: str) -> None:
+    assert await services.api_tokens.actor_of(token, address="") is None
 
 
-async def test_names_are_unique_and_checked(people: People, admin: NewSession) -> None:
+async def test_names_are_unique_and_checked(services: Services, admin: NewSession) -> None:
     with pytest.raises(Conflict):
-        await people.add_user(COMMAND_LINE, "ADMIN", grants=everywhere(Role.VIEWER))
+        await services.users.create(COMMAND_LINE, "ADMIN", grants=everywhere(Role.VIEWER))
     for name in ("", "-x", "a b", "a\r\nb", "ä", "x" * 101, "<b>"):
         with pytest.raises(InvalidInput):
-            await people.add_user(COMMAND_LINE, name, grants=everywhere(Role.VIEWER))
+            await services.users.create(COMMAND_LINE, name, grants=everywhere(Role.VIEWER))
     with pytest.raises(NotFound):
-        await people.reset_password(COMMAND_LINE, "nobody")
-    await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+        await services.users.reset_password(COMMAND_LINE, "nobody")
+    await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
     with pytest.raises(Conflict):
-        await people.create_api_token(COMMAND_LINE, "admin", name="ci")
+        await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci")
 
 
-async def test_only_administrators_manage_people(people: People, admin: NewSession) -> None:
+async def test_only_administrators_manage_people(services: Services, admin: NewSession) -> None:
     developer = Actor(user_id=9, name="dev", grants={ALL_EXECUTORS: Role.DEVELOPER})
     for attempt in (
-        people.add_user(developer, "eve", grants=everywhere(Role.ADMIN)),
-        people.reset_password(developer, "admin"),
-        people.set_disabled(developer, "admin", disabled=True),
-        people.create_api_token(developer, "admin", name="x"),
-        people.people(developer),
+        services.users.create(developer, "eve", grants=everywhere(Role.ADMIN)),
+        services.users.reset_password(developer, "admin"),
+        services.users.set_disabled(developer, "admin", disabled=True),
+        services.api_tokens.create_for(developer, "admin", name="x"),
+        services.users.list(developer),
     ):
         with pytest.raises(NotAllowed):
             await attempt
 
 
 async def test_every_change_writes_its_audit_row(
-    people: People, store: Database, admin: NewSession
+    services: Services, store: Database, admin: NewSession
 ) -> None:
-    await people.add_user(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
-    await people.create_api_token(COMMAND_LINE, "olga", name="ci")
-    await people.reset_password(COMMAND_LINE, "olga")
-    await people.set_disabled(COMMAND_LINE, "olga", disabled=True)
+    await services.users.create(COMMAND_LINE, "olga", grants=everywhere(Role.OPERATOR))
+    await services.api_tokens.create_for(COMMAND_LINE, "olga", name="ci")
+    await services.users.reset_password(COMMAND_LINE, "olga")
+    await services.users.set_disabled(COMMAND_LINE, "olga", disabled=True)
     with pytest.raises(NotLoggedIn):
-        await log_in(people, "olga", "wrong password!")
+        await log_in(services, "olga", "wrong password!")
 
     assert await audit_actions(store) == [
         "user.created",
@@ -596,7 +607,7 @@ async def test_every_change_writes_its_audit_row(
         "user.password_reset",
         "user.disabled",
     ]
-    assert [(item.name, item.disabled) for item in await people.people(COMMAND_LINE)] == [
+    assert [(item.name, item.disabled) for item in await services.users.list(COMMAND_LINE)] == [
         ("admin", False),
         ("olga", True),
     ]
@@ -608,41 +619,47 @@ async def test_every_change_writes_its_audit_row(
 async def test_people_come_and_go_on_every_database(database_url: str) -> None:
     database = Database(database_url)
     await database.run(tables.metadata.create_all)
-    people = People(database, Ids(database), passwords=cheap_passwords())
-    one_time = await people.ensure_first_admin()
+    services = services_over(database)
+    one_time = await services.users.ensure_first_admin()
     assert one_time is not None
-    assert await people.ensure_first_admin() is None
-    first = await log_in(people, password=one_time)
-    token = await people.create_api_token(COMMAND_LINE, "admin", name="ci", valid_days=1)
-    assert await people.actor_of_token(token, address="") is not None
+    assert await services.users.ensure_first_admin() is None
+    first = await log_in(services, password=one_time)
+    token = await services.api_tokens.create_for(COMMAND_LINE, "admin", name="ci", valid_days=1)
+    assert await services.api_tokens.actor_of(token, address="") is not None
 
-    actor = await actor_of(people, first)
-    fresh = await people.change_password(actor, first.cookie, old=one_time, new=GOOD_PASSWORD)
-
-    assert await people.session(first.cookie) is None
-    assert await people.actor_of_token(token, address="") is None
-    assert (await actor_of(people, fresh)).grants == {ALL_EXECUTORS: Role.ADMIN}
-    with pytest.raises(NotLoggedIn):
-        await log_in(people, password=one_time)
-    with pytest.raises(Conflict):
-        await people.add_user(COMMAND_LINE, "Admin", grants=everywhere(Role.VIEWER))
-    await people.add_user(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
-    elsewhere = await log_in(people)
-    assert [each.current for each in await people.own_sessions(actor, elsewhere.cookie)].count(True)
-    assert await people.end_other_sessions(actor, elsewhere.cookie) == 1
-    await people.create_token(
-        await actor_of(people, elsewhere), name="short", role=Role.VIEWER, valid_days=1
+    actor = await actor_of(services, first)
+    fresh = await services.logins.change_password(
+        actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
-    assert [each.name for each in (await people.all_tokens(COMMAND_LINE)).items] == ["short"]
-    await people.set_grants(COMMAND_LINE, actor.user_id, everywhere(Role.DEVELOPER, scripts=True))
-    assert await people.session(elsewhere.cookie) is None
-    page = await people.people_page(COMMAND_LINE, part="DMI", limit=1)
+
+    assert await services.logins.session(first.cookie) is None
+    assert await services.api_tokens.actor_of(token, address="") is None
+    assert (await actor_of(services, fresh)).grants == {ALL_EXECUTORS: Role.ADMIN}
+    with pytest.raises(NotLoggedIn):
+        await log_in(services, password=one_time)
+    with pytest.raises(Conflict):
+        await services.users.create(COMMAND_LINE, "Admin", grants=everywhere(Role.VIEWER))
+    await services.users.create(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
+    elsewhere = await log_in(services)
+    assert [
+        each.current for each in await services.own_account.sessions(actor, elsewhere.cookie)
+    ].count(True)
+    assert await services.own_account.end_other_sessions(actor, elsewhere.cookie) == 1
+    await services.api_tokens.create(
+        await actor_of(services, elsewhere), name="short", role=Role.VIEWER, valid_days=1
+    )
+    assert [each.name for each in (await services.api_tokens.page(COMMAND_LINE)).items] == ["short"]
+    await services.users.set_grants(
+        COMMAND_LINE, actor.user_id, everywhere(Role.DEVELOPER, scripts=True)
+    )
+    assert await services.logins.session(elsewhere.cookie) is None
+    page = await services.users.page(COMMAND_LINE, part="DMI", limit=1)
     assert [each.grants for each in page.items] == [everywhere(Role.DEVELOPER, scripts=True)]
 
     ghost = {"user_id": actor.user_id, "executor_id": 77, "role": "viewer", "scripts": False}
     await database.run(lambda conn: conn.execute(sa.insert(tables.grant).values(ghost)).rowcount)
     await Cleaner(database, retention_days=30).run_once()
-    page = await people.people_page(COMMAND_LINE, part="admin")
+    page = await services.users.page(COMMAND_LINE, part="admin")
     assert list(page.items[0].grants) == [ALL_EXECUTORS]
     log, found = AuditLog(database), []
     for query in (AuditQuery(), AuditQuery(person="admin"), AuditQuery(object_id=actor.user_id)):
@@ -653,7 +670,7 @@ async def test_people_come_and_go_on_every_database(database_url: str) -> None:
     assert len(found[0]) == 4
     assert "user.grants_changed" not in found[1]  # that was the command line
     assert "token.created" in found[1]
-    await people.delete_user(COMMAND_LINE, actor.user_id)
-    assert [each.name for each in await people.people(COMMAND_LINE)] == ["root"]
-    people.close()
+    await services.users.delete(COMMAND_LINE, actor.user_id)
+    assert [each.name for each in await services.users.list(COMMAND_LINE)] == ["root"]
+    services.close()
     await database.close()

@@ -31,9 +31,10 @@ from tickwheel_admin.domain.users.oidc import (
 )
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.system.audit import AuditQuery
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.lists import UserItem
 from tickwheel_admin.services.users.oidc.http import ProviderUnusable, ask
 from tickwheel_admin.services.users.oidc.provider import OidcProvider
-from tickwheel_admin.services.users.service import COMMAND_LINE, PersonItem
 
 ADMIN = {ALL_EXECUTORS: Grant(Role.ADMIN)}
 
@@ -45,8 +46,8 @@ async def oidc(tmp_path: Path) -> AsyncIterator[Oidc]:
         yield world
 
 
-async def person(oidc: Oidc, name: str) -> PersonItem | None:
-    people = await oidc.services.people.people(COMMAND_LINE)
+async def person(oidc: Oidc, name: str) -> UserItem | None:
+    people = await oidc.services.users.list(COMMAND_LINE)
     return next((each for each in people if each.name == name), None)
 
 
@@ -92,17 +93,17 @@ async def test_a_person_is_found_by_subject_whatever_the_name_is_now(oidc: Oidc)
 
     await oidc.log_in()
 
-    assert [each.name for each in await oidc.services.people.people(COMMAND_LINE)] == ["ada"]
+    assert [each.name for each in await oidc.services.users.list(COMMAND_LINE)] == ["ada"]
 
 
 @pytest.mark.parametrize("from_oidc", [False, True])
 async def test_somebody_elses_name_is_not_taken_over(oidc: Oidc, from_oidc: bool) -> None:
     if from_oidc:
         await oidc.log_in()
-        await oidc.services.people.logout(_session_of(oidc))
+        await oidc.services.logins.logout(_session_of(oidc))
         oidc.provider.person["sub"] = "another"
     else:
-        await oidc.services.people.add_user(COMMAND_LINE, "ada", grants=everywhere(Role.VIEWER))
+        await oidc.services.users.create(COMMAND_LINE, "ada", grants=everywhere(Role.VIEWER))
 
     answer = await oidc.log_in()
 
@@ -118,8 +119,8 @@ def _session_of(oidc: Oidc) -> str:
 
 async def test_who_is_shut_out_stays_out(oidc: Oidc) -> None:
     await oidc.log_in()
-    await oidc.services.people.add_user(COMMAND_LINE, "root", grants=ADMIN)
-    await oidc.services.people.set_disabled(COMMAND_LINE, "ada", disabled=True)
+    await oidc.services.users.create(COMMAND_LINE, "root", grants=ADMIN)
+    await oidc.services.users.set_disabled(COMMAND_LINE, "ada", disabled=True)
 
     answer = await oidc.log_in()
 
@@ -139,7 +140,7 @@ async def test_nobody_is_made_whose_groups_have_no_role(oidc: Oidc) -> None:
 
 
 async def test_a_role_that_is_taken_away_ends_other_sessions(oidc: Oidc) -> None:
-    await oidc.services.people.add_user(COMMAND_LINE, "root", grants=ADMIN)
+    await oidc.services.users.create(COMMAND_LINE, "root", grants=ADMIN)
     await oidc.services.executors.create(COMMAND_LINE, name="billing")
     await oidc.log_in()
     answer = await oidc.come_back(
@@ -173,7 +174,7 @@ async def test_without_rules_people_wait_until_they_are_given_a_role(tmp_path: P
         told = await notice(refused)
         ada = await person(oidc, "ada")
         assert ada is not None
-        await oidc.services.people.set_grants(COMMAND_LINE, ada.id, everywhere(Role.VIEWER))
+        await oidc.services.users.set_grants(COMMAND_LINE, ada.id, everywhere(Role.VIEWER))
         let_in = await oidc.log_in()
 
     assert (refused.status, let_in.status) == (403, 303)
@@ -203,7 +204,7 @@ async def test_two_first_logins_at_once_make_one_person(oidc: Oidc) -> None:
     answers = await asyncio.gather(*(oidc.come_back(url, client) for client, url in ways))
 
     assert [answer.status for answer in answers] == [303, 303]
-    assert len(await oidc.services.people.people(COMMAND_LINE)) == 1
+    assert len(await oidc.services.users.list(COMMAND_LINE)) == 1
 
 
 # --- several admins, one browser ------------------------------------------------------------------
@@ -325,9 +326,9 @@ async def test_only_a_short_plain_answer_from_the_address_itself_counts(path: st
 
 async def test_a_provider_that_is_away_is_told_and_passwords_still_work(tmp_path: Path) -> None:
     async with oidc_world(tmp_path, oidc_issuer="http://127.0.0.1:9") as oidc:
-        password = await oidc.services.people.add_user(
-            COMMAND_LINE, "root", grants=everywhere(Role.VIEWER)
-        )
+        password = (
+            await oidc.services.users.create(COMMAND_LINE, "root", grants=everywhere(Role.VIEWER))
+        ).password
         answer = await oidc.client.get("/login/oidc", allow_redirects=False)
         told = await notice(answer)
         by_password = await oidc.client.post(
@@ -373,9 +374,9 @@ async def test_a_provider_that_takes_the_secret_in_the_form_gets_it_there(oidc: 
 
 async def test_password_login_can_be_switched_off(tmp_path: Path) -> None:
     async with oidc_world(tmp_path, password_login=False) as oidc:
-        password = await oidc.services.people.add_user(
-            COMMAND_LINE, "root", grants=everywhere(Role.VIEWER)
-        )
+        password = (
+            await oidc.services.users.create(COMMAND_LINE, "root", grants=everywhere(Role.VIEWER))
+        ).password
         page = await (await oidc.client.get("/login")).text()
         answer = await oidc.client.post("/login", data={"name": "root", "password": password})
         status = await oidc.who()

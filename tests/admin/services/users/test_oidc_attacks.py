@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 
 from tests.admin.kit.oidc import Oidc, oidc_world, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
-from tickwheel_admin.services.users.service import COMMAND_LINE
 from tickwheel_admin.web.keys import SERVICES
 
 
@@ -39,7 +39,7 @@ async def refused(
     assert all(word in text for word in words), case
     assert "tickwheel_session" not in answer.cookies, case
     assert await oidc.who() == 401
-    assert await oidc.services.people.people(COMMAND_LINE) == []
+    assert await oidc.services.users.list(COMMAND_LINE) == []
 
 
 # --- tokens ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.served import GOOD_PASSWORD, cheap_passwords
+from tests.admin.kit.served import GOOD_PASSWORD, services_over
 from tests.admin.kit.services import ADMIN, JOB, World
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.domain.users.preferences import Preferences
@@ -17,7 +17,7 @@ from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.system.service import System
-from tickwheel_admin.services.users.service import COMMAND_LINE, People
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
@@ -105,56 +105,58 @@ async def test_nodes_and_everything(world: World, losing: LosingAnswers) -> None
 
 
 async def test_people(world: World, losing: LosingAnswers) -> None:
-    people = People(losing, Ids(world.database), passwords=cheap_passwords())
+    services = services_over(losing)
     try:
-        first = await people.ensure_first_admin()
+        first = await services.users.ensure_first_admin()
         assert first is not None
-        one_time = await people.add_user(COMMAND_LINE, "bob", grants=everywhere(Role.VIEWER))
-        token = await people.create_api_token(COMMAND_LINE, "bob", name="ci")
-        assert await people.actor_of_token(token, address="") is not None
-        session = await people.login("bob", one_time, address="192.0.2.1", user_agent="")
+        one_time = (
+            await services.users.create(COMMAND_LINE, "bob", grants=everywhere(Role.VIEWER))
+        ).password
+        token = await services.api_tokens.create_for(COMMAND_LINE, "bob", name="ci")
+        assert await services.api_tokens.actor_of(token, address="") is not None
+        session = await services.logins.login("bob", one_time, address="192.0.2.1", user_agent="")
         assert session.must_change_password
-        view = await people.session(session.cookie)
+        view = await services.logins.session(session.cookie)
         assert view is not None
-        changed = await people.change_password(
+        changed = await services.logins.change_password(
             view.actor, session.cookie, old=one_time, new=GOOD_PASSWORD
         )
-        assert await people.session(changed.cookie) is not None
-        await people.reset_password(COMMAND_LINE, "bob")
+        assert await services.logins.session(changed.cookie) is not None
+        await services.users.reset_password(COMMAND_LINE, "bob")
         losing.between = lambda: world.change(sa.update(tables.user).values(disabled=False))
-        await people.set_disabled(COMMAND_LINE, "bob", disabled=True)
-        assert not any(each.disabled for each in await people.people(COMMAND_LINE))
+        await services.users.set_disabled(COMMAND_LINE, "bob", disabled=True)
+        assert not any(each.disabled for each in await services.users.list(COMMAND_LINE))
     finally:
-        people.close()
+        services.close()
     assert losing.lost == 7
 
 
 async def test_what_people_may_do_and_what_acts_for_them(
     world: World, losing: LosingAnswers
 ) -> None:
-    people = People(losing, Ids(world.database), passwords=cheap_passwords())
+    services = services_over(losing)
     try:
-        bob = await people.new_person(COMMAND_LINE, "bob", grants=everywhere(Role.DEVELOPER))
-        first = await people.login("bob", bob.password, address="", user_agent="")
-        second = await people.login("bob", bob.password, address="", user_agent="")
-        view = await people.session(first.cookie)
+        bob = await services.users.create(COMMAND_LINE, "bob", grants=everywhere(Role.DEVELOPER))
+        first = await services.logins.login("bob", bob.password, address="", user_agent="")
+        second = await services.logins.login("bob", bob.password, address="", user_agent="")
+        view = await services.logins.session(first.cookie)
         assert view is not None
-        assert await people.end_other_sessions(view.actor, first.cookie) == 1
-        assert await people.session(second.cookie) is None
-        await people.set_preferences(view.actor, Preferences(theme="dark"))
-        token = await people.new_token(view.actor, name="ci")
-        assert await people.actor_of_token(token.secret, address="") is not None
-        await people.revoke_token(COMMAND_LINE, token.id)
+        assert await services.own_account.end_other_sessions(view.actor, first.cookie) == 1
+        assert await services.logins.session(second.cookie) is None
+        await services.own_account.set_preferences(view.actor, Preferences(theme="dark"))
+        token = await services.api_tokens.create(view.actor, name="ci")
+        assert await services.api_tokens.actor_of(token.secret, address="") is not None
+        await services.api_tokens.revoke(COMMAND_LINE, token.id)
         losing.between = lambda: world.change(sa.update(tables.grant).values(role="admin"))
-        await people.set_grants(COMMAND_LINE, bob.id, everywhere(Role.VIEWER))
-        [item] = await people.people(COMMAND_LINE)
+        await services.users.set_grants(COMMAND_LINE, bob.id, everywhere(Role.VIEWER))
+        [item] = await services.users.list(COMMAND_LINE)
         assert item.grants == everywhere(Role.ADMIN)  # the later edit of somebody else stays
-        await people.add_user(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
-        assert await people.end_sessions_of(COMMAND_LINE, bob.id) == 0
-        await people.delete_user(COMMAND_LINE, bob.id)
-        assert [each.name for each in await people.people(COMMAND_LINE)] == ["root"]
+        await services.users.create(COMMAND_LINE, "root", grants=everywhere(Role.ADMIN))
+        assert await services.users.end_sessions(COMMAND_LINE, bob.id) == 0
+        await services.users.delete(COMMAND_LINE, bob.id)
+        assert [each.name for each in await services.users.list(COMMAND_LINE)] == ["root"]
     finally:
-        people.close()
+        services.close()
     assert [action for action, _ in world.audit()] == [
         "user.created",
         "user.logged_in",

@@ -32,7 +32,7 @@ T = TypeVar("T")
 SECONDS = 3.0  # of one piece of work
 START_SECONDS = 15.0  # of a machine under load, until the process has read its modules
 IDLE_SECONDS = 60.0
-MAX_PENDING = 8  # pieces of work, of all people together; they are done one after the other
+MAX_PENDING = 8  # pieces of work, of all users together; they are done one after the other
 RETRY_SECONDS = 5
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "TZ")
 
@@ -53,26 +53,26 @@ class WorkerProcess:
         self._seconds = seconds
         # One thread that waits for the answers: to wait costs nothing but its stack.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker")
-        self._people: Counter[int] = Counter()
+        self._users: Counter[int] = Counter()
         self._rest: asyncio.TimerHandle | None = None
         self._child = _Child()
         weakref.finalize(self, self._child.end)
 
-    async def run(self, task: str, arguments: Any, answer: type[T], *, person: int) -> T:
+    async def run(self, task: str, arguments: Any, answer: type[T], *, user_id: int) -> T:
         """Do a task of `main.TASKS`.
 
         Args:
             arguments: its keyword arguments; anything that JSON holds.
             answer: the type of what it returns.
-            person: who wants it: one piece of work at a time.
+            user_id: who wants it: one piece of work at a time.
 
         Raises:
             InvalidInput: as the task raised it.
             TookTooLong: it was ended.
-            TooMany: this person, or too many people, have work under way.
+            TooMany: this user, or too many users, have work under way.
             Unavailable: the process cannot be started, or died.
         """
-        if self._people[person] or self._people.total() >= MAX_PENDING:
+        if self._users[user_id] or self._users.total() >= MAX_PENDING:
             raise TooMany(
                 "work.busy",
                 "Other files are being read; try again in %(retry_after_seconds)d s.",
@@ -80,15 +80,15 @@ class WorkerProcess:
             )
         if self._rest is not None:
             self._rest.cancel()
-        self._people[person] += 1
+        self._users[user_id] += 1
         loop = asyncio.get_running_loop()
         request = msgspec.json.encode(Request(task=task, arguments=arguments))
         try:
             # Shielded: a browser that goes away does not make room for the next piece of work.
             doing = loop.run_in_executor(self._thread, self._child.do, request, self._seconds)
-            doing.add_done_callback(lambda done: self._done(person, loop, done))
+            doing.add_done_callback(lambda done: self._done(user_id, loop, done))
         except RuntimeError:  # the thread was ended: the admin stops
-            del self._people[person]
+            del self._users[user_id]
             raise _unavailable() from None
         return _read(await asyncio.shield(doing), answer)
 
@@ -98,12 +98,12 @@ class WorkerProcess:
         self._child.end()
 
     def _done(
-        self, person: int, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Answer]
+        self, user_id: int, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Answer]
     ) -> None:
         if not done.cancelled():
             done.exception()  # read here as well: the caller may have gone
-        del self._people[person]
-        if not self._people:
+        del self._users[user_id]
+        if not self._users:
             self._rest = loop.call_later(IDLE_SECONDS, self._child.end)
 
 

@@ -13,12 +13,12 @@ from yarl import URL
 from tickwheel_admin.domain.errors import NotLoggedIn, TooMany, Unavailable
 from tickwheel_admin.domain.users.oidc import OidcSettings, claim_at
 from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.users.logins import Logins, NewSession
 from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
 from tickwheel_admin.services.users.oidc.http import ProviderAway, ProviderUnusable
 from tickwheel_admin.services.users.oidc.provider import CodeRefused, OidcProvider
 from tickwheel_admin.services.users.oidc.tokens import TokenRefused, check_id_token
-from tickwheel_admin.services.users.oidc.users import OidcPeople
-from tickwheel_admin.services.users.service import NewSession, People
+from tickwheel_admin.services.users.oidc.users import OidcUsers
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -54,14 +54,14 @@ class OidcLogin:
         store: Store,
         ids: Ids,
         events: Events,
-        people: People,
+        logins: Logins,
         settings: OidcSettings,
         *,
         provider: OidcProvider | None = None,
     ) -> None:
         self._store = store
-        self._people = people
-        self._known = OidcPeople(store, ids, events, settings)
+        self._logins = logins
+        self._users = OidcUsers(store, ids, events, settings)
         self._settings = settings
         self._provider = provider or OidcProvider(settings)
         self._places = MAX_AT_ONCE
@@ -128,8 +128,8 @@ class OidcLogin:
                 "This login was begun in another browser or too long ago. Begin again here.",
             )
         claims = await self._proven(answer, attempt, now=now)
-        user = await self._known.of_claims(claims)
-        session = await self._people.begin_session(
+        user = await self._users.of_claims(claims)
+        session = await self._logins.begin_session(
             user,
             address=address,
             user_agent=user_agent,

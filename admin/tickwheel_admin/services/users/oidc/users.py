@@ -7,6 +7,7 @@ that of somebody who is here already is never taken over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,8 +22,9 @@ from tickwheel_admin.domain.users.oidc import (
     user_name_of,
 )
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant
-from tickwheel_admin.services.events.events import PEOPLE, Events
-from tickwheel_admin.services.users import edits as people_edits
+from tickwheel_admin.services.events.events import USERS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
+from tickwheel_admin.services.users import edits
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -35,13 +37,13 @@ log = structlog.get_logger(__name__)
 Grants = Mapping[int, Grant]
 
 
-class OidcPeople:
-    """The people of the provider."""
+class OidcUsers:
+    """The users of the provider."""
 
     def __init__(self, store: Store, ids: Ids, events: Events, settings: OidcSettings) -> None:
         self._store = store
         self._ids = ids
-        self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
         self._settings = settings
 
     async def of_claims(self, claims: Mapping[str, Any]) -> StoredUser:
@@ -124,9 +126,8 @@ class OidcPeople:
                 oidc_key=key,
                 created_at=now_ms(conn),
             )
-            if people_edits.create_user(
-                conn, new, grants or {}, actor=self._actor, audit_id=audit_id
-            ):
+            entry = AuditEntry(conn, audit_id, self._actor)
+            if edits.create_user(conn, entry, new, grants or {}):
                 return new
             raise Conflict(
                 "oidc.name_taken",
@@ -142,18 +143,14 @@ class OidcPeople:
         """Let the person have these grants and no others; what is taken away ends sessions."""
         if await self._store.read(grants_of, user.id) == dict(grants):
             return
-        audit_id = await self._ids.take("audit")
+        work = partial(edits.set_grants, user_id=user.id, grants=grants)
         try:
-            await self._store.run(
-                people_edits.set_grants, user.id, grants, actor=self._actor, audit_id=audit_id
-            )
+            await self._audited.run(self._actor, work, USERS)
         except Conflict as error:
             if error.code != "user.last_admin":
                 raise
             # Somebody who administers everything is always left, whatever the provider says.
             log.warning("oidc.last_admin_kept", user=user.name)
-            return
-        self._events.publish(PEOPLE)
 
     @property
     def _actor(self) -> Actor:
