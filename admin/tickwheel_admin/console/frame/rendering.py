@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
+import jinja2.ext
 import msgspec
 from aiohttp import hdrs, web
 from jinja2.runtime import Context
@@ -40,7 +42,16 @@ from tickwheel_admin.web.identity import actor_or_none, csrf_of
 from tickwheel_admin.web.keys import SERVICES
 
 BLOCK_HEADER = "X-Block"
+_INDENTATION = re.compile(r"\n[ \t]+")
 COMPILE_PAUSE_SECONDS = 0.005  # between two templates: fires of the first second are on time
+
+
+class _WithoutIndentation(jinja2.ext.Extension):
+    """Indentation is for whoever reads a template: pages go out without it."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """The template as it is compiled; its line numbers stay."""
+        return _INDENTATION.sub("\n", source)
 
 
 class Renderer:
@@ -59,8 +70,7 @@ class Renderer:
             undefined=jinja2.StrictUndefined,
             bytecode_cache=COMPILED,
             trim_blocks=True,
-            lstrip_blocks=True,
-            extensions=["jinja2.ext.i18n"],
+            extensions=["jinja2.ext.i18n", _WithoutIndentation],
         )
         # One environment for all languages: overlays would share their globals, and with them the
         # language installed last.
