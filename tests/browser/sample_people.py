@@ -29,7 +29,6 @@ async def add_people(
     services: Services, executor_ids: dict[str, int], job_ids: dict[str, int]
 ) -> dict[str, int]:
     """Add them; what was done so far becomes long ago. Returns ids by "user:…"."""
-    people = services
     everybody: dict[str, dict[int, Grant]] = {
         "maria": {
             executor_ids["billing"]: Grant(Role.DEVELOPER, scripts=True),
@@ -43,7 +42,7 @@ async def add_people(
     }
     ids = {}
     for name, grants in everybody.items():
-        ids[f"user:{name}"] = (await people.users.create(ADMIN, name, grants=grants)).id
+        ids[f"user:{name}"] = (await services.users.create(ADMIN, name, grants=grants)).id
     for who, name, role, executors, days in (
         ("maria", "month-end-script", Role.OPERATOR, [executor_ids["billing"]], 9),
         ("maria", "dashboards", Role.VIEWER, None, 365),
@@ -51,10 +50,10 @@ async def add_people(
         ("yuki", "legacy-exporter", None, None, None),
         ("li.wei", "nightly-checks", Role.OPERATOR, list(executor_ids.values())[:5], 30),
     ):
-        await people.api_tokens.create_for(
+        await services.api_tokens.create_for(
             ADMIN, who, name=name, role=role, executors=executors, valid_days=days
         )
-    await people.users.set_disabled(ADMIN, "jonas", disabled=True)
+    await services.users.set_disabled(ADMIN, "jonas", disabled=True)
     await services.settings.save(ADMIN, {"instance_name": "prod-eu", "retention_days": 90})
     await services.store.run(_make_past, ids, executor_ids, job_ids)
     return ids

@@ -15,7 +15,7 @@ from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR, HANDLER
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict, NotFound, Unavailable
-from tickwheel_admin.domain.input.node_manifest import Process, SaidCode, read_said_code
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process, read_node_manifest
 from tickwheel_admin.engine.membership.membership import AdmittedNode
 from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
 from tickwheel_admin.store.database import tables
@@ -27,7 +27,7 @@ class Starting:
 
     admin: Admin
     admitted: AdmittedNode
-    said: SaidCode
+    said: NodeManifest
 
     async def is_looked_at(self) -> None:
         await self.admin.engine.membership.look_at_code(self.admitted, self.said)
@@ -46,7 +46,7 @@ def starting(stage: Stage, version: int, *, at: int, names: tuple[str, ...] = ("
     )
     told = f"version {version}"
     jobs = [{"name": name, "handler": HANDLER, "description": told} for name in names]
-    said = read_said_code(
+    said = read_node_manifest(
         handlers=[HANDLER],
         schemas={HANDLER: json.dumps({"description": told}).encode()},
         jobs=[json.dumps(job).encode() for job in jobs],

@@ -18,7 +18,7 @@ from tickwheel_admin.engine.dispatcher import claim
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.engine.sweeper import lost_runs as losing
 from tickwheel_admin.services.handlers import schemas as handler_schemas
-from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_values, update_rows, update_values
@@ -176,7 +176,7 @@ def executor_lock(cluster: Cluster) -> AbstractContextManager[object]:
         return store_executors.get_executor(conn, executor_id)
 
     both = ExitStack()
-    for module in (code_rulings, handler_schemas):
+    for module in (decisions, handler_schemas):
         both.enter_context(patch.object(module, "get_executor", unlocked))
     return both
 
@@ -184,7 +184,7 @@ def executor_lock(cluster: Cluster) -> AbstractContextManager[object]:
 def held_job(cluster: Cluster) -> AbstractContextManager[object]:
     """A declaration is written as if its job could not be deleted meanwhile."""
     both = ExitStack()
-    for module in (code_rulings, declared_edits):
+    for module in (decisions, declared_edits):
         both.enter_context(patch.object(module, "hold_job", lambda conn, declared: None))
     return both
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tickwheel_admin.domain.input.node_manifest import SaidCode, read_said_code
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, read_node_manifest
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_shared.protocol import (
@@ -74,9 +74,9 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     )
 
 
-def code_of(hello: Hello) -> SaidCode:
+def code_of(hello: Hello) -> NodeManifest:
     """What the node says of its code, as far as it can be used."""
-    return read_said_code(
+    return read_node_manifest(
         handlers=hello.handlers,
         schemas={name: bytes(raw) for name, raw in hello.schemas.items()},
         jobs=[bytes(raw) for raw in hello.jobs],

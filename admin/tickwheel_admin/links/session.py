@@ -10,7 +10,7 @@ import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.executors.node import HEARTBEAT_MS, LEASE_MS, NodeTargets
-from tickwheel_admin.domain.input.node_manifest import SaidCode
+from tickwheel_admin.domain.input.node_manifest import NodeManifest
 from tickwheel_admin.engine.membership.membership import AdmittedNode, Membership
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import NodeChannel
@@ -214,7 +214,7 @@ class NodeSession:
             slots=admitted.slots,
         )
 
-    async def _look_at_code(self, admitted: AdmittedNode, said: SaidCode) -> None:
+    async def _look_at_code(self, admitted: AdmittedNode, said: NodeManifest) -> None:
         while True:
             try:
                 self.send(await self._membership.look_at_code(admitted, said))

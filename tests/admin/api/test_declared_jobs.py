@@ -13,9 +13,9 @@ import pytest
 from tests.admin.kit.declared_code import MONTH_SCHEMA, NIGHTLY
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import ADMIN
-from tickwheel_admin.domain.input.node_manifest import Process, read_said_code
+from tickwheel_admin.domain.input.node_manifest import Process, read_node_manifest
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals
+from tickwheel_admin.services.jobs.declared.reconciler import DeclaredReconciler
 
 SLASH = "发票/nightly %2F"
 
@@ -39,7 +39,7 @@ class Web:
     async def start(self, *jobs: dict[str, Any], schemas: dict[str, Any] | None = None) -> None:
         self._processes += 1
         services = self.admin.services
-        proposals = CodeProposals(services.store, services.ids, services.events)
+        proposals = DeclaredReconciler(services.store, services.ids, services.events)
         process = Process(
             executor_id=1,
             node_id=self._processes,
@@ -48,12 +48,12 @@ class Web:
             address="192.0.2.1",
         )
         raws = [json_bytes(job) for job in jobs]
-        said = read_said_code(
+        manifest = read_node_manifest(
             handlers=["send-invoices"],
             schemas={name: json_bytes(schema) for name, schema in (schemas or {}).items()},
             jobs=raws,
         )
-        await proposals.take(process, said)
+        await proposals.take(process, manifest)
 
 
 def json_bytes(value: Any) -> bytes:

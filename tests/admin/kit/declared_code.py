@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.admin.kit.services import World
-from tickwheel_admin.domain.input.node_manifest import read_said_code
+from tickwheel_admin.domain.input.node_manifest import read_node_manifest
 from tickwheel_admin.engine.membership.membership import AdmittedNode, Membership
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -84,12 +84,12 @@ class Code:
         schemas: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """What the process says of its code is looked at; returns what it is told."""
-        said = read_said_code(
+        manifest = read_node_manifest(
             handlers=list(handlers),
             schemas={name: _raw(schema) for name, schema in (schemas or {}).items()},
             jobs=[_raw(job) for job in jobs],
         )
-        return texts(await self.membership.look_at_code(admitted, said))
+        return texts(await self.membership.look_at_code(admitted, manifest))
 
     async def start(
         self,

@@ -81,7 +81,7 @@ async def explain(request: web.Request) -> web.Response:
 
 
 @routes.get(f"{_SCHEDULE}/coming", permission=Permission.VIEW, api=True)
-async def coming(request: web.Request) -> web.Response:
+async def upcoming(request: web.Request) -> web.Response:
     """How many fires come, by cell, executor and job."""
     fields = query_fields(request, ("executor_id", "start", "days", "zone"))
     executor_id = optional_id(fields, "executor_id")
@@ -89,7 +89,7 @@ async def coming(request: web.Request) -> web.Response:
     days = fields.integer("days", low=1, high=7, default=1)
     zone = fields.text("zone", max_chars=100, default="UTC")
     raise_if_any(fields.problems)
-    heat = await request.app[SERVICES].triggers.coming(
+    heat = await request.app[SERVICES].triggers.upcoming(
         actor_of(request), executor_id, start=start, days=days, zone=zone
     )
     return answer(_heat_view(heat))

@@ -20,7 +20,7 @@ from tickwheel_admin.domain.errors import InvalidInput, UserError
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Permission
-from tickwheel_admin.services.jobs.bulk import MAX_IDS, BulkOfJobs, Change, JobAction
+from tickwheel_admin.services.jobs.bulk import MAX_IDS, BulkOfJobs, JobAction, JobChange
 from tickwheel_admin.services.jobs.creation import MAX_JOBS, NewJob
 from tickwheel_admin.services.jobs.imports import JobImport
 from tickwheel_admin.services.jobs.service import JobQuery
@@ -179,7 +179,7 @@ async def _change(request: web.Request, action: JobAction, *more: str) -> web.Re
             "required",
             "Send a key, so that many runs are not started twice when the request is repeated.",
         )
-    change = Change(action=action, tag=tag or None, request_key=request_key, origin=Origin.API)
+    change = JobChange(action=action, tag=tag or None, request_key=request_key, origin=Origin.API)
     service, actor = request.app[SERVICES].job_bulk, actor_of(request)
     if isinstance(chosen, JobQuery):
         bulk = await service.matching(actor, chosen, change, cursor=cursor_of(fields))

@@ -36,7 +36,7 @@ async def show_calendar(request: web.Request) -> web.Response:
     frequent = request.query.get("frequent") == "1"
     today = date.fromisoformat(local_date(locale.now_at, locale.timezone))
     first = max(_date(request.query.get("from", "")) or today, today)
-    heat = await request.app[SERVICES].triggers.coming(
+    heat = await request.app[SERVICES].triggers.upcoming(
         actor,
         executor_id,
         start=midnight_of(first),

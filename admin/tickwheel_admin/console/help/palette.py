@@ -13,7 +13,7 @@ from tickwheel_admin.console.frame.rendering import render
 from tickwheel_admin.console.help import glossary
 from tickwheel_admin.console.help.documents import sections
 from tickwheel_admin.domain.users.user import Actor, Permission
-from tickwheel_admin.services.lists.suggestions import Found
+from tickwheel_admin.services.lists.suggestions import Matches
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
@@ -60,7 +60,7 @@ async def show_help(request: web.Request) -> web.Response:
     )
 
 
-def _found(found: Found) -> list[Item]:
+def _found(found: Matches) -> list[Item]:
     return [
         *(
             Item(

@@ -22,7 +22,7 @@ from tickwheel_admin.console.lists.filter_box import Typed
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import ExecutorName
-from tickwheel_admin.services.jobs.bulk import BulkOfJobs, Change, JobAction
+from tickwheel_admin.services.jobs.bulk import BulkOfJobs, JobAction, JobChange
 from tickwheel_admin.services.jobs.service import JobQuery, MatchingJobs
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
@@ -120,7 +120,7 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
     service, actor = request.app[SERVICES].job_bulk, actor_of(request)
     if asked.problems:
         raise InvalidInput(asked.problems)
-    change = Change(action=asked.action, tag=asked.tag or None, request_key=key)
+    change = JobChange(action=asked.action, tag=asked.tag or None, request_key=key)
     if asked.query is None:
         return await service.many(actor, asked.job_ids, change)
     return await service.matching(actor, asked.query, change, cursor=cursor)

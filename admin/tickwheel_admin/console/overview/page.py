@@ -23,7 +23,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.overview.service import (
     EVERYTHING,
     MAX_FREQUENT,
-    Part,
+    OverviewPart,
     Period,
     RunFigures,
 )
@@ -43,11 +43,11 @@ LABELS = {
 }
 # What a block of an open page wants. Whoever asks for any other gets the page with everything.
 PARTS = {
-    "tiles": {Part.COUNTS, Part.FIGURES},
-    "chart": {Part.FIGURES},
-    "lanes": {Part.NEXT},
-    "running": {Part.RUNNING},
-    "failures": {Part.FAILURES},
+    "tiles": {OverviewPart.COUNTS, OverviewPart.FIGURES},
+    "chart": {OverviewPart.FIGURES},
+    "lanes": {OverviewPart.NEXT},
+    "running": {OverviewPart.RUNNING},
+    "failures": {OverviewPart.FAILURES},
     "pause": set(),
 }
 

@@ -48,7 +48,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidCode:
+class NodeManifest:
     """The handlers' schemas and the declared jobs of one process."""
 
     handlers: frozenset[str]
@@ -57,16 +57,16 @@ class SaidCode:
     faults: tuple[str, ...] = ()  # what cannot be used, in English
 
 
-def read_said_code(
+def read_node_manifest(
     *,
     handlers: Collection[str],
     schemas: Mapping[str, bytes | memoryview],
     jobs: Sequence[bytes | memoryview],
-) -> SaidCode:
+) -> NodeManifest:
     """What can be used of a hello; schemas and jobs are JSON."""
     faults: list[str] = []
     offered = frozenset(handlers)
-    return SaidCode(
+    return NodeManifest(
         handlers=offered,
         schemas=_read_schemas(schemas, offered, faults),
         jobs=_read_jobs(jobs, faults),

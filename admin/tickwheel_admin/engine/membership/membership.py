@@ -10,12 +10,12 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.engine.batching import Coalescer
 from tickwheel_admin.engine.membership.admission import NodeAdmission
 from tickwheel_admin.engine.membership.notices import notices_at_hello, notices_of
 from tickwheel_admin.services.events.events import NODES, QUEUED, Events
-from tickwheel_admin.services.jobs.declared.reconciler import CodeProposals
+from tickwheel_admin.services.jobs.declared.reconciler import DeclaredReconciler
 from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.admins import enter_admin, leave_admin, live_admin_urls
@@ -73,7 +73,7 @@ class Membership:
         self._name = name
         self._url = url
         self._version = version
-        self._proposals = CodeProposals(store, ids, events)
+        self._reconciler = DeclaredReconciler(store, ids, events)
         self.admission = NodeAdmission()
         # When a thousand nodes come or go at once, a transaction for each would take so long that
         # those who wait give up, come back, and wait behind the others again.
@@ -118,14 +118,14 @@ class Membership:
         self._events.publish(NODES)
         return admitted
 
-    async def look_at_code(self, admitted: AdmittedNode, said: SaidCode) -> list[Notice]:
+    async def look_at_code(self, admitted: AdmittedNode, manifest: NodeManifest) -> list[Notice]:
         """Take in what a new process says of its code; returns what its people should know.
 
         Raises:
             Unavailable: not all of it; what was taken in stays, and all may be said again.
         """
         try:
-            proposed = await self._proposals.take(admitted.process, said)
+            proposed = await self._reconciler.take(admitted.process, manifest)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
         return notices_of(admitted.process.executor_id, proposed)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_admin.services.jobs.declared.decisions import Outcome
-from tickwheel_admin.services.jobs.declared.reconciler import Proposed
+from tickwheel_admin.services.jobs.declared.reconciler import Reconciliation
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, Level, Notice
 
 CLOCK_LIMIT_MS = 30_000
@@ -43,7 +43,7 @@ def notices_at_hello(arrival: Arrival, *, namesakes: Sequence[str], now: int) ->
     return [_notice(Level.WARNING, text) for text in texts]
 
 
-def notices_of(executor_id: int, proposed: Proposed) -> list[Notice]:
+def notices_of(executor_id: int, proposed: Reconciliation) -> list[Notice]:
     """What became of what a process says of its code; nothing is said of what is as it was."""
     page = f"/executors/{executor_id}/declared-jobs"
     found = [_notice(Level.ERROR, fault) for fault in proposed.faults]

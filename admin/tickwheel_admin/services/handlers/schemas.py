@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.store.executors import handler_schemas as store
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs.declared import said_by_newer_nodes
@@ -24,7 +24,7 @@ def schemas_of(conn: sa.Connection, executor_id: int) -> dict[str, str]:
     return {name: each.schema for name, each in store.read_schemas(conn, executor_id).items()}
 
 
-def take_schemas(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
+def take_schemas(conn: sa.Connection, process: Process, manifest: NodeManifest) -> bool:
     """Keep what a process says of its handlers; those it offers without a schema have none.
 
     Returns whether anything changed. Handlers that it does not offer are none of its business.
@@ -37,17 +37,17 @@ def take_schemas(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
     )
     mine = {
         name
-        for name in said.handlers
+        for name in manifest.handlers
         if name not in said_since
         and (name not in known or (known[name].said_at, known[name].said_by) <= process.place)
     }
     written = {
         name: schema
-        for name, schema in said.schemas.items()
+        for name, schema in manifest.schemas.items()
         if name in mine and (name not in known or known[name].schema != schema)
     }
-    gone = [name for name in known if name in mine and name not in said.schemas]
-    gone += _too_many(conn, process, said, known)
+    gone = [name for name in known if name in mine and name not in manifest.schemas]
+    gone += _too_many(conn, process, manifest, known)
     store.set_schemas(
         conn, process.executor_id, written, node_id=process.node_id, at=process.connected_at
     )
@@ -57,19 +57,22 @@ def take_schemas(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
 
 
 def _too_many(
-    conn: sa.Connection, process: Process, said: SaidCode, known: Mapping[str, store.StoredSchema]
+    conn: sa.Connection,
+    process: Process,
+    manifest: NodeManifest,
+    known: Mapping[str, store.StoredSchema],
 ) -> list[str]:
     """Those of handlers that were renamed or removed long ago: the oldest that nobody offers."""
-    surplus = len(known.keys() | said.schemas.keys()) - MAX_KNOWN
+    surplus = len(known.keys() | manifest.schemas.keys()) - MAX_KNOWN
     if surplus <= 0:
         return []
     offered = offered_handlers(conn, [process.executor_id]).get(process.executor_id, frozenset())
-    unused = [name for name in known if name not in offered and name not in said.handlers]
+    unused = [name for name in known if name not in offered and name not in manifest.handlers]
     return sorted(unused, key=lambda name: known[name].said_at)[:surplus]
 
 
-def differs(conn: sa.Connection, process: Process, said: SaidCode) -> bool:
+def differs(conn: sa.Connection, process: Process, manifest: NodeManifest) -> bool:
     """Whether what a process says of its handlers is not what is known of them."""
     known = store.read_schemas(conn, process.executor_id)
-    offered = {name: each.schema for name, each in known.items() if name in said.handlers}
-    return offered != dict(said.schemas)
+    offered = {name: each.schema for name, each in known.items() if name in manifest.handlers}
+    return offered != dict(manifest.schemas)

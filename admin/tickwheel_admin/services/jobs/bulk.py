@@ -68,7 +68,7 @@ _NOTED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class JobChange:
     """What is to be done with each job."""
 
     action: JobAction
@@ -99,7 +99,7 @@ class JobBulk:
         self._jobs = jobs
         self._entries = BulkEntries(store, ids)
 
-    async def many(self, actor: Actor, job_ids: Iterable[int], change: Change) -> BulkOfJobs:
+    async def many(self, actor: Actor, job_ids: Iterable[int], change: JobChange) -> BulkOfJobs:
         """Change these jobs, at most 1,000; those that cannot be are counted by reason.
 
         Raises:
@@ -109,7 +109,7 @@ class JobBulk:
         return await self._all(actor, ids, change, bulk=_bulk(change, {"jobs": len(ids)}))
 
     async def matching(
-        self, actor: Actor, query: JobQuery, change: Change, *, cursor: str | None = None
+        self, actor: Actor, query: JobQuery, change: JobChange, *, cursor: str | None = None
     ) -> BulkOfJobs:
         """Change all jobs that match, 50 of them with each call, by name.
 
@@ -161,7 +161,7 @@ class JobBulk:
         self,
         actor: Actor,
         job_ids: Sequence[int],
-        change: Change,
+        change: JobChange,
         *,
         bulk: BulkAction,
         behind: str | None = None,
@@ -183,7 +183,7 @@ class JobBulk:
         await self._entries.tell(step, skipped)
         return BulkOfJobs(jobs=done, skipped=dict(skipped), next=join_cursor(behind, step.number))
 
-    async def _one(self, actor: Actor, job_id: int, change: Change, *, is_managed: bool) -> None:
+    async def _one(self, actor: Actor, job_id: int, change: JobChange, *, is_managed: bool) -> None:
         if change.action in _EDITS:
             job = await self._may_edit(actor, job_id)
             if is_managed:
@@ -229,12 +229,12 @@ def check_ids(job_ids: Iterable[int]) -> list[int]:
     return ids
 
 
-def _bulk(change: Change, asked: dict[str, Any], *, number: int | None = None) -> BulkAction:
+def _bulk(change: JobChange, asked: dict[str, Any], *, number: int | None = None) -> BulkAction:
     detail = asked if change.tag is None else {"tag": change.tag, **asked}
     return BulkAction(action=_NOTED[change.action], detail=detail, number=number)
 
 
-def _checked(change: Change) -> Change:
+def _checked(change: JobChange) -> JobChange:
     """Refuse a change once, and not for every job."""
     check_request_key(change.request_key or None)
     if change.action is JobAction.RUN and not change.request_key:

@@ -25,7 +25,7 @@ NAME_TAKEN = "job.name_taken"
 T = TypeVar("T")
 
 
-class Found:
+class ProblemCollector:
     """Problems that checks raised, instead of the first of them only."""
 
     def __init__(self, problems: Sequence[Problem] = ()) -> None:
@@ -84,7 +84,7 @@ def further_problems(
         job_id: its own; 0 for a new job.
     """
     bad = {_root(problem.field) for problem in refused}
-    found = Found()
+    found = ProblemCollector()
     if "name" not in bad:
         found.ask(check_name, conn, executor_id, config.name, by_other_than=job_id)
     if "handler" not in bad:

@@ -21,12 +21,12 @@ from tickwheel_admin.domain.runs.run import Move, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.calendars.of_triggers import held_calendars
 from tickwheel_admin.services.handlers.known import check_handler
-from tickwheel_admin.services.jobs.checks import Found, check_name
+from tickwheel_admin.services.jobs.checks import ProblemCollector, check_name
 from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.jobs.declared.guard import check_not_managed, give_up_declarations
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.parameters import check_job_parameters
-from tickwheel_admin.services.triggers.cutover import add_triggers, go_on, settle
+from tickwheel_admin.services.triggers.cutover import add_triggers, cut_over, rearm
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import jobs
@@ -75,7 +75,7 @@ def create_job(
     if before := made_before(conn, edit, taken.values()):
         return before.pop()
     links = config.children
-    found = Found()
+    found = ProblemCollector()
     found.ask(check_handler, conn, executor_id, config.handler)
     found.ask(check_job_parameters, conn, executor_id, config)
     found.ask(check_name, conn, executor_id, config.name)
@@ -142,7 +142,7 @@ def update_job(
         raise _changed(old)
     if old.config == config:
         return old.revision
-    found, links = Found(), config.children
+    found, links = ProblemCollector(), config.children
     if config.handler != old.config.handler:
         found.ask(check_handler, conn, old.executor_id, config.handler)
     if _given(config) != _given(old.config):
@@ -152,17 +152,17 @@ def update_job(
         found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
     calendars = found.ask(held_calendars, conn, config) or {}
     found.raise_if_any()
-    settled, now = settle(conn, old, edit.run_ids)
+    cutovers, now = cut_over(conn, old, edit.run_ids)
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
-    kept = {each.id: each for each in settled if each.stored.trigger.spec in config.triggers}
+    kept = {each.id: each for each in cutovers if each.stored.trigger.spec in config.triggers}
     standing = {each.stored.trigger.spec for each in kept.values()}
     # Those that cannot be computed go as well: what of them is still wanted is added anew.
     present = job_triggers.triggers_of_jobs(conn, [job_id]).get(job_id, [])
     removed = [stored.trigger.id for stored in present if stored.trigger.id not in kept]
     job_triggers.delete_triggers(conn, removed)
     for each in kept.values():
-        go_on(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
+        rearm(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
     new = replace(old, config=config, revision=old.revision + 1)
     added = [spec for spec in config.triggers if spec not in standing]
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
@@ -187,9 +187,9 @@ def set_job_paused(conn: sa.Connection, edit: Edit, *, job_id: int, paused: bool
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
     if job.paused == paused:
         return
-    settled, now = settle(conn, job, edit.run_ids)
-    for each in settled:
-        go_on(conn, each, job_paused=paused, paused=each.stored.trigger.paused)
+    cutovers, now = cut_over(conn, job, edit.run_ids)
+    for each in cutovers:
+        rearm(conn, each, job_paused=paused, paused=each.stored.trigger.paused)
     jobs.set_paused(conn, job.id, paused=paused, now=now)
     _note(conn, edit, "job.paused" if paused else "job.resumed", job, {"name": job.config.name})
 
@@ -201,13 +201,13 @@ def set_trigger_paused(
     if find_audit(conn, edit.audit_id) is not None:
         return
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
-    settled, now = settle(conn, job, edit.run_ids, only=trigger_id)
-    if not settled:
+    cutovers, now = cut_over(conn, job, edit.run_ids, only=trigger_id)
+    if not cutovers:
         _refuse_trigger(conn, job, trigger_id)
-    (trigger,) = settled
+    (trigger,) = cutovers
     if trigger.stored.trigger.paused == paused:
         return
-    go_on(conn, trigger, job_paused=job.paused, paused=paused)
+    rearm(conn, trigger, job_paused=job.paused, paused=paused)
     jobs.touch_job(conn, job.id, now=now)
     action = "trigger.paused" if paused else "trigger.resumed"
     _note(conn, edit, action, job, {"name": job.config.name, "trigger": trigger_id})

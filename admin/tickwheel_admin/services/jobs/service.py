@@ -28,7 +28,7 @@ from tickwheel_admin.services.lists.paging import Page, check_limit
 from tickwheel_admin.services.lists.scope import not_found, visible_executors
 from tickwheel_admin.services.runs.queries import MAX_COUNTED
 from tickwheel_admin.services.runs.requests import (
-    Request,
+    RunRequest,
     check_delay,
     check_request_key,
     request_run,
@@ -241,7 +241,7 @@ class Jobs:
         check_request_key(request_key)
         check_delay(delay_ms)
         audit_id = await self._ids.take("audit")
-        request = Request(
+        request = RunRequest(
             actor=actor,
             origin=origin,
             parameters=parameters,

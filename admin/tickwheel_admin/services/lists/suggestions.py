@@ -25,7 +25,7 @@ MAX_TEXT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Matches:
     """What a text may mean, each the likeliest first."""
 
     jobs: list[ListedJob]
@@ -59,23 +59,23 @@ class Suggestions:
         scope = visible_executors(actor)
         return await self._store.read(partial(_jobs, scope, text)) if is_clean(text) else []
 
-    async def anything(self, actor: Actor, text: str) -> Found:
+    async def anything(self, actor: Actor, text: str) -> Matches:
         """Jobs as `jobs` finds them, and up to 5 executors and 5 live nodes with the text in their
         names; of those none for an empty text.
         """
         text = text.strip()[:MAX_TEXT_CHARS]
         scope = visible_executors(actor)
 
-        def read(conn: sa.Connection) -> Found:
+        def read(conn: sa.Connection) -> Matches:
             most = OTHERS_AT_MOST if text else 0
-            return Found(
+            return Matches(
                 jobs=_jobs(scope, text, conn),
                 executors=store.executors_with(conn, scope, part=text, limit=most),
                 nodes=store.live_nodes(conn, scope, part=text, limit=most),
             )
 
         if not is_clean(text):
-            return Found(jobs=[], executors=[], nodes=[])
+            return Matches(jobs=[], executors=[], nodes=[])
         return await self._store.read(read)
 
     async def values(self, actor: Actor, key: str, text: str) -> list[str]:

@@ -36,7 +36,7 @@ FAILED_WITHIN_MS = 86_400_000
 MAX_ADMINS = 50
 
 
-class Part(StrEnum):
+class OverviewPart(StrEnum):
     """What of the overview is wanted: parts of an open page ask for themselves alone."""
 
     COUNTS = "counts"  # runs and nodes as they are now
@@ -46,7 +46,7 @@ class Part(StrEnum):
     FAILURES = "failures"
 
 
-EVERYTHING = frozenset(Part)
+EVERYTHING = frozenset(OverviewPart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Overview:
         actor: Actor,
         period: Period = Period.DAY,
         *,
-        parts: Collection[Part] = EVERYTHING,
+        parts: Collection[OverviewPart] = EVERYTHING,
         zone_offset_ms: int = 0,
     ) -> OverviewData:
         """How things stand.
@@ -128,18 +128,18 @@ class Overview:
         conn: sa.Connection,
         scope: frozenset[int] | None,
         period: Period,
-        parts: frozenset[Part],
+        parts: frozenset[OverviewPart],
         zone_offset_ms: int,
     ) -> OverviewData:
         now = now_ms(conn)
         pauses = read_pauses(conn, None)
         figures = None
-        if Part.FIGURES in parts:
+        if OverviewPart.FIGURES in parts:
             figures = self._figures.read(
                 conn, period, scope=scope, now=now, zone_offset_ms=zone_offset_ms
             )
         next_jobs: list[NextJob] = []
-        if Part.NEXT in parts and pauses.everything is None:
+        if OverviewPart.NEXT in parts and pauses.everything is None:
             next_jobs = _next_jobs(conn, scope, now=now, without=pauses.executors)
         live = RunFilter(states=LIVE, executors=scope)
         failed = RunFilter(
@@ -147,11 +147,13 @@ class Overview:
         )
         return OverviewData(
             now=now,
-            counts=_counts(conn, scope, now=now) if Part.COUNTS in parts else None,
+            counts=_counts(conn, scope, now=now) if OverviewPart.COUNTS in parts else None,
             figures=figures,
             next_jobs=next_jobs,
-            running_now=_newest(conn, live, MAX_RUNNING) if Part.RUNNING in parts else [],
-            recent_failures=_newest(conn, failed, MAX_FAILURES) if Part.FAILURES in parts else [],
+            running_now=_newest(conn, live, MAX_RUNNING) if OverviewPart.RUNNING in parts else [],
+            recent_failures=_newest(conn, failed, MAX_FAILURES)
+            if OverviewPart.FAILURES in parts
+            else [],
             paused_at=pauses.everything,
             paused_executors=sum(
                 1 for executor_id in pauses.executors if scope is None or executor_id in scope

@@ -17,7 +17,7 @@ from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.runs.requests import Request, request_run, request_shards
+from tickwheel_admin.services.runs.requests import RunRequest, request_run, request_shards
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -174,7 +174,7 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     config = edit.configs.get_many(conn, {revision})[revision]
     if retry.revision is RetryRevision.ORIGINAL:
         job = replace(job, revision=ended.job_revision, config=config)
-    request = Request(
+    request = RunRequest(
         actor=edit.actor,
         origin=Origin.RETRY,
         parameters=retry.parameters,

@@ -39,7 +39,7 @@ MAX_DELAY_MS = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     """Who asks for a run, and how it differs from the job's own."""
 
     actor: Actor
@@ -78,7 +78,7 @@ def check_delay(delay_ms: int) -> None:
 
 
 def request_run(
-    conn: sa.Connection, job: Job, request: Request, *, run_ids: Sequence[int], audit_id: int
+    conn: sa.Connection, job: Job, request: RunRequest, *, run_ids: Sequence[int], audit_id: int
 ) -> int:
     """Queue one run of a locked job; returns the run that already has the key, if any.
 
@@ -106,7 +106,7 @@ def request_run(
 def request_shards(
     conn: sa.Connection,
     job: Job,
-    request: Request,
+    request: RunRequest,
     shards: Sequence[Run],
     *,
     run_ids: Sequence[int],
@@ -171,7 +171,7 @@ def _check_place(conn: sa.Connection, job: Job) -> None:
         )
 
 
-def _chosen_node(conn: sa.Connection, job: Job, request: Request, *, now: int) -> int | None:
+def _chosen_node(conn: sa.Connection, job: Job, request: RunRequest, *, now: int) -> int | None:
     """The node that was asked for; None: wherever the job's routing says.
 
     Raises:
@@ -201,7 +201,7 @@ def _chosen_node(conn: sa.Connection, job: Job, request: Request, *, now: int) -
     return node.id
 
 
-def _requested(conn: sa.Connection, job: Job, request: Request, *, run_id: int, now: int) -> Run:
+def _requested(conn: sa.Connection, job: Job, request: RunRequest, *, run_id: int, now: int) -> Run:
     """Raises InvalidInput when the parameters are too large together, or not what is taken."""
     parameters = _parameters(job, request)
     if request.parameters is not None or request.retry_of is None:
@@ -228,7 +228,7 @@ def _requested(conn: sa.Connection, job: Job, request: Request, *, run_id: int, 
     )
 
 
-def _parameters(job: Job, request: Request) -> str | None:
+def _parameters(job: Job, request: RunRequest) -> str | None:
     """What the run is given; None: the job's own, of which no run keeps a copy."""
     if request.parameters is None:
         return None if request.base == job.config.parameters else request.base
@@ -252,7 +252,9 @@ def _unless_gone(shard: Run, gone: set[int], *, now: int) -> Run:
     return structs.replace(node_gone(shard, now=now).after, blocking_key=None)
 
 
-def _note(conn: sa.Connection, job: Job, request: Request, *, run_id: int, audit_id: int) -> None:
+def _note(
+    conn: sa.Connection, job: Job, request: RunRequest, *, run_id: int, audit_id: int
+) -> None:
     retry_of = request.retry_of
     write_audit(
         conn,

@@ -38,7 +38,7 @@ from tickwheel_admin.store.triggers.triggers import NewTrigger, StoredTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Cutover:
     """A trigger whose past is written, and where it would go on."""
 
     stored: StoredTrigger
@@ -53,9 +53,9 @@ class Settled:
         return self.stored.trigger.id
 
 
-def settle(
+def cut_over(
     conn: sa.Connection, job: Job, run_ids: Sequence[int], *, only: int | None = None
-) -> tuple[list[Settled], int]:
+) -> tuple[list[Cutover], int]:
     """Write what is overdue, take back what is ahead; returns the triggers and the time.
 
     A trigger in error is left out: only its removal, another spec or the calendar that it misses
@@ -74,7 +74,7 @@ def settle(
     until = now if paused_at is None else min(now, paused_at)
     ids = iter(run_ids)
     needed = 0
-    settled = []
+    cutovers = []
     if only is not None:
         triggers = [stored for stored in triggers if stored.trigger.id == only]
     named = (stored.trigger.spec.calendar for stored in triggers)
@@ -89,28 +89,28 @@ def settle(
             needed += runs_needed(overdue)
             if needed <= len(run_ids):
                 _write(conn, job, stored, overdue, ids, now=now)
-        settled.append(_settled(conn, stored, followed, overdue, now=now, back=back))
+        cutovers.append(_cutover(conn, stored, followed, overdue, now=now, back=back))
     if needed > len(run_ids):
         raise TooFewIds(needed)
-    return settled, now
+    return cutovers, now
 
 
-def go_on(conn: sa.Connection, settled: Settled, *, job_paused: bool, paused: bool) -> None:
+def rearm(conn: sa.Connection, cutover: Cutover, *, job_paused: bool, paused: bool) -> None:
     """Plan the trigger from where its past ends; nothing while it or its job is paused.
 
     Args:
         paused: whether the trigger itself is, from now on.
     """
-    over = settled.next_fire_at is None and not settled.waits_for_run
+    over = cutover.next_fire_at is None and not cutover.waits_for_run
     job_triggers.reset_trigger(
         conn,
-        settled.stored.trigger,
+        cutover.stored.trigger,
         paused=paused,
         state=TriggerState.COMPLETE if over else TriggerState.ACTIVE,
-        next_fire_at=None if job_paused or paused else settled.next_fire_at,
-        last_fire_at=settled.last_fire_at,
-        fires=settled.fires,
-        calendar_version=settled.calendar_version,
+        next_fire_at=None if job_paused or paused else cutover.next_fire_at,
+        last_fire_at=cutover.last_fire_at,
+        fires=cutover.fires,
+        calendar_version=cutover.calendar_version,
     )
 
 
@@ -233,7 +233,7 @@ def _write(
     insert_fires(conn, runs)
 
 
-def _settled(
+def _cutover(
     conn: sa.Connection,
     stored: StoredTrigger,
     followed: _Followed,
@@ -241,11 +241,11 @@ def _settled(
     *,
     now: int,
     back: int,
-) -> Settled:
+) -> Cutover:
     trigger = stored.trigger
     fires = trigger.fires - back + (0 if overdue is None else overdue.runs)
     calendar = followed.calendar
-    settled = Settled(
+    cutover = Cutover(
         stored=stored,
         next_fire_at=None,
         last_fire_at=trigger.last_fire_at,
@@ -256,19 +256,19 @@ def _settled(
     if trigger.spec.kind is TriggerKind.FIXED_DELAY:
         written = () if overdue is None else (*overdue.caught_up, *overdue.fires)
         fired_at = written[-1] if written else trigger.last_fire_at
-        return _settled_delay(conn, settled, followed, fired_at, now=now)
+        return _delay_cutover(conn, cutover, followed, fired_at, now=now)
     last_at = job_triggers.last_fire_of_trigger(conn, trigger.id)
     over = runs_left(trigger.spec, fires) == 0
     return replace(
-        settled,
+        cutover,
         next_fire_at=None if over else followed.schedule.next_after(max(now, last_at or 0)),
         last_fire_at=last_at,
     )
 
 
-def _settled_delay(
-    conn: sa.Connection, settled: Settled, followed: _Followed, fired_at: int | None, *, now: int
-) -> Settled:
+def _delay_cutover(
+    conn: sa.Connection, cutover: Cutover, followed: _Followed, fired_at: int | None, *, now: int
+) -> Cutover:
     """A fixed delay goes on after the end of its last run, or waits for that end.
 
     That is the run of its last fire, and not the latest of its runs: the database's clock may have
@@ -277,21 +277,21 @@ def _settled_delay(
     The run is locked: should it end at this moment, either its end is seen here, or what follows
     from its end sees what is written here.
     """
-    trigger, spec, calendar = settled.stored.trigger, settled.stored.trigger.spec, followed.calendar
-    last = None if fired_at is None else job_triggers.lock_run_of_fire(conn, settled.id, fired_at)
+    trigger, spec, calendar = cutover.stored.trigger, cutover.stored.trigger.spec, followed.calendar
+    last = None if fired_at is None else job_triggers.lock_run_of_fire(conn, cutover.id, fired_at)
     if last is not None:
-        settled = replace(settled, last_fire_at=last.scheduled_at)
+        cutover = replace(cutover, last_fire_at=last.scheduled_at)
         if last.state not in FINAL:
-            return replace(settled, waits_for_run=runs_left(spec, settled.fires) != 0)
+            return replace(cutover, waits_for_run=runs_left(spec, cutover.fires) != 0)
         # When the delay is over, at once.
         ended_at = max(min(last.ended_at or now, now), now - (spec.every_ms or 0))
-        next_at = next_after_end(spec, ended_at=ended_at, fires=settled.fires, calendar=calendar)
-        return replace(settled, next_fire_at=next_at)
+        next_at = next_after_end(spec, ended_at=ended_at, fires=cutover.fires, calendar=calendar)
+        return replace(cutover, next_fire_at=next_at)
     if fired_at is not None and fired_at > now:
         first_at = fired_at  # it was planned ahead, and has just been taken back
     else:
         first_at = trigger.next_fire_at or followed.schedule.next_after(now) or now
     next_at = first_allowed(spec, max(now, first_at), calendar=calendar)
-    if runs_left(spec, settled.fires) == 0:
+    if runs_left(spec, cutover.fires) == 0:
         next_at = None
-    return replace(settled, next_fire_at=next_at, last_fire_at=None)
+    return replace(cutover, next_fire_at=next_at, last_fire_at=None)

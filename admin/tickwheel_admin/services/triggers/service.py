@@ -29,7 +29,7 @@ from tickwheel_admin.domain.triggers.second_opinion import second_opinion
 from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.triggers.upcoming import Coming
+from tickwheel_admin.services.triggers.upcoming import UpcomingFires
 from tickwheel_admin.services.triggers.upcoming_count import Heat as Heat
 from tickwheel_admin.services.triggers.upcoming_count import HeatMinute as HeatMinute
 from tickwheel_admin.services.triggers.upcoming_count import HeatRow as HeatRow
@@ -76,7 +76,7 @@ class Triggers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._calendars = CalendarCache()
-        self._coming = Coming(store, self._calendars)
+        self._upcoming = UpcomingFires(store, self._calendars)
 
     async def preview(
         self,
@@ -175,7 +175,7 @@ class Triggers:
             against = () if left else (_used_up(spec),)
         return replace(told, fires=() if against else told.fires, reasons=told.reasons + against)
 
-    async def coming(
+    async def upcoming(
         self,
         actor: Actor,
         executor_id: int | None = None,
@@ -197,7 +197,7 @@ class Triggers:
         Raises:
             InvalidInput: days, zone or start break a rule.
         """
-        return await self._coming.heat(
+        return await self._upcoming.heat(
             actor, executor_id, start=start, days=days, zone=zone, frequent=frequent
         )
 

@@ -31,7 +31,7 @@ LAST_START = 7_258_118_400_000  # the end of 2199; cron is computed no further
 KEPT_HEATS = 64
 
 
-class Coming:
+class UpcomingFires:
     """Counts what comes, one count at a time, and keeps each for a minute."""
 
     def __init__(self, store: Store, calendars: CalendarCache) -> None:
@@ -51,7 +51,7 @@ class Coming:
         zone: str,
         frequent: bool = True,
     ) -> Heat:
-        """As `Triggers.coming`."""
+        """As `Triggers.upcoming`."""
         if days not in CELL_MINUTES:
             raise InvalidInput.one(
                 "days", "not_one_of", "This must be one of %(choices)s.", choices="1, 7"

@@ -11,14 +11,14 @@ from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.jobs import bulk as job_bulk
-from tickwheel_admin.services.jobs.bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.jobs.bulk import JobAction, JobBulk, JobChange
 from tickwheel_admin.services.jobs.imports import JobImport
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.services.jobs.yaml_reader import read_yaml
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
-PAUSE = Change(action=JobAction.PAUSE)
+PAUSE = JobChange(action=JobAction.PAUSE)
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ async def test_those_that_may_not_be_touched_are_left_alone_and_told(
     # Code says what a job is; whether it is paused is for people.
     assert (told.jobs, told.skipped) == ([own, by_code], {"not_allowed": 1, "not_found": 2})
     assert paused(world) == {own, by_code}
-    told = await bulk.many(ada, everything, Change(action=JobAction.DELETE))
+    told = await bulk.many(ada, everything, JobChange(action=JobAction.DELETE))
     assert told.jobs == [own]
     assert told.skipped == {"job.managed_by_code": 1, "not_allowed": 1, "not_found": 2}
-    tag = Change(action=JobAction.TAG, tag="x")
+    tag = JobChange(action=JobAction.TAG, tag="x")
     assert (await bulk.many(ada, [by_code], tag)).skipped == {"job.managed_by_code": 1}
 
 
@@ -133,17 +133,17 @@ async def test_all_that_match_are_changed_in_steps_also_when_they_match_no_longe
 async def test_tags_come_and_go_as_revisions(world: World, bulk: JobBulk) -> None:
     executor_id = await world.executor()
     first, second = await add(world, executor_id, "a", "b", tags=["old"])
-    await bulk.many(ADMIN, [first, second], Change(action=JobAction.TAG, tag=" new "))
-    again = await bulk.many(ADMIN, [first], Change(action=JobAction.TAG, tag="new"))
+    await bulk.many(ADMIN, [first, second], JobChange(action=JobAction.TAG, tag=" new "))
+    again = await bulk.many(ADMIN, [first], JobChange(action=JobAction.TAG, tag="new"))
     assert again.done == 1
-    await bulk.many(ADMIN, [second], Change(action=JobAction.UNTAG, tag="old"))
+    await bulk.many(ADMIN, [second], JobChange(action=JobAction.UNTAG, tag="old"))
     jobs = {i.job.id: i.job for i in (await world.jobs.page(ADMIN, JobQuery())).items}
     assert (jobs[first].config.tags, jobs[first].revision) == (("old", "new"), 2)
     assert (jobs[second].config.tags, jobs[second].revision) == (("new",), 3)
     actions = [row.action for row in world.rows(sa.select(tables.audit.c.action))]
     assert actions.count("job.updated") == 3
     full = await add(world, executor_id, "full", tags=[f"tag-{n}" for n in range(20)])
-    assert (await bulk.many(ADMIN, full, Change(action=JobAction.TAG, tag="x"))).skipped == {
+    assert (await bulk.many(ADMIN, full, JobChange(action=JobAction.TAG, tag="x"))).skipped == {
         "too_many": 1
     }
 
@@ -151,7 +151,7 @@ async def test_tags_come_and_go_as_revisions(world: World, bulk: JobBulk) -> Non
 async def test_the_same_request_starts_no_job_twice(world: World, bulk: JobBulk) -> None:
     executor_id = await world.executor()
     jobs = await add(world, executor_id, "a", "b")
-    start = Change(action=JobAction.RUN, request_key="once")
+    start = JobChange(action=JobAction.RUN, request_key="once")
     for _ in range(2):
         assert (await bulk.many(ADMIN, jobs, start)).jobs == jobs
     runs = world.rows(sa.select(tables.run.c.job_id, tables.run.c.origin))
@@ -161,13 +161,15 @@ async def test_the_same_request_starts_no_job_twice(world: World, bulk: JobBulk)
 @pytest.mark.parametrize(
     "change",
     [
-        Change(action=JobAction.TAG, tag=""),
-        Change(action=JobAction.TAG, tag="a,b"),
-        Change(action=JobAction.RUN),
-        Change(action=JobAction.RUN, request_key="x" * 101),
+        JobChange(action=JobAction.TAG, tag=""),
+        JobChange(action=JobAction.TAG, tag="a,b"),
+        JobChange(action=JobAction.RUN),
+        JobChange(action=JobAction.RUN, request_key="x" * 101),
     ],
 )
-async def test_a_wrong_change_is_refused_once(world: World, bulk: JobBulk, change: Change) -> None:
+async def test_a_wrong_change_is_refused_once(
+    world: World, bulk: JobBulk, change: JobChange
+) -> None:
     (job_id,) = await add(world, await world.executor(), "a")
     with pytest.raises(InvalidInput):
         await bulk.many(ADMIN, [job_id], change)

@@ -16,7 +16,7 @@ from tickwheel_admin.console.overview.attention_labels import told as told_conce
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.input.node_manifest import UNUSABLE
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared.service import DeclaredItem, DeclaredJobs
 from tickwheel_admin.services.overview.attention.concern import ConcernKind
 from tickwheel_admin.services.overview.attention.service import Attention
@@ -658,7 +658,7 @@ async def test_a_process_that_was_not_looked_at_yet_may_declare_anything(
 async def test_an_executor_has_room_for_a_number_of_declarations(
     code: Code, declared: DeclaredJobs, executor_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code_rulings, "MAX_KNOWN", 3)
+    monkeypatch.setattr(decisions, "MAX_KNOWN", 3)
     first = await code.admit(executor_id)
     await code.look(first, *(changed(name=f"a{n}", triggers=[]) for n in range(2)))
     second = await code.admit(executor_id)

@@ -12,7 +12,7 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.services.overview.service import Part, Period, RunFigures
+from tickwheel_admin.services.overview.service import OverviewPart, Period, RunFigures
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs import stats as run_stats
 from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat
@@ -34,7 +34,9 @@ async def figures(
     world: World, period: Period, *, executor_id: int | None = None, offset: int = 0
 ) -> RunFigures:
     actor = ADMIN if executor_id is None else actor_with(Role.VIEWER, executor_id)
-    data = await world.overview.get(actor, period, parts={Part.FIGURES}, zone_offset_ms=offset)
+    data = await world.overview.get(
+        actor, period, parts={OverviewPart.FIGURES}, zone_offset_ms=offset
+    )
     assert data.figures is not None
     assert (data.counts, data.running_now) == (None, [])  # nothing else was read
     return data.figures

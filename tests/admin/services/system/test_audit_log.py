@@ -13,7 +13,7 @@ from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.services.jobs import bulk as job_bulk
-from tickwheel_admin.services.jobs.bulk import Change, JobAction, JobBulk
+from tickwheel_admin.services.jobs.bulk import JobAction, JobBulk, JobChange
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.services.system.audit import AuditItem, AuditLog, AuditQuery
 from tickwheel_admin.store.database import tables
@@ -238,7 +238,7 @@ async def test_a_bulk_action_is_one_entry_for_each_executor_with_all_its_changes
         (owner, name): await world.jobs.create(ADMIN, owner, JOB | {"name": name})
         for name, owner in (("a", billing), ("b", crm), ("c", billing), ("d", billing))
     }
-    pause, cursor = Change(action=JobAction.PAUSE), None
+    pause, cursor = JobChange(action=JobAction.PAUSE), None
     for _ in range(2):
         step = await bulk.matching(ADMIN, JobQuery(), pause, cursor=cursor)
         cursor = step.next
@@ -256,7 +256,7 @@ async def test_a_bulk_action_is_one_entry_for_each_executor_with_all_its_changes
     seen = (await log.page(only_crm, AuditQuery(action="jobs."))).items
     assert [e.executor_name for e in seen] == ["crm"]
     assert (await log.page(only_crm, AuditQuery(part_of=of_billing.id))).items == []
-    await bulk.many(ADMIN, [jobs[billing, "a"]], Change(action=JobAction.RESUME))
+    await bulk.many(ADMIN, [jobs[billing, "a"]], JobChange(action=JobAction.RESUME))
     (single,) = (await log.page(ADMIN, AuditQuery(action="job.resumed"))).items
     assert single.part_of == 0
 
@@ -266,11 +266,11 @@ async def test_a_made_up_cursor_joins_nobody_elses_bulk_action(world: World) -> 
     bulk = JobBulk(world.database, ids, world.jobs)
     billing = await world.executor()
     jobs = [await world.jobs.create(ADMIN, billing, JOB | {"name": name}) for name in "ab"]
-    await bulk.many(ADMIN, jobs, Change(action=JobAction.PAUSE))
+    await bulk.many(ADMIN, jobs, JobChange(action=JobAction.PAUSE))
     (entry,) = (await log.page(ADMIN, AuditQuery(action="jobs."))).items
     place = (await world.jobs.page(ADMIN, JobQuery(), limit=1)).next
     other = actor_with(Role.DEVELOPER, billing)
-    resume = Change(action=JobAction.RESUME)
+    resume = JobChange(action=JobAction.RESUME)
     await bulk.matching(other, JobQuery(), resume, cursor=f"{entry.object_id}.{place}")
     theirs, same = (await log.page(ADMIN, AuditQuery(action="jobs."))).items
     assert (theirs.user_name, theirs.detail["done"]) == ("bob", 1)
@@ -288,7 +288,7 @@ async def test_one_asks_by_the_name_of_what_was_changed(world: World) -> None:
     second = await world.jobs.create(ADMIN, crm, JOB | {"name": "a"})
     other = await world.jobs.create(ADMIN, crm, JOB | {"name": "b"})
     await JobBulk(world.database, ids, world.jobs).many(
-        ADMIN, [first, other], Change(action=JobAction.PAUSE)
+        ADMIN, [first, other], JobChange(action=JobAction.PAUSE)
     )
     await world.jobs.delete(ADMIN, second)
     run_id = await world.jobs.run_now(ADMIN, first)

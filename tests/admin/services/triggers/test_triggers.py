@@ -137,7 +137,7 @@ def _date(at: int) -> Any:
 
 
 async def heat(world: World, **wanted: Any) -> Heat:
-    return await world.schedules.coming(ADMIN, **wanted)
+    return await world.schedules.upcoming(ADMIN, **wanted)
 
 
 async def test_fires_are_counted_by_cell_executor_and_job(
@@ -253,7 +253,7 @@ async def test_what_is_paused_or_out_of_sight_does_not_count(
 
     async def counted(actor: Any = ADMIN, **wanted: Any) -> Heat:
         clock.advance(61)  # a count is kept for a minute
-        return await world.schedules.coming(actor, start=MIDNIGHT, **wanted)
+        return await world.schedules.upcoming(actor, start=MIDNIGHT, **wanted)
 
     assert (await counted()).total == 46
     assert (await counted(executor_id=other_id)).total == 23

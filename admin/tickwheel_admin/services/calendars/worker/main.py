@@ -25,14 +25,14 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 NICE = 10  # the admin comes first
 
 
-class Request(msgspec.Struct, kw_only=True):
+class WorkRequest(msgspec.Struct, kw_only=True):
     """What is to be done."""
 
     task: str
     arguments: dict[str, Any]
 
 
-class Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
+class WorkAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What became of it; with `at`, another answer follows."""
 
     at: str | None = None  # what it is about to look at
@@ -84,7 +84,7 @@ def main() -> None:
         send(peer, b"{}")
         while True:
             try:
-                request = msgspec.json.decode(receive(peer), type=Request)
+                request = msgspec.json.decode(receive(peer), type=WorkRequest)
             except EOFError:
                 return
             signal.alarm(MAX_WORK_SECONDS)
@@ -93,17 +93,17 @@ def main() -> None:
             send(peer, msgspec.json.encode(answer))
 
 
-def _answer(peer: socket.socket, request: Request) -> Answer:
+def _answer(peer: socket.socket, request: WorkRequest) -> WorkAnswer:
     def at(place: str) -> None:
-        send(peer, msgspec.json.encode(Answer(at=place)))
+        send(peer, msgspec.json.encode(WorkAnswer(at=place)))
 
     try:
         done = TASKS[request.task](at, **request.arguments)
-        return Answer(done=msgspec.Raw(msgspec.json.encode(done)))
+        return WorkAnswer(done=msgspec.Raw(msgspec.json.encode(done)))
     except InvalidInput as error:
-        return Answer(refused=[msgspec.to_builtins(problem) for problem in error.problems])
+        return WorkAnswer(refused=[msgspec.to_builtins(problem) for problem in error.problems])
     except Exception as error:  # noqa: BLE001 - whatever it was, it is told to who asked
-        return Answer(failed=f"{type(error).__name__}: {error}"[:500])
+        return WorkAnswer(failed=f"{type(error).__name__}: {error}"[:500])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, TooMany, Unavailable
-from tickwheel_admin.services.calendars.worker.main import Answer, Request, receive, send
+from tickwheel_admin.services.calendars.worker.main import WorkAnswer, WorkRequest, receive, send
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ class WorkerProcess:
             self._rest.cancel()
         self._users[user_id] += 1
         loop = asyncio.get_running_loop()
-        request = msgspec.json.encode(Request(task=task, arguments=arguments))
+        request = msgspec.json.encode(WorkRequest(task=task, arguments=arguments))
         try:
             # Shielded: a browser that goes away does not make room for the next piece of work.
             doing = loop.run_in_executor(self._thread, self._child.do, request, self._seconds)
@@ -98,7 +98,7 @@ class WorkerProcess:
         self._child.end()
 
     def _done(
-        self, user_id: int, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Answer]
+        self, user_id: int, loop: asyncio.AbstractEventLoop, done: asyncio.Future[WorkAnswer]
     ) -> None:
         if not done.cancelled():
             done.exception()  # read here as well: the caller may have gone
@@ -114,7 +114,7 @@ class _Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def do(self, request: bytes, seconds: float) -> Answer:
+    def do(self, request: bytes, seconds: float) -> WorkAnswer:
         """Blocks until the answer is there or the time is over."""
         at = ""
         try:
@@ -124,7 +124,7 @@ class _Child:
             until = time.monotonic() + seconds
             while True:
                 ours.settimeout(max(until - time.monotonic(), 0.001))
-                answer = msgspec.json.decode(receive(ours), type=Answer)
+                answer = msgspec.json.decode(receive(ours), type=WorkAnswer)
                 if answer.at is None:
                     return answer
                 at = answer.at
@@ -173,7 +173,7 @@ class _Child:
         return ours
 
 
-def _read(answer: Answer, kind: type[T]) -> T:
+def _read(answer: WorkAnswer, kind: type[T]) -> T:
     if answer.refused is not None:
         raise InvalidInput([msgspec.convert(each, Problem) for each in answer.refused])
     if answer.failed is not None:

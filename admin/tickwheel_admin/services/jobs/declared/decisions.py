@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
-from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.domain.jobs.declared_job import (
     MAX_KNOWN,
     CodeJobs,
@@ -53,7 +53,7 @@ class View:
     too_many: Sequence[str] = ()  # for which the executor has no room
 
 
-def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
+def look(conn: sa.Connection, process: Process, manifest: NodeManifest) -> View:
     """What would change, read without locks."""
     executor = get_executor(conn, process.executor_id)
     if executor is None:
@@ -63,21 +63,21 @@ def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
     gone = [
         name
         for name, each in known.items()
-        if name not in said.jobs and each.job_id is None and not each.is_given_up
+        if name not in manifest.jobs and each.job_id is None and not each.is_given_up
     ]
     forgotten = _not_declared_elsewhere(conn, process, gone)
     room = MAX_KNOWN - (len(known) - len(forgotten))
     outcomes = []
     open_: list[str] = []
     too_many: list[str] = []
-    for name, raw in said.jobs.items():
+    for name, raw in manifest.jobs.items():
         standing = known.get(name)
         if (
             standing is not None
             and standing.raw == raw
             and (
                 standing.is_settled(raw, policy)
-                or standing.ruling == _ruling(conn, process, said, name, policy, known)
+                or standing.ruling == _ruling(conn, process, manifest, name, policy, known)
             )
         ):
             outcomes.append(Outcome(name=name, ruling=standing.ruling))
@@ -89,9 +89,9 @@ def look(conn: sa.Connection, process: Process, said: SaidCode) -> View:
     return View(outcomes=outcomes, open=open_, forgotten=forgotten, too_many=too_many)
 
 
-def count_triggers(said: SaidCode, name: str) -> int:
+def count_triggers(manifest: NodeManifest, name: str) -> int:
     """How many ids for triggers a declared job may need."""
-    triggers = json.loads(said.jobs[name]).get("triggers")
+    triggers = json.loads(manifest.jobs[name]).get("triggers")
     return min(len(triggers), MAX_TRIGGERS) if isinstance(triggers, list) else 0
 
 
@@ -99,7 +99,7 @@ def propose(
     conn: sa.Connection,
     edit: DeclaredEdit,
     process: Process,
-    said: SaidCode,
+    manifest: NodeManifest,
     name: str,
     *,
     run_ids: Sequence[int],
@@ -112,17 +112,17 @@ def propose(
     """
     if (done := find_audit(conn, edit.audit_id)) is not None:
         return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
-    config = parse_job(json.loads(said.jobs[name]))
+    config = parse_job(json.loads(manifest.jobs[name]))
     if config.children:
         lock_child_links(conn)
-    held = _hold(conn, process, said, name)
+    held = _hold(conn, process, manifest, name)
     if held is None:
         return None
     policy, known, new = held
     if known is not None and known.is_settled(new.raw, policy):
         return Outcome(name=name, ruling=known.ruling)
     others = store.read_declared(conn, process.executor_id)
-    ruling = _ruling(conn, process, said, name, policy, others)
+    ruling = _ruling(conn, process, manifest, name, policy, others)
     new = replace(new, ruling=ruling)
     if ruling.state is not DeclaredState.APPLIED:
         return _write(conn, known, new)
@@ -136,13 +136,13 @@ def propose(
 def refuse(
     conn: sa.Connection,
     process: Process,
-    said: SaidCode,
+    manifest: NodeManifest,
     name: str,
     *,
     problems: tuple[Problem, ...],
 ) -> Outcome | None:
     """Note that no job can be made of a declaration; a job that it made earlier stays as it is."""
-    held = _hold(conn, process, said, name)
+    held = _hold(conn, process, manifest, name)
     if held is None:
         return None
     _, known, new = held
@@ -178,7 +178,7 @@ def _not_declared_elsewhere(
 
 
 def _hold(
-    conn: sa.Connection, process: Process, said: SaidCode, name: str
+    conn: sa.Connection, process: Process, manifest: NodeManifest, name: str
 ) -> tuple[CodeJobs, DeclaredJob | None, DeclaredJob] | None:
     """(policy, what is known, what this process says), under the executor's lock.
 
@@ -191,7 +191,7 @@ def _hold(
     new = DeclaredJob(
         executor_id=process.executor_id,
         name=name,
-        raw=said.jobs[name],
+        raw=manifest.jobs[name],
         job_id=None if known is None else known.job_id,
         ruling=APPLIED,
         declared_by=process.name,
@@ -223,26 +223,26 @@ def _write(conn: sa.Connection, known: DeclaredJob | None, new: DeclaredJob) -> 
 def _ruling(
     conn: sa.Connection,
     process: Process,
-    said: SaidCode,
+    manifest: NodeManifest,
     name: str,
     policy: CodeJobs,
     known: Mapping[str, DeclaredJob],
 ) -> Ruling:
     """What is to become of a declaration, as far as reading tells."""
     try:
-        config = parse_job(json.loads(said.jobs[name]))
+        config = parse_job(json.loads(manifest.jobs[name]))
     except InvalidInput as error:
         return Ruling(state=DeclaredState.INVALID, problems=error.problems)
     return rule(
         known.get(name),
         policy=policy,
         name_is_taken=bool(jobs_named(conn, process.executor_id, [name])),
-        renamed_from=_earlier_name(conn, said, config, known),
+        renamed_from=_earlier_name(conn, manifest, config, known),
     )
 
 
 def _earlier_name(
-    conn: sa.Connection, said: SaidCode, config: JobConfig, known: Mapping[str, DeclaredJob]
+    conn: sa.Connection, manifest: NodeManifest, config: JobConfig, known: Mapping[str, DeclaredJob]
 ) -> str | None:
     """The declared job whose new name this probably is.
 
@@ -254,7 +254,7 @@ def _earlier_name(
     candidates = {
         each.job_id: name
         for name, each in known.items()
-        if each.job_id is not None and name not in said.jobs
+        if each.job_id is not None and name not in manifest.jobs
     }
     configs = current_configs(conn, candidates.keys())
     for job_id, name in candidates.items():

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem, UserError
-from tickwheel_admin.domain.input.node_manifest import Process, SaidCode
+from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.domain.jobs.declared_job import MAX_KNOWN
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.events.events import NODES, Events
 from tickwheel_admin.services.handlers import schemas as handler_schemas
-from tickwheel_admin.services.jobs.declared import decisions as code_rulings
+from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared.decisions import Outcome
 from tickwheel_admin.services.jobs.declared.service import announce, take_edit
 from tickwheel_admin.store.database.database import Store
@@ -30,14 +30,14 @@ AT_ONCE = 2  # processes looked at by one admin: they must not take the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
-    """What became of what a process said."""
+class Reconciliation:
+    """What became of what a process declares."""
 
     outcomes: Sequence[Outcome]
     faults: Sequence[str]
 
 
-class CodeProposals:
+class DeclaredReconciler:
     """Takes what processes say of their code: schemas of handlers and declared jobs."""
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
@@ -48,38 +48,40 @@ class CodeProposals:
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._places = asyncio.Semaphore(AT_ONCE)
 
-    async def take(self, process: Process, said: SaidCode) -> Proposed:
+    async def take(self, process: Process, manifest: NodeManifest) -> Reconciliation:
         """Take it in; raises DatabaseUnavailable, and then it may be said again."""
         async with self._turns[process.executor_id], self._places:
-            if await self._store.read(handler_schemas.differs, process, said):
-                await self._store.run(handler_schemas.take_schemas, process, said)
+            if await self._store.read(handler_schemas.differs, process, manifest):
+                await self._store.run(handler_schemas.take_schemas, process, manifest)
                 self._events.publish(NODES)
-            view = await self._store.read(code_rulings.look, process, said)
+            view = await self._store.read(decisions.look, process, manifest)
             outcomes = list(view.outcomes)
             for name in view.open:
-                outcome = await self._propose(process, said, name)
+                outcome = await self._propose(process, manifest, name)
                 if outcome is not None:
                     outcomes.append(outcome)
             if view.forgotten:
-                await self._store.run(code_rulings.forget, process, view.forgotten)
-            await self._store.run(note_looked_at, process.node_id, said.jobs.keys())
+                await self._store.run(decisions.forget, process, view.forgotten)
+            await self._store.run(note_looked_at, process.node_id, manifest.jobs.keys())
         if view.open or view.forgotten:
             announce(self._events)
-        return Proposed(outcomes=outcomes, faults=[*said.faults, *_no_room(view.too_many)])
+        return Reconciliation(
+            outcomes=outcomes, faults=[*manifest.faults, *_no_room(view.too_many)]
+        )
 
-    async def _propose(self, process: Process, said: SaidCode, name: str) -> Outcome | None:
+    async def _propose(self, process: Process, manifest: NodeManifest, name: str) -> Outcome | None:
         actor = _actor_of(process)
-        edit = await take_edit(self._ids, actor, triggers=code_rulings.count_triggers(said, name))
+        edit = await take_edit(self._ids, actor, triggers=decisions.count_triggers(manifest, name))
         try:
             return await self._ids.run_with_ids(
                 "run",
                 lambda run_ids: self._store.run(
-                    code_rulings.propose, edit, process, said, name, run_ids=run_ids
+                    decisions.propose, edit, process, manifest, name, run_ids=run_ids
                 ),
             )
         except UserError as error:  # the transaction was rolled back: no job can be made of it
             return await self._store.run(
-                code_rulings.refuse, process, said, name, problems=_problems_of(error)
+                decisions.refuse, process, manifest, name, problems=_problems_of(error)
             )
 
 

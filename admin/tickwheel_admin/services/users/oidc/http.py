@@ -22,7 +22,7 @@ class ProviderUnusable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ProviderAnswer:
     """What the provider said."""
 
     status: int  # 200..499
@@ -34,7 +34,7 @@ async def ask(
     *,
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Answer:
+) -> ProviderAnswer:
     """GET, or POST of a form.
 
     Raises:
@@ -57,7 +57,7 @@ async def ask(
             raise ProviderAway(f"{url}: {type(error).__name__}: {error}"[:300]) from error
     if response.status >= 500:
         raise ProviderAway(f"{url}: status {response.status}")
-    return Answer(status=response.status, content=_json(body))
+    return ProviderAnswer(status=response.status, content=_json(body))
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
