@@ -1,9 +1,9 @@
 """Label selectors, such as `zone=eu,gpu`: which nodes a job may run on.
 
     selector    := requirement {"," requirement}   all of them must hold
-    requirement := key | "!" key                     the node has the label, or has it not
-              | key ("=" | "==" | "!=") value
-              | key ("in" | "notin") "(" value {"," value} ")"
+    requirement := key | "!" key                   the node has the label, or has it not
+                 | key ("=" | "==" | "!=") value
+                 | key ("in" | "notin") "(" value {"," value} ")"
 
 As in Kubernetes, `!=` and `notin` also hold where the label is missing. Labels may hold any
 printable text here, so a key or value with spaces or signs is written in double quotes.
