@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 
 from tests.bench.amounts import Measurement
 from tests.bench.arguments import Size, read
-from tests.bench.comparison import changes, differences
-from tests.bench.machine import machine
 from tests.bench.measurements import MEASUREMENTS
-from tests.bench.report import RESULT, Report, read_result
+from tests.bench.results.comparison import changes, differences
+from tests.bench.results.report import RESULT, Report, read_result
+from tests.bench.results.tables import compared, markdown, summary
 from tests.bench.session import measure, planned
-from tests.bench.tables import compared, markdown, summary
+from tests.bench.testbed.machine import machine
 
 INTERRUPTED = 130
 

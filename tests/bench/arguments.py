@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.bench.bed import CHOICES, KINDS
+from tests.bench.testbed.bed import CHOICES, KINDS
 
 
 class Size(StrEnum):

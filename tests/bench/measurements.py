@@ -6,20 +6,20 @@ from typing import Any
 
 from tests.bench.amounts import Amount, Measurement, Where
 from tests.bench.arguments import Size
-from tests.bench.bed import MYSQLCLIENT, Bed
-from tests.bench.console import console_figures
-from tests.bench.crowd import crowd
-from tests.bench.flood import flood
-from tests.bench.growth import growth_of_nodes, growth_of_old_runs, growth_of_triggers
-from tests.bench.herd import herd, overdue
-from tests.bench.idle import idle
-from tests.bench.log_lines import log_lines
-from tests.bench.node import node_figures
-from tests.bench.one_by_one import one_by_one
 from tests.bench.peers.figures import peer_figures
-from tests.bench.schedules import schedules
-from tests.bench.steady import steady
-from tests.bench.two_admins import two_admins
+from tests.bench.scenarios.console import console_figures
+from tests.bench.scenarios.crowd import crowd
+from tests.bench.scenarios.flood import flood
+from tests.bench.scenarios.growth import growth_of_nodes, growth_of_old_runs, growth_of_triggers
+from tests.bench.scenarios.herd import herd, overdue
+from tests.bench.scenarios.idle import idle
+from tests.bench.scenarios.log_lines import log_lines
+from tests.bench.scenarios.node import node_figures
+from tests.bench.scenarios.one_by_one import one_by_one
+from tests.bench.scenarios.schedules import schedules
+from tests.bench.scenarios.steady import steady
+from tests.bench.scenarios.two_admins import two_admins
+from tests.bench.testbed.bed import MYSQLCLIENT, Bed
 
 MILLION = 1_000_000
 

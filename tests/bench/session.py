@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from tests.bench.amounts import Amount, Measurement, Where
 from tests.bench.arguments import Size
-from tests.bench.bed import Bed, made, missing
-from tests.bench.flood import flood
 from tests.bench.progress import Progress
-from tests.bench.repeats import as_figures, medians
-from tests.bench.report import Report
-from tests.bench.tables import told
+from tests.bench.results.repeats import as_figures, medians
+from tests.bench.results.report import Report
+from tests.bench.results.tables import told
+from tests.bench.scenarios.flood import flood
+from tests.bench.testbed.bed import Bed, made, missing
 
 MOST_LETTERS = 300  # of what went wrong, in the report; all of it is printed
 WARM_UP_RUNS = 1_000  # caches and connections of a new bed

@@ -12,16 +12,16 @@ import pytest
 
 from tests.bench.amounts import Amount, Measurement, Where
 from tests.bench.arguments import Asked, Size, read
-from tests.bench.comparison import Direction, changes, differences
-from tests.bench.goals import FIGURES, Figure
-from tests.bench.machine import Machine, busy_share, fsync_ms
-from tests.bench.measure import cpu_us_per_run, percentile
 from tests.bench.measurements import MEASUREMENTS
 from tests.bench.progress import Progress, in_words, time_left
-from tests.bench.repeats import as_figures, flattened, medians
-from tests.bench.report import Report, read_result
+from tests.bench.results.comparison import Direction, changes, differences
+from tests.bench.results.goals import FIGURES, Figure
+from tests.bench.results.repeats import as_figures, flattened, medians
+from tests.bench.results.report import Report, read_result
+from tests.bench.results.tables import aligned, compared, markdown, summary, told
 from tests.bench.session import measure, planned
-from tests.bench.tables import aligned, compared, markdown, summary, told
+from tests.bench.testbed.machine import Machine, busy_share, fsync_ms
+from tests.bench.testbed.measure import cpu_us_per_run, percentile
 
 MACHINE = Machine(
     processor="some",

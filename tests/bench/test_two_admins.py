@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.bench.goals import FIGURES
-from tests.bench.processor_share import CannotHoldError, held_to
-from tests.bench.repeats import as_figures, flattened
-from tests.bench.tables import summary, told
-from tests.bench.two_admins import HeldAdmins, TwoAdmins
+from tests.bench.results.goals import FIGURES
+from tests.bench.results.repeats import as_figures, flattened
+from tests.bench.results.tables import summary, told
+from tests.bench.scenarios.two_admins import HeldAdmins, TwoAdmins
+from tests.bench.testbed.processor_share import CannotHoldError, held_to
 
 REASON = str(CannotHoldError())
 

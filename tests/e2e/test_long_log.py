@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.chatter import chatter
+from tests.bench.scenarios.chatter import chatter
 from tests.e2e.cluster import Cluster
 from tests.support.databases import chosen_kinds
 

@@ -9,8 +9,8 @@ import shlex
 import sys
 from dataclasses import asdict
 
-from tests.bench.bed import KINDS
 from tests.bench.peers.figures import RUNS, peer_figures
+from tests.bench.testbed.bed import KINDS
 from tests.e2e.cluster import ROOT
 
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.bed import SERVERS
-from tests.bench.measure import cpu_seconds
 from tests.bench.peers.broker import redis
 from tests.bench.peers.contract import Order
 from tests.bench.peers.judging import Told, Verdict, judge, read_output
 from tests.bench.peers.tree import kill_all, processes_of, tree_cpu_seconds
+from tests.bench.testbed.bed import SERVERS
+from tests.bench.testbed.measure import cpu_seconds
 from tests.e2e.cluster import ROOT
 from tests.support.processes import ManagedProcess
 

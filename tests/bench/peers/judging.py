@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.bench.measure import percentile
 from tests.bench.peers.contract import CANNOT, READY, UNKNOWN, Order
+from tests.bench.testbed.measure import percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

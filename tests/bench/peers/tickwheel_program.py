@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.bench.bed import NODES, SLOTS
 from tests.bench.peers.contract import Order, Output, wait_for_the_end
+from tests.bench.testbed.bed import NODES, SLOTS
 from tests.e2e.cluster import Cluster
 from tickwheel_admin import __version__
 

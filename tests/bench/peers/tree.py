@@ -8,6 +8,8 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
+from tests.bench.testbed.measure import stat_fields
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -15,7 +17,7 @@ def processes_of(root: int) -> list[int]:
     """The process and all that descend from it and still have their parents."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     for entry in Path("/proc").glob("[0-9]*"):
-        if (fields := _stat(int(entry.name))) is not None:
+        if (fields := stat_fields(int(entry.name))) is not None:
             children[int(fields[1])].append(int(entry.name))
     found, open_ends = [], [root]
     while open_ends:
@@ -27,7 +29,7 @@ def processes_of(root: int) -> list[int]:
 
 def tree_cpu_seconds(root: int) -> float:
     """User and system time of them all, with that of children which ended and were waited for."""
-    stats = (_stat(pid) for pid in processes_of(root))
+    stats = (stat_fields(pid) for pid in processes_of(root))
     ticks = (sum(map(int, fields[11:15])) for fields in stats if fields is not None)
     return sum(ticks) / _TICKS
 
@@ -37,12 +39,3 @@ def kill_all(pids: list[int]) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _stat(pid: int) -> list[str] | None:
-    """The fields after the process's name: state, parent, …"""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return text.rpartition(")")[2].split()

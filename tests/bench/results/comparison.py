@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tests.bench.repeats import flattened
+from tests.bench.results.repeats import flattened
 
 NOISE = 1.1
 """Ratios up to this say nothing: the same bench twice in a row differs so much."""

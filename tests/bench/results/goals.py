@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.bench.repeats import flattened
+from tests.bench.results.repeats import flattened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

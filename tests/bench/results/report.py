@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.arguments import Asked
-from tests.bench.bed import NODES, SLOTS
-from tests.bench.machine import Machine
-from tests.bench.repeats import Figures
+from tests.bench.results.repeats import Figures
+from tests.bench.testbed.bed import NODES, SLOTS
+from tests.bench.testbed.machine import Machine
 from tests.e2e.cluster import ROOT
 
 RESULT = ROOT / "bench.json"

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.bench.comparison import Change, Direction
-from tests.bench.goals import CONSOLE, FIGURES, Figure
-from tests.bench.repeats import Figures, flattened
+from tests.bench.results.comparison import Change, Direction
+from tests.bench.results.goals import CONSOLE, FIGURES, Figure
+from tests.bench.results.repeats import Figures, flattened
 
 WIDTH = 110
 MOST_WORDS = 60  # figures of one measurement that are printed; more have a table of their own

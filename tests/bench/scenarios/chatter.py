@@ -1,6 +1,7 @@
 """A run that logs a million lines through a real admin: how fast, and what it costs in memory.
 
-    python -m tests.bench.chatter [--database sqlite|mariadb|postgresql] [--lines N] [--width N]
+    python -m tests.bench.scenarios.chatter
+        [--database sqlite|mariadb|postgresql] [--lines N] [--width N]
 
 Prints lines a second, and by how much the memory of node and admin grew at its peak; asserts only
 that all lines were stored.
@@ -12,8 +13,8 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from tests.bench.bed import KINDS, made
-from tests.bench.measure import peak_mebibytes
+from tests.bench.testbed.bed import KINDS, made
+from tests.bench.testbed.measure import peak_mebibytes
 from tests.e2e.cluster import Cluster
 
 TIMEOUT_SECONDS = 900

@@ -1,6 +1,6 @@
 """How long the console takes to answer, page by page, on the database of a large installation.
 
-    python -m tests.bench.console [--full | --url URL] [--repeats N] [--json FILE]
+    python -m tests.bench.scenarios.console [--full | --url URL] [--repeats N] [--json FILE]
 
 Without a URL it fills a private database first: small, or with --full 100,000 jobs, 10 million runs
 and 1,000 nodes, which takes some ten minutes. A real admin process without its loops answers;
@@ -21,10 +21,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.bench.console_pages import Reader, pages_for
-from tests.bench.measure import percentile
+from tests.bench.scenarios.console_pages import Reader, pages_for
 from tests.bench.seed.__main__ import seed
 from tests.bench.seed.people import SCOPED
+from tests.bench.testbed.measure import percentile
 from tests.support.processes import ManagedProcess, free_port
 from tests.support.servers import MariaDB
 
@@ -63,7 +63,7 @@ def console_figures(
         filled = stack.enter_context(_filled(url, full=full))
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tickwheel-bench")))
         port = free_port()
-        command = [sys.executable, "-m", "tests.bench.console_admin", "--url", filled]
+        command = [sys.executable, "-m", "tests.bench.scenarios.console_admin", "--url", filled]
         admin = ManagedProcess([*command, "--port", str(port)], directory / "admin.log")
         stack.enter_context(admin).wait_for_line("listens on", timeout_seconds=120)
         found = {person: measure(port, person, repeats=repeats) for person in ("admin", SCOPED)}
@@ -73,7 +73,9 @@ def console_figures(
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.console", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.scenarios.console", description=__doc__
+    )
     parser.add_argument("--url", help="a database that tests.bench.seed filled")
     parser.add_argument("--full", action="store_true", help="fill one of full size")
     parser.add_argument("--repeats", type=int, default=20, help="requests for each page")

@@ -1,6 +1,6 @@
 """The console and API of a real admin over a seeded database, without its loops.
 
-    python -m tests.bench.console_admin --url URL [--port 8600]
+    python -m tests.bench.scenarios.console_admin --url URL [--port 8600]
 
 No run starts or ends meanwhile, so that what is measured twice is the same. What the passing of
 time makes stale, the instants of next fires above all, is moved on at the start.
@@ -31,7 +31,7 @@ TRIGGERS_AT_ONCE = 5_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.console_admin")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True, help="SQLAlchemy URL of a seeded database")
     parser.add_argument("--port", type=int, default=8600)
     asked = parser.parse_args()

@@ -1,6 +1,6 @@
 """Ten thousand nodes at one admin: what they cost while idle, and how they come back to it.
 
-python -m tests.bench.crowd --database mariadb --nodes 10000
+python -m tests.bench.scenarios.crowd --database mariadb --nodes 10000
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.bench.bed import KINDS
-from tests.bench.measure import percentile, resident_mebibytes
-from tests.bench.quiet_bed import QuietBed, quiet
+from tests.bench.testbed.bed import KINDS
+from tests.bench.testbed.measure import percentile, resident_mebibytes
+from tests.bench.testbed.quiet_bed import QuietBed, quiet
 
 SETTLE_SECONDS = 20.0  # an admin may declare nobody dead before
 
@@ -113,7 +113,9 @@ def _listed(figures: Mapping[str, float]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.crowd", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.scenarios.crowd", description=__doc__
+    )
     parser.add_argument("--database", action="append", choices=KINDS, help="default: all three")
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--executors", type=int, default=1, help="that the nodes belong to")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tests.bench.bed import Bed
+from tests.bench.testbed.bed import Bed
 from tickwheel_admin.domain.runs.run import LIVE, Origin, Run, RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import take_block

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.bench.bed import NODES, Bed, made
-from tests.bench.flood import Flood, cpu_of, flood, rate_of
-from tests.bench.many_triggers import DAY_MS, add_triggers
-from tests.bench.old_runs import add_old_runs
-from tests.bench.serving import SERVING_SLOTS, serving
+from tests.bench.scenarios.flood import Flood, cpu_of, flood, rate_of
+from tests.bench.testbed.bed import NODES, Bed, made
+from tests.bench.testbed.many_triggers import DAY_MS, add_triggers
+from tests.bench.testbed.old_runs import add_old_runs
+from tests.bench.testbed.quiet_bed import NodeCrowd
+from tests.e2e.cluster import EXECUTOR, Cluster
 
 WARM_UP_RUNS = 5_000
 _FAR_MS = 3 * DAY_MS
+_SERVING_SLOTS = 1_000  # of all simulated nodes together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def _more_triggers(bed: Bed, there: int, size: int) -> Iterator[None]:
 
 @contextmanager
 def _other_nodes(bed: Bed, _there: int, size: int) -> Iterator[None]:
-    with serving(bed.cluster, nodes=size, slots=max(1, SERVING_SLOTS // size)):
+    with _serving(bed.cluster, nodes=size, slots=max(1, _SERVING_SLOTS // size)):
         yield
 
 
@@ -116,3 +118,13 @@ def _step(still: Bed, growing: Bed, *, runs: int, repeats: int) -> Step:
 def _cost(floods: Sequence[Flood]) -> int:
     cpu = cpu_of(floods)
     return cpu["admin"] + cpu["database"]
+
+
+@contextmanager
+def _serving(cluster: Cluster, *, nodes: int, slots: int) -> Iterator[NodeCrowd]:
+    """Simulated nodes that also run what they are given: at once, and it succeeds."""
+    (admin,) = cluster.admins
+    tokens = [(EXECUTOR, cluster.executor_token)]
+    with NodeCrowd(port=admin.port, nodes=nodes, tokens=tokens, slots=slots) as crowd:
+        crowd.wait_until_connected()
+        yield crowd

@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.bench.bed import Bed
-from tests.bench.many_triggers import add_triggers, arm, first_due_at
-from tests.bench.measure import cpu_us_per_run, peak_mebibytes, percentile
-from tests.bench.steady import TRIGGERS_PER_JOB
+from tests.bench.scenarios.steady import TRIGGERS_PER_JOB
+from tests.bench.testbed.bed import Bed
+from tests.bench.testbed.many_triggers import add_triggers, arm, first_due_at
+from tests.bench.testbed.measure import cpu_us_per_run, peak_mebibytes, percentile
 from tests.support.polling import wait_until
 from tickwheel_admin.domain.runs.run import LIVE, RunState
 from tickwheel_admin.store.database.tables import run as run_table

@@ -1,6 +1,6 @@
 """What an admin costs that has nothing to do: idle triggers, idle nodes, old runs.
 
-python -m tests.bench.idle --database mariadb --triggers 100000 --nodes 1000
+python -m tests.bench.scenarios.idle --database mariadb --triggers 100000 --nodes 1000
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 import time
 from dataclasses import dataclass
 
-from tests.bench.bed import KINDS
-from tests.bench.measure import peak_mebibytes, resident_mebibytes
-from tests.bench.quiet_bed import quiet
+from tests.bench.testbed.bed import KINDS
+from tests.bench.testbed.measure import peak_mebibytes, resident_mebibytes
+from tests.bench.testbed.quiet_bed import quiet
 
 SETTLE_SECONDS = 10.0  # after the last node came: all it has brought about is over
 
@@ -74,7 +74,9 @@ def print_idle(kind: str, result: Idle) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.idle", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.scenarios.idle", description=__doc__
+    )
     parser.add_argument("--database", action="append", choices=KINDS, help="default: all three")
     parser.add_argument("--triggers", type=int, default=100_000)
     parser.add_argument("--nodes", type=int, default=1_000)

@@ -1,6 +1,7 @@
 """Log lines stored per second: several runs on two nodes log at once, as fast as they are let.
 
-    python -m tests.bench.log_lines [--database sqlite|mariadb|postgresql] [--lines N] [--width N]
+    python -m tests.bench.scenarios.log_lines
+        [--database sqlite|mariadb|postgresql] [--lines N] [--width N]
 
 Asserts only that every line was stored.
 """
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tests.bench.bed import KINDS, SERVERS, Bed, made
-from tests.bench.measure import peak_mebibytes
+from tests.bench.testbed.bed import KINDS, SERVERS, Bed, made
+from tests.bench.testbed.measure import peak_mebibytes
 from tickwheel_admin.store.database.tables import run_log
 
 RUNS = 4  # at once; each node has about half of them

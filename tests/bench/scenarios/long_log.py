@@ -1,6 +1,6 @@
 """A run with a million lines: how soon its log is open at any place, and what that costs the admin.
 
-    python -m tests.bench.long_log [--database sqlite|mariadb|postgresql] [--lines N]
+    python -m tests.bench.scenarios.long_log [--database sqlite|mariadb|postgresql] [--lines N]
 
 Fills one run, then asks as the run page does. Prints milliseconds (median of several) and the
 growth of the process's memory while all lines are searched and downloaded; asserts nothing.
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.admin.kit.services import ADMIN, FAR, JOB, World
-from tests.bench.bed import KINDS, SERVERS
-from tests.bench.measure import peak_mebibytes
+from tests.bench.testbed.bed import KINDS, SERVERS
+from tests.bench.testbed.measure import peak_mebibytes
 from tickwheel_admin.console.runs.log_text import log_text
 from tickwheel_admin.services.runs.log_lines import LinesWanted
 from tickwheel_admin.store.runs.logs import append_log_chunks

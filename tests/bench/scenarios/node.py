@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from tests.bench.imports import Imports, imports
-from tests.bench.measure import cpu_seconds, percentile, resident_mebibytes
-from tests.bench.node_admin import NodeAdmin
+from tests.bench.scenarios.imports import Imports, imports
+from tests.bench.scenarios.node_admin import NodeAdmin
+from tests.bench.testbed.measure import cpu_seconds, percentile, resident_mebibytes
 
 SERVICE = Path(__file__).with_name("node_service.py")
 SLOTS = 500

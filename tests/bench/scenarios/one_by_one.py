@@ -1,6 +1,6 @@
 """What batches are worth: the product beside an admin that does each run alone, as XXL-JOB does.
 
-    python -m tests.bench.one_by_one [--database mariadb] [--runs 5000]
+    python -m tests.bench.scenarios.one_by_one [--database mariadb] [--runs 5000]
 
 The same runs, table, durable database server and handler; per run one claim transaction, one POST
 to the node and one POST back, one recording transaction. Both are measured in turns.
@@ -17,9 +17,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.bed import KINDS, NODES, SERVERS, SLOTS, Bed
-from tests.bench.flood import Flood, flood
-from tests.bench.measure import cpu_seconds
+from tests.bench.scenarios.flood import Flood, flood
+from tests.bench.testbed.bed import KINDS, NODES, SERVERS, SLOTS, Bed
+from tests.bench.testbed.measure import cpu_seconds
 from tests.e2e.cluster import ROOT, Cluster
 from tests.support.processes import ManagedProcess, free_port
 from tickwheel_admin.store.database.database import Database
@@ -134,7 +134,7 @@ def _rival(
 
         def started(name: str, program: str, arguments: Sequence[str]) -> ManagedProcess:
             process = ManagedProcess(
-                [sys.executable, "-m", f"tests.bench.{program}", *arguments],
+                [sys.executable, "-m", f"tests.bench.scenarios.{program}", *arguments],
                 cluster.directory / f"{name}.log",
                 directory=ROOT,
             )
@@ -197,7 +197,7 @@ def print_one_by_one(kind: str, result: OneByOne) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.one_by_one")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--database", choices=KINDS, default="mariadb")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--repeats", type=int, default=REPEATS)

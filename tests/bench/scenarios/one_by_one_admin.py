@@ -1,6 +1,7 @@
 """An admin that does each run alone: a claim and its commit, a POST, a callback and its commit.
 
-    python -m tests.bench.one_by_one_admin --url URL --port N --executor ID --node http://… …
+    python -m tests.bench.scenarios.one_by_one_admin
+        --url URL --port N --executor ID --node http://… …
 
 It is a rival to measure against and no part of the product. What it leaves out (slots, pauses,
 routing, lock reads, tokens of nodes) makes it quicker than an admin that had them would be.
@@ -189,7 +190,7 @@ def _now() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.one_by_one_admin")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--executor", type=int, required=True)

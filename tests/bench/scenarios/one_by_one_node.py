@@ -1,6 +1,6 @@
 """A node that is sent each run by a POST of its own and calls back with one: see one_by_one_admin.
 
-python -m tests.bench.one_by_one_node --port N --admin http://…
+python -m tests.bench.scenarios.one_by_one_node --port N --admin http://…
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from tests.bench.one_by_one_admin import CALLBACK_PATH, Done, Order
+from tests.bench.scenarios.one_by_one_admin import CALLBACK_PATH, Done, Order
 from tests.e2e.node_program import noop
 
 HANDLERS: dict[str, Callable[[], Awaitable[None]]] = {"noop": noop}
@@ -64,7 +64,7 @@ async def serve(port: int, admin: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.one_by_one_node")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--admin", required=True, help="its URL")
     asked = parser.parse_args()

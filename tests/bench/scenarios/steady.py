@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tests.bench.bed import Bed
-from tests.bench.measure import percentile
+from tests.bench.testbed.bed import Bed
+from tests.bench.testbed.measure import percentile
 from tests.support.polling import wait_until
 from tickwheel_admin.store.database.tables import run as run_table
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tests.bench.bed import NODES, Bed, made
-from tests.bench.flood import Flood, cpu_of, flood, rate_of
-from tests.bench.processor_share import CannotHoldError, held_to
+from tests.bench.scenarios.flood import Flood, cpu_of, flood, rate_of
+from tests.bench.testbed.bed import NODES, Bed, made
+from tests.bench.testbed.processor_share import CannotHoldError, held_to
 from tests.support.polling import wait_until
 
 WARM_UP_RUNS = 2_000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from tests.bench.measure import cpu_seconds
+from tests.bench.testbed.measure import cpu_seconds
 from tests.e2e.cluster import Cluster
 from tests.support.polling import wait_until
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.bench.bed import Bed
+from tests.bench.testbed.bed import Bed
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database.batch import insert_rows

@@ -15,17 +15,17 @@ def cpu_seconds(pids: Sequence[int]) -> float:
 
 
 def _of_process(pid: int) -> float:
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return 0.0 if fields is None else sum(int(value) for value in fields[11:15]) / _TICKS
 
 
 def _children_of(pid: int) -> list[int]:
     """PostgreSQL has a process for every connection."""
     found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    return [child for child in found if (fields := _stat(child)) and int(fields[1]) == pid]
+    return [child for child in found if (fields := stat_fields(child)) and int(fields[1]) == pid]
 
 
-def _stat(pid: int) -> list[str] | None:
+def stat_fields(pid: int) -> list[str] | None:
     """The fields after the process's name: state, parent, …"""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

@@ -1,6 +1,6 @@
 """A process that plays very many nodes: hello, held, heartbeats, and coming back when cut off.
 
-    python -m tests.bench.node_crowd --port 8500 --nodes 5000 < tokens
+    python -m tests.bench.testbed.node_crowd --port 8500 --nodes 5000 < tokens
 
 The tokens of executors are read from standard input, a line "name token" each and an empty line at
 the end; nodes belong to them by turns. After that each line "report" is answered with a line of
@@ -287,7 +287,9 @@ async def _run(port: int, *, nodes: int, first: int, slots: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.node_crowd", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.testbed.node_crowd", description=__doc__
+    )
     parser.add_argument("--port", type=int, required=True, help="of the admin, on this machine")
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--first", type=int, default=0, help="number of the first node")

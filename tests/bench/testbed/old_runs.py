@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from tests.bench.bed import Bed
 from tests.bench.seed.writer import NULL, Writer
+from tests.bench.testbed.bed import Bed
 from tests.support.polling import wait_until
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import take_block

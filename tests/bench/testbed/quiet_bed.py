@@ -17,10 +17,10 @@ from typing import Self
 import msgspec
 import sqlalchemy as sa
 
-from tests.bench.bed import SERVERS
-from tests.bench.measure import cpu_seconds
-from tests.bench.node_crowd import Report
 from tests.bench.seed.writer import Writer, line
+from tests.bench.testbed.bed import SERVERS
+from tests.bench.testbed.measure import cpu_seconds
+from tests.bench.testbed.node_crowd import Report
 from tests.e2e.cluster import EXECUTOR, Cluster
 from tests.support.polling import wait_until
 from tickwheel_admin.domain.input.job import config_to_json
@@ -48,7 +48,7 @@ class NodeCrowd:
         self._processes = [
             subprocess.Popen(
                 [
-                    sys.executable, "-m", "tests.bench.node_crowd", "--port", str(port),
+                    sys.executable, "-m", "tests.bench.testbed.node_crowd", "--port", str(port),
                     "--nodes", str(min(NODES_PER_PROCESS, nodes - first)), "--first", str(first),
                     "--slots", str(slots),
                 ],
