@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import chosen_kinds, fresh_database, running
+from tests.support.databases import KeptDatabase, chosen_kinds, fresh_database, running
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
 
 _MARKED_FOLDERS = ("browser", "e2e")
@@ -33,6 +33,16 @@ def mariadb_server() -> Iterator[DatabaseServer]:
 def postgresql_server() -> Iterator[DatabaseServer]:
     with running(PostgreSQL) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kept_mariadb(mariadb_server: DatabaseServer) -> KeptDatabase:
+    return KeptDatabase(mariadb_server)
+
+
+@pytest.fixture(scope="session")
+def kept_postgresql(postgresql_server: DatabaseServer) -> KeptDatabase:
+    return KeptDatabase(postgresql_server)
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""Databases for tests: SQLite where no statement is in question, else one of each kind."""
+"""What most tests of the admin stand on: a database with every table, and an engine or services.
+
+It is SQLite, unless a test is marked `every_database`: then it runs once on each kind, because a
+database could break what it is about.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +13,27 @@ import pytest
 
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import Admin
-from tests.admin.kit.rows import create_schema
-from tests.support.databases import chosen_kinds, fresh_database
+from tests.admin.kit.served import Served, served
+from tests.admin.kit.services import World
+from tests.support.databases import KeptDatabase, chosen_kinds, sqlite_with_tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.database.tables import metadata
 
 
-@pytest.fixture(scope="module", params=chosen_kinds())
-def shared_database(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Database]:
-    """One of each kind that all tests of a module share: a fresh one costs half a second.
-
-    It has every table; each test takes an executor of its own there.
-    """
-    if request.param == "sqlite":
-        path = tmp_path_factory.mktemp("shared") / "tickwheel.db"
-        yield from _opened(f"sqlite:///{path}")
-        return
-    with fresh_database(request.getfixturevalue(f"{request.param}_server")) as url:
-        yield from _opened(url)
-
-
-def _opened(url: str) -> Iterator[Database]:
-    database = Database(url)
-    database.run_sync(metadata.create_all)
-    yield database
-    database.close_sync()
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("every_database")
+    if marker is not None and "store_url" in metafunc.fixturenames:
+        kinds = [kind for kind in chosen_kinds() if kind not in marker.kwargs.get("but", ())]
+        metafunc.parametrize("store_url", kinds, indirect=True)
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    """SQLite."""
-    database = Database(f"sqlite:///{tmp_path / 'tickwheel.db'}")
-    await create_schema(database)
-    yield database
-    await database.close()
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with every table and no rows."""
+    kind = getattr(request, "param", "sqlite")
+    if kind == "sqlite":
+        return sqlite_with_tables(tmp_path / "tickwheel.db")
+    kept: KeptDatabase = request.getfixturevalue(f"kept_{kind}")
+    return kept.emptied()
 
 
 @pytest.fixture
@@ -53,15 +42,36 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def turned_database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    """SQLite with a clock to turn."""
-    database = Database(f"sqlite:///{tmp_path / 'turned.db'}", clock=clock)
-    await create_schema(database)
+def turned_clock(request: pytest.FixtureRequest) -> Clock | None:
+    """`clock` is the database's time where tests are marked `turned_clock`, else it has its own."""
+    marker = request.node.get_closest_marker("turned_clock")
+    is_turned = marker is not None and marker.args != (False,)
+    return request.getfixturevalue("clock") if is_turned else None
+
+
+@pytest.fixture
+async def database(store_url: str, turned_clock: Clock | None) -> AsyncIterator[Database]:
+    database = Database(store_url, clock=turned_clock)
     yield database
     await database.close()
 
 
 @pytest.fixture
 def admin(database: Database) -> Admin:
-    """An admin that has not entered the cluster's books."""
+    """An engine that has not entered the cluster's books."""
     return Admin(database)
+
+
+@pytest.fixture
+def world(store_url: str, turned_clock: Clock | None) -> Iterator[World]:
+    """Every service."""
+    world = World(store_url, clock=turned_clock)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Served]:
+    """Console and API over real HTTP."""
+    async with served(tmp_path) as site:
+        yield site

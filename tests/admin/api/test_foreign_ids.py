@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.admin.kit.routes import (
     FOREIGN,
@@ -22,7 +19,7 @@ from tests.admin.kit.routes import (
     parameters_of,
     two_executors,
 )
-from tests.admin.kit.served import Served, served
+from tests.admin.kit.served import Served
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 
 FILTERS = ("executor_id", "job_id", "node_id", "run_id", "trigger_id", "user_id")
@@ -46,32 +43,26 @@ BODIES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture
-async def admin(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as admin:
-        yield admin
-
-
-async def somebody(admin: Served, own: Ids) -> dict[str, str]:
+async def somebody(site: Served, own: Ids) -> dict[str, str]:
     """Headers of a developer with one executor."""
     grants = {int(own["executor_id"]): Grant(Role.DEVELOPER)}
-    return headers_of(await logged_in(admin, "somebody", grants))
+    return headers_of(await logged_in(site, "somebody", grants))
 
 
 async def test_filters_by_ids_of_another_executor_find_what_filters_by_nothing_find(
-    admin: Served,
+    site: Served,
 ) -> None:
-    own, other = await two_executors(admin)
-    headers = await somebody(admin, own)
-    routes = [route for route in all_routes(admin.client) if route.method == "GET" and route.api]
+    own, other = await two_executors(site)
+    headers = await somebody(site, own)
+    routes = [route for route in all_routes(site.client) if route.method == "GET" and route.api]
     asked = 0
     for route in routes:
-        known = await names_of(admin, address(route, own), headers)
+        known = await names_of(site, address(route, own), headers)
         for name in (each for each in FILTERS if each in known):
             asked += 1
             said = []
             for ids in (other, MISSING):
-                response = await admin.client.get(
+                response = await site.client.get(
                     f"{address(route, own)}?{name}={ids[name]}", headers=headers
                 )
                 text = await response.text()
@@ -84,15 +75,15 @@ async def test_filters_by_ids_of_another_executor_find_what_filters_by_nothing_f
 
 
 async def test_pages_tell_nothing_of_another_executor_whatever_they_are_asked_for(
-    admin: Served,
+    site: Served,
 ) -> None:
-    own, other = await two_executors(admin)
-    headers = await somebody(admin, own)
+    own, other = await two_executors(site)
+    headers = await somebody(site, own)
     asked_for = {name: str(other[name]) for name in FILTERS}
     asked_for |= {name.removesuffix("_id"): value for name, value in asked_for.items()}
-    pages = [route for route in all_routes(admin.client) if route.method == "GET" and not route.api]
+    pages = [route for route in all_routes(site.client) if route.method == "GET" and not route.api]
     for route in pages:
-        response = await admin.client.get(
+        response = await site.client.get(
             address(route, own), params=asked_for, headers=headers, allow_redirects=False
         )
         if response.content_type == "text/event-stream":
@@ -103,10 +94,10 @@ async def test_pages_tell_nothing_of_another_executor_whatever_they_are_asked_fo
 
 
 async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
-    admin: Served, tmp_path: Path
+    site: Served, tmp_path: Path
 ) -> None:
-    own, other = await two_executors(admin)
-    headers = await somebody(admin, own)
+    own, other = await two_executors(site)
+    headers = await somebody(site, own)
     rewind = Rewind(tmp_path / "tickwheel.db")
     for request_line, name, body in BODIES:
         method, path = request_line.split()
@@ -114,7 +105,7 @@ async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
         for ids in (other, MISSING):
             known = {**own, "foreign": ids[name]}
             sent = json.loads(json.dumps(body).replace('"%(', "%(").replace(')s"', ")s") % known)
-            response = await admin.client.request(
+            response = await site.client.request(
                 method, f"/api/v1/{path % known}", headers=headers, json=sent
             )
             text = (await response.text()).replace(response.headers["X-Correlation-Id"], "")
@@ -125,18 +116,18 @@ async def test_a_body_with_ids_of_another_executor_is_one_with_ids_of_nothing(
     rewind.close()
 
 
-async def test_what_belongs_to_something_else_is_not_found_below_this(admin: Served) -> None:
+async def test_what_belongs_to_something_else_is_not_found_below_this(site: Served) -> None:
     """Also by who may do everything: an address says one thing, or it says nothing."""
-    own, other = await two_executors(admin)
-    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    own, other = await two_executors(site)
+    headers = headers_of(await logged_in(site, "root", everywhere(Role.ADMIN)))
     routes = [
-        route for route in all_routes(admin.client)
+        route for route in all_routes(site.client)
         if len([name for name in parameters_of(route) if name in MISSING]) > 1
     ]  # fmt: skip
     wrong = []
     for route in routes:
         last = [name for name in parameters_of(route) if name in MISSING][-1]
-        response = await admin.client.request(
+        response = await site.client.request(
             route.method, address(route, {**own, last: other[last]}), headers=headers
         )
         if response.status != 404:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import Admin
-from tests.admin.kit.rows import add_job, create_schema
+from tests.admin.kit.rows import add_job
 from tests.admin.kit.several_admins import Several, next_event, several_admins
 from tests.support.polling import wait_until_async
 from tickwheel_admin.console.frame import streams
@@ -317,11 +317,8 @@ async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Se
             assert await next_event(stream) == "lines"
 
 
-async def test_an_idle_engine_has_nothing_to_tell(tmp_path: Path) -> None:
+async def test_an_idle_engine_has_nothing_to_tell(database: Database, admin: Admin) -> None:
     """Whatever its loops look at by themselves: else every open page would fetch all its parts."""
-    database = Database(f"sqlite:///{tmp_path / 'idle.db'}")
-    await create_schema(database)
-    admin = Admin(database)
     await admin.engine.membership.enter()
     await add_job(database)
     await admin.add_node(1)
@@ -331,7 +328,6 @@ async def test_an_idle_engine_has_nothing_to_tell(tmp_path: Path) -> None:
         await loop.run_once()
 
     assert admin.events.counts() == before
-    await database.close()
 
 
 def test_counts_rise_with_what_is_published_here_alone() -> None:

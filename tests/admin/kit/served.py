@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 
 from tests.admin.kit.clock import Clock
+from tests.support.databases import sqlite_with_tables
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Role, everywhere
@@ -22,7 +23,6 @@ from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.database.tables import metadata
 
 GOOD_PASSWORD = "correct horse battery"
 
@@ -55,9 +55,8 @@ def config_in(directory: Path, **settings: object) -> Config:
 @asynccontextmanager
 async def fresh_store(directory: Path, clock: Clock | None = None) -> AsyncIterator[Database]:
     """A Database with every table, on SQLite."""
-    database = Database(f"sqlite:///{directory / 'tickwheel.db'}", clock=clock)
+    database = Database(sqlite_with_tables(directory / "tickwheel.db"), clock=clock)
     try:
-        await database.run(metadata.create_all)
         yield database
     finally:
         await database.close()

@@ -44,7 +44,8 @@ class World:
 
     def __init__(self, url: str, *, clock: Callable[[], int] | None = None) -> None:
         self.database = Database(url, threads=4, clock=clock)
-        tables.metadata.create_all(self.database.engine)
+        if not sa.inspect(self.database.engine).has_table(tables.run.name):
+            tables.metadata.create_all(self.database.engine)
         self.database.run_sync(ensure_buckets)
         ids = Ids(self.database)
         self.events = Events()

@@ -22,14 +22,10 @@ from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.executors.nodes import Arrival
 from tickwheel_shared.protocol import Held
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.turned_clock
+
 
 WALL_CLOCK = NOW - 7_000  # of the machine the admin runs on
-
-
-@pytest.fixture
-def database(turned_database: Database) -> Database:
-    return turned_database
 
 
 @pytest.fixture
@@ -49,8 +45,10 @@ async def told(admin: Admin, node: FakeSession) -> NodeTargets:
     return admin.links.targets[node.node_id]
 
 
-async def test_a_cordoned_node_is_passed_over(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+@pytest.mark.turned_clock(False)
+async def test_a_cordoned_node_is_passed_over(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node, other = [await admin.add_node(executor_id, name=name) for name in "ab"]
     job_id = await add_job(

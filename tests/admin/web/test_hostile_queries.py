@@ -5,7 +5,6 @@ Every declared route that reads is asked, with the names of parameters that any 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.admin.kit.routes import (
     names_of,
     two_executors,
 )
-from tests.admin.kit.served import Served, served
+from tests.admin.kit.served import Served
 from tickwheel_admin.domain.users.user import Role, everywhere
 
 NAMES = (  # of pages, which let others pass; endpoints tell theirs
@@ -43,27 +42,21 @@ ATTACKS = (
 )
 
 
-@pytest.fixture
-async def admin(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as admin:
-        yield admin
-
-
-async def test_no_query_makes_a_list_fail_or_change_anything(admin: Served, tmp_path: Path) -> None:
-    own, _ = await two_executors(admin)
-    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+async def test_no_query_makes_a_list_fail_or_change_anything(site: Served, tmp_path: Path) -> None:
+    own, _ = await two_executors(site)
+    headers = headers_of(await logged_in(site, "root", everywhere(Role.ADMIN)))
     rewind = Rewind(tmp_path / "tickwheel.db")
     wrong = []
-    for route in all_routes(admin.client):
+    for route in all_routes(site.client):
         if route.method != "GET" or route.path.startswith(("/static", "/events")):
             continue
         path = address(route, own)
-        names = await names_of(admin, path, headers) if route.api else NAMES
+        names = await names_of(site, path, headers) if route.api else NAMES
         for turn in range(0, len(ATTACKS), 4):
             given = {
                 name: ATTACKS[(place + turn) % len(ATTACKS)] for place, name in enumerate(names)
             }
-            response = await admin.client.get(
+            response = await site.client.get(
                 path, params=given, headers=headers, allow_redirects=False
             )
             if response.status >= 500:
@@ -77,16 +70,16 @@ async def test_no_query_makes_a_list_fail_or_change_anything(admin: Served, tmp_
     rewind.close()
 
 
-async def test_a_page_is_of_one_to_five_hundred(admin: Served) -> None:
-    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+async def test_a_page_is_of_one_to_five_hundred(site: Served) -> None:
+    headers = headers_of(await logged_in(site, "root", everywhere(Role.ADMIN)))
     lists = set()
-    for route in all_routes(admin.client):
+    for route in all_routes(site.client):
         if route.method != "GET" or not route.api or "{" in route.path:
             continue
-        if "limit" not in await names_of(admin, route.path, headers):
+        if "limit" not in await names_of(site, route.path, headers):
             continue
         for limit in ("1000000000", "0", "-1", "NaN", "1.5", "[1]", "", "1&limit=2"):
-            response = await admin.client.get(f"{route.path}?limit={limit}", headers=headers)
+            response = await site.client.get(f"{route.path}?limit={limit}", headers=headers)
             told = '"field": "limit"' in await response.text()
             assert (response.status, told) == (422, True), f"{route.path} {limit}"
             lists.add(route.path)
@@ -96,13 +89,13 @@ async def test_a_page_is_of_one_to_five_hundred(admin: Served) -> None:
 @pytest.mark.parametrize("path", ["/jobs/bulk", "/runs/bulk"])
 @pytest.mark.parametrize("what", [{}, {"do": "purge"}])
 async def test_nothing_is_done_to_many_by_a_word_that_means_nothing(
-    admin: Served, tmp_path: Path, path: str, what: dict[str, str]
+    site: Served, tmp_path: Path, path: str, what: dict[str, str]
 ) -> None:
-    await two_executors(admin)
-    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+    await two_executors(site)
+    headers = headers_of(await logged_in(site, "root", everywhere(Role.ADMIN)))
     rewind = Rewind(tmp_path / "tickwheel.db")
 
-    response = await admin.client.post(path, data=what | {"all": "yes"}, headers=headers)
+    response = await site.client.post(path, data=what | {"all": "yes"}, headers=headers)
 
     assert response.status == 400
     assert rewind.changes() == []

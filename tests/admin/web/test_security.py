@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,22 +22,15 @@ from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.web.routes import declared_routes
 
-
-@pytest.fixture
-async def admin(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as admin:
-        yield admin
-
-
 # --- every route -----------------------------------------------------------------------------
 
 
 def test_the_public_routes_are_these_and_no_others(tmp_path: Path) -> None:
     async def find() -> list[str]:
-        async with served(tmp_path) as admin:
+        async with served(tmp_path) as site:
             return [
                 f"{route.method} {route.path}"
-                for route in all_routes(admin.client)
+                for route in all_routes(site.client)
                 if route.permission is Permission.PUBLIC
             ]
 
@@ -55,17 +48,17 @@ def test_the_public_routes_are_these_and_no_others(tmp_path: Path) -> None:
 
 def test_every_route_of_the_router_is_declared(tmp_path: Path) -> None:
     async def find() -> set[str]:
-        async with served(tmp_path) as admin:
-            assert admin.client.app is not None
-            declared = declared_routes(admin.client.app)
-            return {str(r) for r in admin.client.app.router.routes() if r not in declared}
+        async with served(tmp_path) as site:
+            assert site.client.app is not None
+            declared = declared_routes(site.client.app)
+            return {str(r) for r in site.client.app.router.routes() if r not in declared}
 
     assert asyncio.run(find()) == set()
 
 
-async def log_in_new(admin: Served, name: str) -> str:
+async def log_in_new(site: Served, name: str) -> str:
     """Log the client in with a fresh password; returns the CSRF token."""
-    services = admin.services
+    services = site.services
     one_time = await services.users.reset_password(COMMAND_LINE, name)
     first = await services.logins.login(name, one_time, address="", user_agent="")
     view = await services.logins.session(first.cookie)
@@ -73,33 +66,33 @@ async def log_in_new(admin: Served, name: str) -> str:
     session = await services.logins.change_password(
         view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
-    admin.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
+    site.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
     return session.csrf_token
 
 
-async def test_what_changes_something_is_never_done_by_get(admin: Served) -> None:
-    own, _ = await two_executors(admin)
-    headers = await admin.token_for("root", Role.ADMIN)
-    routes = all_routes(admin.client)
+async def test_what_changes_something_is_never_done_by_get(site: Served) -> None:
+    own, _ = await two_executors(site)
+    headers = await site.token_for("root", Role.ADMIN)
+    routes = all_routes(site.client)
     gets = {route.path for route in routes if route.method == "GET"}
     changing = [route for route in routes if route.method != "GET" and route.path not in gets]
     assert len(changing) > 40
     for route in changing:
-        response = await admin.client.get(address(route, own), headers=headers)
+        response = await site.client.get(address(route, own), headers=headers)
         assert response.status == 405, route.path
 
 
-async def test_every_body_refuses_what_it_does_not_know(admin: Served) -> None:
-    own, _ = await two_executors(admin)
+async def test_every_body_refuses_what_it_does_not_know(site: Served) -> None:
+    own, _ = await two_executors(site)
     looked_for = {"version": 1, "revision": 1, "executor_id": 1}  # by some before anything else
-    session = await logged_in(admin, "root", everywhere(Role.ADMIN))
+    session = await logged_in(site, "root", everywhere(Role.ADMIN))
     headers = headers_of(session) | {"Idempotency-Key": "x"}  # some want one before anything else
-    for route in all_routes(admin.client):
+    for route in all_routes(site.client):
         if not route.api or route.method not in ("POST", "PUT"):
             continue
         if route.path.endswith("/jobs/import"):
             continue  # its body is YAML; what its documents may hold is tested where they are read
-        response = await admin.client.request(
+        response = await site.client.request(
             route.method,
             address(route, own),
             headers=headers,
@@ -125,11 +118,11 @@ BODIES: list[tuple[str, str, dict[str, object], str]] = [
 ]  # fmt: skip
 
 
-async def test_a_body_cannot_say_whose_it_is_or_what_one_may_do(admin: Served) -> None:
-    own, _ = await two_executors(admin)
-    headers = headers_of(await logged_in(admin, "root", everywhere(Role.ADMIN)))
+async def test_a_body_cannot_say_whose_it_is_or_what_one_may_do(site: Served) -> None:
+    own, _ = await two_executors(site)
+    headers = headers_of(await logged_in(site, "root", everywhere(Role.ADMIN)))
     for method, path, body, field in BODIES:
-        response = await admin.client.request(
+        response = await site.client.request(
             method, f"/api/v1/{path.format(**own)}", headers=headers, json=body
         )
         assert response.status == 422, body
@@ -149,16 +142,16 @@ def test_the_reference_of_attacks_names_tests_that_exist() -> None:
 # --- many at once ----------------------------------------------------------------------------
 
 
-async def test_others_are_answered_while_two_hundred_log_in(admin: Served) -> None:
+async def test_others_are_answered_while_two_hundred_log_in(site: Served) -> None:
     async def attempt(n: int) -> int:
         form = {"name": f"user{n}", "password": "wrong password!"}
-        response = await admin.client.post("/login", data=form)
+        response = await site.client.post("/login", data=form)
         return response.status
 
     logins = asyncio.gather(*(attempt(n) for n in range(200)))
     async with asyncio.timeout(5):
         while not logins.done():
-            assert (await admin.client.get("/healthz")).status == 200
+            assert (await site.client.get("/healthz")).status == 200
     assert set(await logins) <= {401, 422, 429}
     assert 429 in await logins
 
@@ -182,26 +175,26 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
     configure_logging(LogFormat.JSON, LogLevel.DEBUG, stream=stream)
     secrets: list[str] = []
     shown: list[str] = []
-    async with served(tmp_path) as admin:
-        services = admin.services
-        headers = await admin.token_for("root", Role.ADMIN)
-        csrf = await log_in_new(admin, "root")
-        [cookie] = [each.value for each in admin.client.session.cookie_jar]
+    async with served(tmp_path) as site:
+        services = site.services
+        headers = await site.token_for("root", Role.ADMIN)
+        csrf = await log_in_new(site, "root")
+        [cookie] = [each.value for each in site.client.session.cookie_jar]
         headers = {
             "Authorization": "Bearer "
             + await services.api_tokens.create_for(COMMAND_LINE, "root", name="again")
         }
-        executor = await admin.services.executors.create(COMMAND_LINE, name="x", description="")
+        executor = await site.services.executors.create(COMMAND_LINE, name="x", description="")
         secrets += [GOOD_PASSWORD, cookie, headers["Authorization"].split()[1], executor.token]
         secrets += ["canary-typed-as-name", "canary-typed-as-password"]
         form = {"name": "canary-typed-as-name", "password": "canary-typed-as-password"}
-        shown.append(await (await admin.client.post("/login?next=/x", data=form)).text())
-        for route in all_routes(admin.client):
+        shown.append(await (await site.client.post("/login?next=/x", data=form)).text())
+        for route in all_routes(site.client):
             if route.method == "GET" and route.path != "/events":
                 sent = headers if route.api else {}  # pages by the cookie
-                response = await admin.client.get(address(route, {}), headers=sent)
+                response = await site.client.get(address(route, {}), headers=sent)
                 shown.append(await response.text())
-        await admin.client.get("/nothing?token=canary-in-a-query")
+        await site.client.get("/nothing?token=canary-in-a-query")
         secrets.append("canary-in-a-query")
 
         def hashes(conn: sa.Connection) -> list[str]:
@@ -211,7 +204,7 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
                 *conn.execute(sa.select(tables.executor.c.token_hash)).scalars(),
             ]
 
-        secrets += await admin.services.store.read(hashes)
+        secrets += await site.services.store.read(hashes)
 
     log = stream.getvalue()
     assert "http.request" in log
@@ -243,12 +236,12 @@ def test_what_looks_like_a_secret_is_cut_out_of_events(field: str, value: object
     assert event["job_id"] == 7
 
 
-async def test_database_errors_do_not_tell_what_was_written(admin: Served) -> None:
+async def test_database_errors_do_not_tell_what_was_written(site: Served) -> None:
     def break_a_rule(conn: sa.Connection) -> None:
         conn.execute(sa.insert(tables.user).values(id=1, password_hash="canary"))
 
     with pytest.raises(sa.exc.IntegrityError) as failure:
-        await admin.services.store.run(break_a_rule)
+        await site.services.store.run(break_a_rule)
 
     assert "canary" not in str(failure.value)
 

@@ -120,11 +120,6 @@ async def fail_late(request: web.Request) -> web.StreamResponse:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 async def services(tmp_path: Path, clock: Clock) -> AsyncIterator[Services]:
     async with fresh_store(tmp_path, clock) as store:
         services = make_services(store, clock)

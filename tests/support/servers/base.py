@@ -68,6 +68,10 @@ class DatabaseServer(ABC):
     def drop_database(self, name: str) -> None:
         """Drop it though a test may have left connections to it."""
 
+    @abstractmethod
+    def end_connections(self, database: str) -> None:
+        """End those that a test may have left."""
+
     def start(self) -> None:
         """Start on the data and the port it had; returns when a login succeeds."""
         self._process = ManagedProcess(

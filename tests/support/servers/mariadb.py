@@ -34,13 +34,17 @@ class MariaDB(DatabaseServer):
         self.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
 
     def drop_database(self, name: str) -> None:
-        # A connection that a test forgot may hold a metadata lock, for which DROP would wait.
-        for (thread,) in self.execute(
-            f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
-        ):
-            with contextlib.suppress(pymysql.err.OperationalError):  # it has ended meanwhile
-                self.execute(f"KILL {thread}")
+        self.end_connections(name)  # one may hold a metadata lock, for which DROP would wait
         self.execute(f"DROP DATABASE IF EXISTS `{name}`")
+
+    def end_connections(self, database: str) -> None:
+        with self.log_in() as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT id FROM information_schema.processlist WHERE db = %s", (database,)
+            )
+            for (thread,) in cursor.fetchall():
+                with contextlib.suppress(pymysql.err.OperationalError):  # it has ended meanwhile
+                    cursor.execute(f"KILL {thread}")
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run one statement as the server's administrator."""

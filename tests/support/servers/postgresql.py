@@ -33,6 +33,12 @@ class PostgreSQL(DatabaseServer):
     def drop_database(self, name: str) -> None:
         self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def end_connections(self, database: str) -> None:
+        self.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            f" WHERE datname = '{database}'"
+        )
+
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run one statement as the server's administrator."""
         with self._log_in() as connection:

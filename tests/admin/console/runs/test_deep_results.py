@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.routes import headers_of, logged_in
-from tests.admin.kit.served import Served, served
+from tests.admin.kit.served import Served
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 
 
-@pytest.fixture
-async def admin(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as admin:
-        yield admin
-
-
 @pytest.mark.parametrize("depth", [50, 150, 940, 30_000])
-async def test_a_run_with_such_a_result_is_told(admin: Served, depth: int) -> None:
-    executor = await admin.services.executors.create(COMMAND_LINE, name="billing")
-    job_id = await admin.services.jobs.create(
+async def test_a_run_with_such_a_result_is_told(site: Served, depth: int) -> None:
+    executor = await site.services.executors.create(COMMAND_LINE, name="billing")
+    job_id = await site.services.jobs.create(
         COMMAND_LINE, executor.id, {"name": "a", "handler": "b"}
     )
-    run_id = await admin.services.jobs.run_now(
+    run_id = await site.services.jobs.run_now(
         COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
     )
     result = "[" * depth + "]" * depth
     given = f'{{"result":{result}}}'
-    await admin.services.store.run(
+    await site.services.store.run(
         lambda conn: (
             conn.execute(sa.update(tables.run).values(result=result, parameters=given)).rowcount
         )
     )
-    headers = await admin.token_for("ada", Role.VIEWER)
-    async with admin.client.get(f"/api/v1/runs/{run_id}", headers=headers) as response:
+    headers = await site.token_for("ada", Role.VIEWER)
+    async with site.client.get(f"/api/v1/runs/{run_id}", headers=headers) as response:
         assert response.status == 200, await response.text()
         told = await response.json()
     is_told_as_text = depth > 100
@@ -53,9 +44,9 @@ async def test_a_run_with_such_a_result_is_told(admin: Served, depth: int) -> No
     ids=("float", "object", "400", "5000", "60000", "deep"),
 )
 async def test_what_was_stored_before_it_was_refused_does_no_harm(
-    admin: Served, poison: str
+    site: Served, poison: str
 ) -> None:
-    services = admin.services
+    services = site.services
     executor = await services.executors.create(COMMAND_LINE, name="billing")
     job_id = await services.jobs.create(
         COMMAND_LINE, executor.id, {"name": "a", "handler": "b", "blocking": "serial"}
@@ -84,8 +75,8 @@ async def test_what_was_stored_before_it_was_refused_does_no_harm(
             ).rowcount,
         ]
     )
-    headers = headers_of(await logged_in(admin, "ada", everywhere(Role.ADMIN)))
-    client = admin.client
+    headers = headers_of(await logged_in(site, "ada", everywhere(Role.ADMIN)))
+    client = site.client
     async with client.get(f"/api/v1/runs/{run_id}", headers=headers) as response:
         assert response.status == 200, await response.text()
         told = await response.json()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.served import GOOD_PASSWORD, Served, served
+from tests.admin.kit.served import GOOD_PASSWORD, Served
 from tickwheel_admin.console.runs import log as pages
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role, everywhere
@@ -23,19 +21,13 @@ LINES = 1_200
 
 
 @pytest.fixture
-async def admin(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as admin:
-        yield admin
-
-
-@pytest.fixture
-async def log(admin: Served) -> str:
+async def log(site: Served) -> str:
     """Address of an ended run's log with 1,200 lines, for a browser that is logged in."""
-    executor = await admin.services.executors.create(COMMAND_LINE, name="billing", description="")
-    job_id = await admin.services.jobs.create(
+    executor = await site.services.executors.create(COMMAND_LINE, name="billing", description="")
+    job_id = await site.services.jobs.create(
         COMMAND_LINE, executor.id, {"name": "invoices", "handler": "send"}
     )
-    run_id = await admin.services.jobs.run_now(
+    run_id = await site.services.jobs.run_now(
         COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
     )
 
@@ -50,13 +42,13 @@ async def log(admin: Served) -> str:
             chunk = LogChunk(run=run_id, attempt=1, token="t", first_seq=first, lines=lines)
             append_log_chunks(conn, [chunk])
 
-    await admin.services.store.run(write)
-    await _log_in(admin)
+    await site.services.store.run(write)
+    await _log_in(site)
     return f"/runs/{run_id}/log"
 
 
-async def _log_in(admin: Served) -> None:
-    services = admin.services
+async def _log_in(site: Served) -> None:
+    services = site.services
     one_time = (
         await services.users.create(COMMAND_LINE, "ann", grants=everywhere(Role.VIEWER))
     ).password
@@ -66,19 +58,19 @@ async def _log_in(admin: Served) -> None:
     session = await services.logins.change_password(
         view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
     )
-    admin.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
+    site.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
 
 
-async def part(admin: Served, log: str, query: str) -> dict[str, Any]:
-    response = await admin.client.get(f"{log}/lines?{query}")
+async def part(site: Served, log: str, query: str) -> dict[str, Any]:
+    response = await site.client.get(f"{log}/lines?{query}")
     assert response.status == 200
     found: dict[str, Any] = await response.json()
     return found | {"lines": [line["n"] for line in found["lines"]]}
 
 
-async def events(admin: Served, log: str, query: str) -> list[tuple[str, list[int]]]:
+async def events(site: Served, log: str, query: str) -> list[tuple[str, list[int]]]:
     """What the stream says until it ends: each event, with the numbers of its lines."""
-    response = await admin.client.get(f"{log}/stream?{query}")
+    response = await site.client.get(f"{log}/stream?{query}")
     found = []
     for block in (await response.text()).strip().split("\n\n"):
         fields = dict(line.partition(": ")[::2] for line in block.splitlines())
@@ -88,49 +80,49 @@ async def events(admin: Served, log: str, query: str) -> list[tuple[str, list[in
     return found
 
 
-async def test_a_part_is_told_with_where_it_goes_on(admin: Served, log: str) -> None:
-    end = await part(admin, log, "")
+async def test_a_part_is_told_with_where_it_goes_on(site: Served, log: str) -> None:
+    end = await part(site, log, "")
     assert (end["lines"][0], end["lines"][-1], end["attempt"]) == (201, LINES, 1)
     assert (end["first"], end["next"], end["more"]) == (201, LINES, True)
-    start = await part(admin, log, "before=201")
+    start = await part(site, log, "before=201")
     assert (start["lines"], start["more"]) == (list(range(1, 201)), False)
-    middle = await part(admin, log, "after=150&attempt=1")
+    middle = await part(site, log, "after=150&attempt=1")
     assert (middle["lines"][0], middle["next"], middle["last"]) == (151, 1_150, LINES)
-    found = await part(admin, log, "find=LINE+7&levels=error+nonsense")
+    found = await part(site, log, "find=LINE+7&levels=error+nonsense")
     assert (found["lines"], found["first"]) == ([700], 1)
 
 
 async def test_what_is_far_behind_is_told_so_and_gets_what_is_newest(
-    admin: Served, log: str, monkeypatch: pytest.MonkeyPatch
+    site: Served, log: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    everything = await events(admin, log, "")
+    everything = await events(site, log, "")
     assert [(name, len(numbers)) for name, numbers in everything] == [
         ("lines", 1_000),
         ("lines", 200),
         ("end", 0),
     ]
     monkeypatch.setattr(pages, "FAR_BEHIND", 100)
-    assert await events(admin, log, "after=1.50") == [
+    assert await events(site, log, "after=1.50") == [
         ("skip", []),
         ("lines", list(range(201, 1_201))),
         ("end", []),
     ]
-    near = await events(admin, log, "after=1.700")
+    near = await events(site, log, "after=1.700")
     assert near == [("lines", list(range(701, 1_201))), ("end", [])]
 
 
 async def test_the_file_has_every_line_once(
-    admin: Served, log: str, monkeypatch: pytest.MonkeyPatch
+    site: Served, log: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "LINES_OF_FILE", 250)  # it is read in parts
-    response = await admin.client.get(f"{log}.txt")
+    response = await site.client.get(f"{log}.txt")
     lines = (await response.text()).splitlines()
     assert [line.split("line ")[1] for line in lines] == [f"{n} ü" for n in range(1, LINES + 1)]
     assert lines[0] == "1970-01-01T00:00:00.001+00:00 INFO    line 1 ü"
 
 
-async def test_the_last_lines_can_be_read_without_the_others(admin: Served, log: str) -> None:
-    response = await admin.client.get(f"{log}.txt?last=2")
+async def test_the_last_lines_can_be_read_without_the_others(site: Served, log: str) -> None:
+    response = await site.client.get(f"{log}.txt?last=2")
     lines = (await response.text()).splitlines()
     assert [line.split("line ")[1] for line in lines] == ["1199 ü", "1200 ü"]
     assert "Content-Disposition" not in response.headers

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.admin.kit.services import ADMIN, JOB, World
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(f"sqlite:///{tmp_path / 'tickwheel.db'}")
-    yield world
-    world.close()
 
 
 def ended(at: int, ms: int, state: str = "succeeded", **more: Any) -> dict[str, Any]:

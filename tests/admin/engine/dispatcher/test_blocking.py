@@ -12,7 +12,6 @@ from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
 from tests.admin.kit.services import ADMIN
-from tests.support.databases import chosen_kinds
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import PARKED_AT, Run, RunState
@@ -22,8 +21,6 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, Refusal, Refused, RunRequest
-
-pytestmark = pytest.mark.filterwarnings("error")
 
 SERIAL = BlockingPolicy(strategy=Blocking.SERIAL)
 DISCARD = BlockingPolicy(strategy=Blocking.DISCARD_LATER)
@@ -56,8 +53,9 @@ async def live_runs(database: Database, executor_id: int) -> list[Run]:
 # --- on every database ---------------------------------------------------------------------------
 
 
-async def test_serial_runs_take_turns_by_instant(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_serial_runs_take_turns_by_instant(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL)
@@ -86,8 +84,9 @@ async def test_serial_runs_take_turns_by_instant(shared_database: Database) -> N
     assert (await get_run(database, other)).blocking_key is not None
 
 
-async def test_as_many_run_at_once_as_the_job_says(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_as_many_run_at_once_as_the_job_says(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(
@@ -108,8 +107,9 @@ async def test_as_many_run_at_once_as_the_job_says(shared_database: Database) ->
     assert [request.run for request in await admin.dispatch_all(node)] == runs[3:5]
 
 
-async def test_later_ones_are_discarded(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_later_ones_are_discarded(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(
@@ -128,8 +128,9 @@ async def test_later_ones_are_discarded(shared_database: Database) -> None:
     assert [request.run for request in await admin.dispatch_all(node)] == [later]
 
 
-async def test_the_newest_waits_until_the_covered_one_has_ended(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_the_newest_waits_until_the_covered_one_has_ended(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(
@@ -157,8 +158,8 @@ async def test_the_newest_waits_until_the_covered_one_has_ended(shared_database:
     assert [request.run for request in await admin.dispatch_all(node)] == [newest]
 
 
-async def test_two_admins_never_start_two_of_a_serial_job(shared_database: Database) -> None:
-    database = shared_database
+@pytest.mark.every_database
+async def test_two_admins_never_start_two_of_a_serial_job(database: Database) -> None:
     one, two = Admin(database, admin_id=1), Admin(database, admin_id=2)
     executor_id = new_executor_id()
     node = await one.add_node(executor_id)
@@ -480,8 +481,9 @@ async def test_a_parked_run_can_be_cancelled(
     assert (await get_run(database, first)).state is RunState.SUCCEEDED
 
 
-async def test_a_line_that_nobody_moves_is_set_going(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_a_line_that_nobody_moves_is_set_going(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL)
@@ -500,13 +502,11 @@ async def test_a_line_that_nobody_moves_is_set_going(shared_database: Database) 
     assert (await get_run(database, first)).state is RunState.SUCCEEDED
 
 
-@pytest.mark.parametrize(
-    "shared_database", [kind for kind in chosen_kinds() if kind != "sqlite"], indirect=True
-)
+@pytest.mark.every_database(but=["sqlite"])
 async def test_nothing_is_decided_while_somebody_moves_a_live_run(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(database, executor_id=executor_id, blocking=DISCARD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 
@@ -12,8 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.engine import Admin, new_executor_id
-from tests.admin.kit.rows import add_job, ask, create_schema, in_use, now, states
-from tests.support.databases import chosen_kinds
+from tests.admin.kit.rows import add_job, ask, in_use, now, states
 from tests.support.polling import wait_until_async
 from tickwheel_admin.engine.dispatcher import claim
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
@@ -25,14 +24,8 @@ from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.runs import lock_queued_runs
 from tickwheel_shared.protocol import RunRequest
 
-
-@pytest.fixture(params=[kind for kind in chosen_kinds() if kind != "sqlite"])
-async def database(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
-    """Not SQLite: there one transaction writes at a time."""
-    database = Database(str(request.getfixturevalue(f"{request.param}_url")))
-    await create_schema(database)
-    yield database
-    await database.close()
+# On SQLite one transaction writes at a time.
+pytestmark = pytest.mark.every_database(but=["sqlite"])
 
 
 async def test_an_admin_claims_what_comes_after_the_batch_of_another(

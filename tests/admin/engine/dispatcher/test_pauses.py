@@ -24,15 +24,11 @@ from tickwheel_admin.store.runs.runs import run_from_row
 from tickwheel_admin.store.triggers.pauses import pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.turned_clock
+
 
 SECOND = 1_000
 MINUTE = 60_000
-
-
-@pytest.fixture
-def database(turned_database: Database) -> Database:
-    return turned_database
 
 
 @pytest.fixture
@@ -137,8 +133,10 @@ async def test_fires_from_before_a_pause_are_not_lost(
     assert await next_fire(database, job_id) == NOW + 70 * MINUTE
 
 
-async def test_pauses_hold_on_every_database(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+@pytest.mark.turned_clock(False)
+async def test_pauses_hold_on_every_database(database: Database) -> None:
+    admin = Admin(database)
     await database.run(ensure_buckets)
     paused, runs = new_executor_id(), new_executor_id()
     start = await now(database)

@@ -36,8 +36,6 @@ from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
 from tickwheel_admin.store.runs.retention import remove_ended_nodes
 from tickwheel_shared.protocol import Outcome, Refusal, Refused, RunRequest
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 def by(strategy: Routing, **policy: Any) -> RoutingPolicy:
     return RoutingPolicy(strategy=strategy, **policy)
@@ -95,10 +93,10 @@ def told(choice: str | None) -> list[str]:
 # --- on every database ---------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database = shared_database
     executor_id = new_executor_id()
     first = Admin(database, admin_id=1)
     nodes = await nodes_of(first, executor_id)
@@ -124,8 +122,8 @@ async def test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins(
     assert set((await counts(database, used)).values()) == {1}
 
 
-async def test_admins_at_once_share_uses_out_exactly(shared_database: Database) -> None:
-    database = shared_database
+@pytest.mark.every_database
+async def test_admins_at_once_share_uses_out_exactly(database: Database) -> None:
     executor_id = new_executor_id()
     admins = [Admin(database, admin_id=number) for number in (1, 2, 3)]
     nodes = await nodes_of(admins[0], executor_id)
@@ -141,10 +139,11 @@ async def test_admins_at_once_share_uses_out_exactly(shared_database: Database) 
         assert await counts(database, job_id) == {node.node_id: 4 for node in nodes}
 
 
+@pytest.mark.every_database
 async def test_what_no_node_can_take_is_told_although_it_is_put_off_each_time(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database, executor_id = shared_database, new_executor_id()
+    executor_id = new_executor_id()
     admin = Admin(database)
     await nodes_of(admin, executor_id)
     narrow = RoutingPolicy(selector="zone=moon")
@@ -162,8 +161,8 @@ async def test_what_no_node_can_take_is_told_although_it_is_put_off_each_time(
     assert (item.waiting, item.waiting_since) == (1, 1_700_000_000_000)
 
 
-async def test_busy_nodes_are_passed_over_by_all_admins(shared_database: Database) -> None:
-    database = shared_database
+@pytest.mark.every_database
+async def test_busy_nodes_are_passed_over_by_all_admins(database: Database) -> None:
     executor_id = new_executor_id()
     one, two = Admin(database, admin_id=1), Admin(database, admin_id=2)
     a, b, c = nodes = await nodes_of(one, executor_id)

@@ -27,8 +27,6 @@ from tickwheel_admin.store.runs.runs import run_from_row
 from tickwheel_admin.store.triggers.triggers import delete_unclaimed_fires
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, RunRequest
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 async def shards_of(database: Database, fire_id: int) -> list[Run]:
     wanted = sa.select(tables.run).where(tables.run.c.fire_id == fire_id)
@@ -60,8 +58,9 @@ def told(run: Run) -> object:
 # --- on every database ---------------------------------------------------------------------------
 
 
-async def test_a_broadcast_runs_once_on_every_node(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_a_broadcast_runs_once_on_every_node(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     nodes = [await admin.add_node(executor_id, name=name) for name in "cab"]
     await admin.add_node(executor_id, name="other", handlers="something-else")
@@ -108,8 +107,8 @@ async def test_a_broadcast_runs_once_on_every_node(shared_database: Database) ->
     assert children[0].origin == Origin.CHILD.value
 
 
-async def test_many_admins_expand_a_fire_once(shared_database: Database) -> None:
-    database = shared_database
+@pytest.mark.every_database
+async def test_many_admins_expand_a_fire_once(database: Database) -> None:
     executor_id = new_executor_id()
     admins = [Admin(database, admin_id=number) for number in (1, 2, 3)]
     node = await admins[0].add_node(executor_id, slots=100)
@@ -141,11 +140,12 @@ async def test_many_admins_expand_a_fire_once(shared_database: Database) -> None
     assert await in_use(database, node.node_id) == 0
 
 
+@pytest.mark.every_database
 async def test_a_claim_without_an_answer_has_used_its_ids(
-    shared_database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Repeated, it finds the fire in pieces already, and another one that is due meanwhile."""
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     await admin.add_node(executor_id)
     job_id = await add_job(
@@ -169,8 +169,9 @@ async def test_a_claim_without_an_answer_has_used_its_ids(
         assert [each.shard_index for each in await shards_of(database, fire_id)] == [0, 1]
 
 
-async def test_serial_broadcasts_stand_in_line_at_each_node(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_serial_broadcasts_stand_in_line_at_each_node(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     slow, quick = [await admin.add_node(executor_id, name=name) for name in ("slow", "quick")]
     job_id = await add_job(

@@ -23,16 +23,18 @@ from tickwheel_admin.store.runs.runs import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.store.triggers.stale import TZDATA, note_zone_data, zone_data
 
+pytestmark = pytest.mark.every_database
+
 SECOND = 1_000
 HOUR = 3_600_000
 DAY = 24 * HOUR
 
 
 @pytest.fixture
-async def admin(shared_database: Database) -> Admin:
-    await shared_database.run(ensure_buckets)
-    await shared_database.run(note_zone_data, "9999z")  # each test has its own business
-    return Admin(shared_database)
+async def admin(database: Database) -> Admin:
+    await database.run(ensure_buckets)
+    await database.run(note_zone_data, "9999z")  # each test has its own business
+    return Admin(database)
 
 
 def date_of(at: int) -> str:

@@ -19,16 +19,11 @@ from tickwheel_admin.store.runs import stats as run_stats
 from tickwheel_admin.store.runs.retention import delete_runs, remove_old_runs
 from tickwheel_admin.store.runs.stats import EVERYBODY, HOUR_MS, RunStat
 
+pytestmark = pytest.mark.every_database
+
 MINUTE, DAY = 60_000, 86_400_000
 NOON = 20_000 * DAY + 12 * HOUR_MS
 STAT = tables.run_stat
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 class Simulated:

@@ -22,10 +22,12 @@ from tickwheel_admin.store.executors.node_leases import end_sessions, renew_leas
 from tickwheel_admin.store.executors.nodes import Arrival
 from tickwheel_admin.store.executors.tokens import executors_of_tokens
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
-async def admin(shared_database: Database) -> Admin:
-    admin = Admin(shared_database, admin_id=new_executor_id())
+async def admin(database: Database) -> Admin:
+    admin = Admin(database, admin_id=new_executor_id())
     await admin.engine.membership.enter()
     return admin
 
@@ -62,19 +64,19 @@ async def sessions_of(database: Database, admin: Admin) -> dict[int, int]:
 
 
 async def test_a_crowd_is_admitted_in_few_transactions(
-    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+    admin: Admin, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = new_executor_id(), new_executor_id()
     membership = admin.engine.membership
     before = await membership.admit(arrival(one, 1, slots=99))
-    await shared_database.run(
+    await database.run(
         lambda conn: conn.execute(
             sa.update(node)
             .where(node.c.id == before.node_id)
             .values(state="dead", ended_at=5, slots_wanted=7, in_use=3)
         )
     )
-    now = await shared_database.read(now_ms)
+    now = await database.read(now_ms)
     transactions = []
     run_sync = Database.run_sync
 
@@ -91,7 +93,7 @@ async def test_a_crowd_is_admitted_in_few_transactions(
     admitted = await asyncio.gather(*map(membership.admit, arrivals))
 
     assert transactions.count("_admit") == 2
-    rows = await rows_of(shared_database, one, other)
+    rows = await rows_of(database, one, other)
     assert len(rows) == len(arrivals) - 1
     for said, each in zip(arrivals[:-2], admitted[:-2], strict=True):
         row = rows[each.node_id]
@@ -104,14 +106,14 @@ async def test_a_crowd_is_admitted_in_few_transactions(
     assert rows[admitted[-2].node_id].executor_id == other
     assert admitted[-1].node_id == admitted[4].node_id
     assert rows[admitted[4].node_id].slots == 55
-    sessions = await sessions_of(shared_database, admin)
+    sessions = await sessions_of(database, admin)
     assert sessions == {
         each.session_id: each.node_id for each in admitted if each is not admitted[4]
     }
 
 
 async def test_a_crowd_that_comes_to_two_admins_at_once_is_stored_without_a_deadlock(
-    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+    admin: Admin, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor_ids = sorted(new_executor_id() for _ in range(2))
     inserted = []
@@ -128,9 +130,7 @@ async def test_a_crowd_that_comes_to_two_admins_at_once_is_stored_without_a_dead
     assert inserted == sorted(inserted)
 
 
-async def test_nodes_of_one_name_are_told_of_each_other(
-    admin: Admin, shared_database: Database
-) -> None:
+async def test_nodes_of_one_name_are_told_of_each_other(admin: Admin, database: Database) -> None:
     executor_id = new_executor_id()
     membership = admin.engine.membership
     first = await membership.admit(arrival(executor_id, 1, name="twin"))
@@ -148,10 +148,10 @@ async def test_nodes_of_one_name_are_told_of_each_other(
 
 
 async def test_leases_of_a_crowd_are_shortened_unless_somebody_hears_the_node(
-    admin: Admin, shared_database: Database
+    admin: Admin, database: Database
 ) -> None:
     executor_id = new_executor_id()
-    other, dead = (Admin(shared_database, admin_id=new_executor_id()) for _ in range(2))
+    other, dead = (Admin(database, admin_id=new_executor_id()) for _ in range(2))
     await other.engine.membership.enter()
     here = [await admin.engine.membership.admit(arrival(executor_id, n)) for n in range(1, 6)]
     unheard, heard, forgotten, replaced, stays = here
@@ -160,26 +160,26 @@ async def test_leases_of_a_crowd_are_shortened_unless_somebody_hears_the_node(
     newer = await admin.engine.membership.admit(arrival(executor_id, 4))
     ended = {each.session_id: each.node_id for each in here if each is not stays}
 
-    await shared_database.run(end_sessions, ended)
+    await database.run(end_sessions, ended)
 
-    now = await shared_database.read(now_ms)
-    rows = await rows_of(shared_database, executor_id)
+    now = await database.read(now_ms)
+    rows = await rows_of(database, executor_id)
     left = {each.node_id: rows[each.node_id].lease_expires_at - now for each in here}
     for each in (unheard, forgotten):
         assert left[each.node_id] <= CLOSED_LEASE_MS
         assert rows[each.node_id].full_lease_at > now + CLOSED_LEASE_MS
     for each in (heard, replaced, stays):
         assert left[each.node_id] > CLOSED_LEASE_MS
-    sessions = await sessions_of(shared_database, admin)
+    sessions = await sessions_of(database, admin)
     assert sessions == {each.session_id: each.node_id for each in (newer, stays)}
 
     ids = [each.node_id for each in here]
-    renewed = await shared_database.run(renew_leases, ids, admin_id=admin.admin_id)
+    renewed = await database.run(renew_leases, ids, admin_id=admin.admin_id)
     assert renewed.keys() == {newer.node_id, stays.node_id}  # nobody else's sockets are ours
 
 
 async def test_a_crowd_parts_in_few_transactions(
-    admin: Admin, shared_database: Database, monkeypatch: pytest.MonkeyPatch
+    admin: Admin, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor_id = new_executor_id()
     membership = admin.engine.membership
@@ -199,12 +199,12 @@ async def test_a_crowd_parts_in_few_transactions(
     )
     assert sum(batches) == 39
     assert len(batches) <= 2
-    assert await sessions_of(shared_database, admin) == {}
+    assert await sessions_of(database, admin) == {}
 
 
-async def test_tokens_that_open_nothing_are_left_out(shared_database: Database) -> None:
-    assert await shared_database.read(executors_of_tokens, ["no such token", "nor this"]) == {}
-    assert await shared_database.read(executors_of_tokens, []) == {}
+async def test_tokens_that_open_nothing_are_left_out(database: Database) -> None:
+    assert await database.read(executors_of_tokens, ["no such token", "nor this"]) == {}
+    assert await database.read(executors_of_tokens, []) == {}
 
 
 def test_an_admin_may_hold_as_many_sockets_as_the_system_allows() -> None:

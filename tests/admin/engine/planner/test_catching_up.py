@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from tests.admin.kit.engine import Admin
-from tests.admin.kit.rows import add_job, add_run, create_schema
+from tests.admin.kit.rows import add_job, add_run
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
@@ -15,14 +13,6 @@ from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.store.database.database import Database
 
 RUNS = dispatcher.PACED_RUNS + 10
-
-
-@pytest.fixture
-async def database(sqlite_url: str) -> AsyncIterator[Database]:
-    database = Database(sqlite_url)
-    await create_schema(database)
-    yield database
-    await database.close()
 
 
 async def queue(database: Database) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.engine import Admin
-from tests.admin.kit.rows import add_job, all_runs, change, create_schema, now
+from tests.admin.kit.rows import add_job, all_runs, change, now
 from tickwheel_admin.domain.planning.missed_fires import missed_fires_of
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
@@ -19,15 +18,9 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.triggers.planning import BUCKETS
 
+pytestmark = pytest.mark.every_database
+
 SECOND = 1_000
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = Database(database_url)
-    await create_schema(database)
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.runs import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
+pytestmark = pytest.mark.every_database
+
 SECOND = 1_000
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -35,9 +37,9 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture
-async def admin(shared_database: Database) -> Admin:
-    await shared_database.run(ensure_buckets)
-    return Admin(shared_database)
+async def admin(database: Database) -> Admin:
+    await database.run(ensure_buckets)
+    return Admin(database)
 
 
 async def trigger_of(database: Database, job_id: int) -> Any:

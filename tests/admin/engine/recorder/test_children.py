@@ -26,8 +26,6 @@ from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs, run_from_row
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture
 async def node(admin: Admin) -> FakeSession:
@@ -39,8 +37,9 @@ async def runs_of(database: Database, job_id: int) -> list[Run]:
     return [run_from_row(row) for row in await database.read(lambda c: c.execute(wanted).all())]
 
 
-async def test_children_follow_the_ends_they_wait_for(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_children_follow_the_ends_they_wait_for(database: Database) -> None:
+    admin = Admin(database)
     executor_id, other_executor = new_executor_id(), new_executor_id()
     node = await admin.add_node(executor_id)
     on = {
@@ -93,11 +92,11 @@ async def test_children_follow_the_ends_they_wait_for(shared_database: Database)
     assert started == {run.id for runs in found.values() for run in runs}
 
 
+@pytest.mark.every_database
 async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
-    shared_database: Database,
+    database: Database,
 ) -> None:
     """What is repeated may end another run, whose child must not pass for the first one's."""
-    database = shared_database
     executor_id = new_executor_id()
     child = await add_job(database, executor_id=executor_id)
     link = ChildLink(job_id=child, on=ChildOn.FAILURE)
@@ -120,9 +119,10 @@ async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
     assert asked == dict(zip(ids, parents, strict=True))
 
 
-async def test_a_child_exists_once_whoever_asks_for_it(shared_database: Database) -> None:
+@pytest.mark.every_database
+async def test_a_child_exists_once_whoever_asks_for_it(database: Database) -> None:
     """Its row is there already, from a commit whose answer never came or a restored backup."""
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     child = await add_job(database, executor_id=executor_id, handler="later")

@@ -30,7 +30,8 @@ from tickwheel_admin.store.runs.runs import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Cancel, Outcome, RunRequest
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.turned_clock
+
 
 MINUTE = 60_000
 DELAY = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
@@ -40,11 +41,6 @@ DELAY = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
     monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
-
-
-@pytest.fixture
-def database(turned_database: Database) -> Database:
-    return turned_database
 
 
 @pytest.fixture
@@ -87,8 +83,10 @@ async def fire(admin: Admin, node: FakeSession, job_id: int) -> RunRequest:
     return request
 
 
-async def test_a_delay_counts_from_the_end_of_the_run(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+@pytest.mark.turned_clock(False)
+async def test_a_delay_counts_from_the_end_of_the_run(database: Database) -> None:
+    admin = Admin(database)
     await database.run(ensure_buckets)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)

@@ -23,8 +23,6 @@ from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.runs.retention import remove_old_runs
 from tickwheel_shared.protocol import Cancel, Checkpoint, Outcome, RunRequest
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 SERIAL = BlockingPolicy(strategy=Blocking.SERIAL)
 AGAIN = RetryPolicy(retries=5, delay_ms=0)
 
@@ -84,10 +82,11 @@ async def lose(admin: Admin, node: FakeSession) -> None:
 # --- on every database ---------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_a_counter_counts_every_success_and_a_retry_goes_on_from_its_checkpoint(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL, retry=AGAIN)
@@ -104,8 +103,9 @@ async def test_a_counter_counts_every_success_and_a_retry_goes_on_from_its_check
         assert await state_of(database, job_id) == ({"n": n}, request.run)
 
 
-async def test_only_the_attempt_that_has_the_state_writes_it(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_only_the_attempt_that_has_the_state_writes_it(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(
@@ -130,10 +130,11 @@ async def test_only_the_attempt_that_has_the_state_writes_it(shared_database: Da
     assert await state_of(database, job_id) == ({"by": "third"}, third.run)
 
 
+@pytest.mark.every_database
 async def test_the_newest_checkpoint_of_the_current_attempt_is_kept(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     job_id = await add_job(database, executor_id=executor_id, retry=AGAIN)
@@ -153,8 +154,9 @@ async def test_the_newest_checkpoint_of_the_current_attempt_is_kept(
     assert given(await again(admin, node)) == (None, ["new"])
 
 
-async def test_checkpoints_go_with_their_runs(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+async def test_checkpoints_go_with_their_runs(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     request = await start(admin, node, await add_job(database, executor_id=executor_id))

@@ -19,12 +19,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import Outcome, Receipt, Refusal, Refused, ResultReceipt
 
-pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture
-def database(turned_database: Database) -> Database:
-    return turned_database
+pytestmark = pytest.mark.turned_clock
 
 
 @pytest.fixture
@@ -240,8 +235,10 @@ async def test_a_run_that_is_too_late_is_not_claimed(
 # --- what comes too late --------------------------------------------------------------------------
 
 
-async def test_a_result_of_an_older_attempt_is_kept_beside_it(shared_database: Database) -> None:
-    database, admin = shared_database, Admin(shared_database)
+@pytest.mark.every_database
+@pytest.mark.turned_clock(False)
+async def test_a_result_of_an_older_attempt_is_kept_beside_it(database: Database) -> None:
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     policy = RetryPolicy(retries=1, delay_ms=0)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.messages import accepted, result
-from tests.admin.kit.rows import add_job, add_run, change, create_schema, get_run, in_use, now
-from tests.support.databases import chosen_kinds
+from tests.admin.kit.rows import add_job, add_run, change, get_run, in_use, now
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.retry import RetryPolicy
@@ -35,15 +32,7 @@ from tickwheel_shared.protocol import (
     WireLine,
 )
 
-pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = Database(database_url)
-    await create_schema(database)
-    yield database
-    await database.close()
+pytestmark = pytest.mark.every_database
 
 
 @pytest.fixture
@@ -345,12 +334,8 @@ async def test_round_robin_turns_and_failover_stays(database: Database, admin: A
         assert counts == expected, routing
 
 
-@pytest.mark.parametrize("kind", [kind for kind in chosen_kinds() if kind != "sqlite"])
-async def test_a_job_that_is_being_edited_does_not_hold_up_claims(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
-    database = Database(request.getfixturevalue(f"{kind}_url"))
-    await create_schema(database)
+@pytest.mark.every_database(but=["sqlite"])
+async def test_a_job_that_is_being_edited_does_not_hold_up_claims(database: Database) -> None:
     admin = Admin(database)
     nodes = [await admin.add_node(1, name=name) for name in ("a", "b")]
     job_id = await add_job(database, routing=RoutingPolicy(strategy=Routing.ROUND_ROBIN))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,13 +18,6 @@ from tickwheel_admin.store.database.ids import Ids
 
 HOLIDAYS: dict[str, Any] = {"name": "holidays", "dates": ["2026-10-01"]}
 NEVER: dict[str, Any] = {"name": "never", "sense": "include", "dates": ["1999-01-01"]}
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

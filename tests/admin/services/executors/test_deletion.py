@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 
@@ -18,20 +16,7 @@ from tickwheel_admin.store.jobs.configs import JobConfigs
 RATE = {"kind": "fixed_rate", "every_seconds": 60}
 
 
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
-
-
-@pytest.fixture
-def lite(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
-
-
+@pytest.mark.every_database
 async def test_all_of_it_goes_in_steps_and_nothing_else(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,33 +65,33 @@ async def test_all_of_it_goes_in_steps_and_nothing_else(
         await world.executors.delete(ADMIN, billing, with_jobs=True)
 
 
-async def test_jobs_are_kept_unless_their_end_is_asked_for(lite: World) -> None:
-    executor_id = await lite.executor()
-    job_id = await lite.jobs.create(ADMIN, executor_id, JOB | {"triggers": [RATE]})
-    run_id = await lite.jobs.run_now(ADMIN, job_id)
+async def test_jobs_are_kept_unless_their_end_is_asked_for(world: World) -> None:
+    executor_id = await world.executor()
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB | {"triggers": [RATE]})
+    run_id = await world.jobs.run_now(ADMIN, job_id)
     with pytest.raises(Conflict) as caught:
-        await lite.executors.delete(ADMIN, executor_id)
+        await world.executors.delete(ADMIN, executor_id)
     assert caught.value.code == "executor.has_jobs"
     assert caught.value.params == {"name": "billing", "jobs": "1"}
-    assert (await lite.runs.get(ADMIN, run_id)).item.run.state == "queued"
-    assert len(lite.triggers_of_job(job_id)) == 1
+    assert (await world.runs.get(ADMIN, run_id)).item.run.state == "queued"
+    assert len(world.triggers_of_job(job_id)) == 1
     for actor, refusal in (
         (actor_with(Role.DEVELOPER, executor_id), NotAllowed),
         (actor_with(Role.ADMIN, 999), NotFound),
     ):
         with pytest.raises(refusal):
-            await lite.executors.delete(actor, executor_id, with_jobs=True)
-    assert len(await lite.executors.list(ADMIN)) == 1
+            await world.executors.delete(actor, executor_id, with_jobs=True)
+    assert len(await world.executors.list(ADMIN)) == 1
 
 
 async def test_deleting_again_goes_on_where_it_stopped(
-    lite: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    executor_id = await lite.executor()
+    executor_id = await world.executor()
     monkeypatch.setattr(executor_deletion, "JOBS_PER_STEP", 1)
     monkeypatch.setattr("tickwheel_admin.services.executors.service.JOBS_PER_STEP", 1)
     for n in range(3):
-        await lite.jobs.create(ADMIN, executor_id, JOB | {"name": f"job-{n}"})
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": f"job-{n}"})
     steps = iter(range(2))
 
     def interrupted(*args: object, **kwargs: object) -> int | None:
@@ -117,13 +102,14 @@ async def test_deleting_again_goes_on_where_it_stopped(
     with monkeypatch.context() as patched:
         patched.setattr("tickwheel_admin.services.executors.service.delete_some_jobs", interrupted)
         with pytest.raises(InterruptedError):
-            await lite.executors.delete(ADMIN, executor_id, with_jobs=True)
-    (left,) = await lite.executors.list(ADMIN)
+            await world.executors.delete(ADMIN, executor_id, with_jobs=True)
+    (left,) = await world.executors.list(ADMIN)
     assert left.jobs == 1
-    await lite.executors.delete(ADMIN, executor_id, with_jobs=True)
-    assert await lite.executors.list(ADMIN) == []
+    await world.executors.delete(ADMIN, executor_id, with_jobs=True)
+    assert await world.executors.list(ADMIN) == []
 
 
+@pytest.mark.every_database
 async def test_what_came_while_it_was_deleted_does_not_wait_for_ever(world: World) -> None:
     billing, other = await world.executor(), await world.executor("other")
     mine = await world.jobs.create(ADMIN, billing, JOB)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
@@ -15,12 +14,7 @@ from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.tokens import executor_of_token
 
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
+pytestmark = pytest.mark.every_database
 
 
 async def test_a_new_executor_gets_a_token_of_which_only_the_hash_is_kept(world: World) -> None:

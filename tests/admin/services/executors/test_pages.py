@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
@@ -18,17 +17,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.store.executors.tokens import executor_of_token, executors_of_tokens
 
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
+pytestmark = pytest.mark.turned_clock
 
 
 def opens(world: World, *tokens: str) -> list[bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,13 +15,6 @@ from tickwheel_admin.store.database import tables
 
 SCHEMAS = {"send-invoices": MONTH_SCHEMA}
 DAILY = {"kind": "cron", "expression": "0 3 * * *"}
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

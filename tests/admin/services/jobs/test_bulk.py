@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 
@@ -19,13 +17,6 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
 PAUSE = JobChange(action=JobAction.PAUSE)
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

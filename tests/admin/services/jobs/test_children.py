@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,7 @@ from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chai
 from tickwheel_admin.domain.jobs.children import MAX_DEPTH
 from tickwheel_admin.domain.users.user import Role
 
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
+pytestmark = pytest.mark.every_database
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,13 +21,6 @@ from tickwheel_admin.services.overview.attention.concern import ConcernKind
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,14 +16,9 @@ from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
+pytestmark = pytest.mark.every_database
+
 ROUNDS = 4
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 def version(number: int, *, name: str = "nightly") -> dict[str, Any]:

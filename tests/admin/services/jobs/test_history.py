@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,6 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
 EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(f"sqlite:///{tmp_path / 'tickwheel.db'}")
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,16 +17,11 @@ from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.store.database import tables
 
+pytestmark = pytest.mark.every_database
+
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}
 YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,7 @@ from tickwheel_admin.services.jobs import lists as job_lists
 from tickwheel_admin.services.jobs.service import JobQuery, JobSort
 from tickwheel_admin.store.database import tables
 
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
+pytestmark = pytest.mark.every_database
 
 
 async def add_jobs(world: World, executor_id: int, names: list[str], **changes: Any) -> list[int]:

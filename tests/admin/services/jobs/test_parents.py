@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
@@ -12,13 +9,6 @@ from tickwheel_admin.domain.jobs.children import ChildOn
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.jobs import parents as module
 from tickwheel_admin.services.jobs.parents import JobParents
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(f"sqlite:///{tmp_path / 'tickwheel.db'}")
-    yield world
-    world.close()
 
 
 async def job(world: World, executor_id: int, name: str, *children: dict[str, object]) -> int:

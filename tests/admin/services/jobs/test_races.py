@@ -13,15 +13,16 @@ from tickwheel_admin.engine.planner.loop import Planner
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
 
+pytestmark = pytest.mark.every_database
+
 EVERY_MS = 100
 EDITS = 40
 TRIGGER = {"kind": "fixed_rate", "every_seconds": EVERY_MS / 1_000, "anchor_at": 0}
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncIterator[World]:
+async def world(world: World) -> AsyncIterator[World]:
     """With two admins' planners at work."""
-    world = World(database_url)
     stopped = asyncio.Event()
 
     async def plan(admin_id: int) -> None:
@@ -42,7 +43,6 @@ async def world(database_url: str) -> AsyncIterator[World]:
             loops.create_task(plan(admin_id))
         yield world
         stopped.set()
-    world.close()
 
 
 async def test_edits_between_plans_leave_every_instant_once(world: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,6 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
 SERIAL: dict[str, Any] = JOB | {"blocking": "serial"}
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -79,8 +79,7 @@ def test_whoever_computes_rests_as_long_as_they_worked() -> None:
     assert len(rests) == 1
 
 
-async def test_searches_of_a_log_wait_for_their_turn_and_its_pages_do_not(sqlite_url: str) -> None:
-    world = World(sqlite_url)
+async def test_searches_of_a_log_wait_for_their_turn_and_its_pages_do_not(world: World) -> None:
     async with world.runs._searches.turn(ADMIN.user_id):
         search = world.runs.log(ADMIN, 1, wanted=LinesWanted(text="needle"))
         searching = asyncio.create_task(search)
@@ -89,4 +88,3 @@ async def test_searches_of_a_log_wait_for_their_turn_and_its_pages_do_not(sqlite
         assert not searching.done()
     with pytest.raises(NotFound):
         await searching
-    world.close()

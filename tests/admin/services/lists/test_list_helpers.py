@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 
@@ -22,13 +20,6 @@ from tickwheel_admin.store.lists import suggestions
 from tickwheel_admin.store.overview import list_counts
 
 BOB = actor_with(Role.VIEWER, 7)
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,22 +19,12 @@ from tickwheel_admin.store.executors.admins import enter_admin, remove_dead_admi
 from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.web.i18n import CHINESE, translate
 
+pytestmark = pytest.mark.turned_clock
+
 SECOND = 1_000
 MINUTE = 60_000
 HOUR = 3_600_000
 DAY = 24 * HOUR
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 
@@ -20,15 +18,10 @@ from tickwheel_admin.services.overview.service import (
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.overview import overview as store_overview
 
+pytestmark = pytest.mark.every_database
+
 MINUTE = 60_000
 HALF_HOUR = Period.DAY.bucket_ms
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 async def test_an_empty_installation_shows_first_steps(world: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,9 @@ from tickwheel_admin.services.runs.service import RetryRevision, RunQuery
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import StatementRefused
 
+pytestmark = pytest.mark.every_database
+
 SHARDS = {"routing": "shards", "shards": 4}
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from tickwheel_admin.store.runs import pages as run_pages
 from tickwheel_admin.store.runs.retention import delete_runs
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_shared.protocol import Outcome
+
+pytestmark = pytest.mark.every_database
 
 NOW = 1_700_000_000_000
 POLICY = RetryPolicy()
@@ -48,13 +50,6 @@ POLICY = RetryPolicy()
 def test_what_differs_each_time_is_left_out(message: str, expected: str) -> None:
     assert alike(message) == expected
     assert alike(expected) == expected  # so that a line can be searched for as it is shown
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 def add_running(world: World, executor_id: int, count: int) -> list[int]:

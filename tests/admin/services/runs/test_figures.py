@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,13 +20,12 @@ MINUTE, DAY = 60_000, 86_400_000
 NOW = 20_000 * DAY + 13 * HOUR_MS + 31 * MINUTE + 40_000  # a Thursday, 13:31:40 UTC
 
 
+pytestmark = pytest.mark.turned_clock
+
+
 @pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    clock = Clock()
-    clock.advance((NOW - clock()) / 1_000)
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
+def clock() -> Clock:
+    return Clock(now=NOW)
 
 
 async def figures(

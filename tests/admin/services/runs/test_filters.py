@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,13 +27,6 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "state": (None, "failed", "failed_any"),
 }
 GROUPS = {"failed": {"failed"}, "failed_any": {"failed", "timed_out", "lost"}}
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,14 +20,9 @@ from tickwheel_admin.store.runs.retention import delete_runs
 from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_shared.protocol import Outcome
 
+pytestmark = pytest.mark.every_database
+
 SUCCEEDED, FAILED = Outcome.SUCCEEDED, Outcome.FAILED
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 class Story:

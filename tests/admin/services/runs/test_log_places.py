@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +17,7 @@ from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_admin.store.runs.retention import LINES_PER_BATCH, remove_old_runs
 from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
+pytestmark = pytest.mark.every_database
 
 
 @pytest.fixture

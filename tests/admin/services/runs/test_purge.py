@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,20 +24,6 @@ DAY = 86_400_000
 RUN = tables.run
 ENDED = sorted(state.value for state in FINAL)
 NOT_ENDED = ["queued", "dispatched", "running"]
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
-
-
-@pytest.fixture
-def lite(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 async def purge_all(world: World, **rule: Any) -> int:
@@ -128,6 +113,7 @@ class Ledger:
         }
 
 
+@pytest.mark.every_database
 async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,46 +155,46 @@ async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
     assert {row["state"] for row in ledger.runs.values()} >= set(NOT_ENDED)
 
 
-async def test_a_fire_with_a_live_shard_stays_even_when_it_looks_ended(lite: World) -> None:
-    mine = {"scheduled_at": lite.now - DAY}
-    fire = lite.run(**mine, state="failed", shard_index=-1, shard_total=2)
-    shard = lite.run(**mine, state="running", shard_index=0, fire_id=fire)
-    lite.run(**mine, state="failed", shard_index=1, fire_id=fire)
-    assert (await lite.purge.step(ADMIN, older_than_seconds=0)).deleted == 0
-    lite.change(sa.update(RUN).where(RUN.c.id == shard).values(state="succeeded"))
-    assert (await lite.purge.step(ADMIN, older_than_seconds=0)).deleted == 1
-    assert lite.rows(sa.select(RUN.c.id)) == []
+async def test_a_fire_with_a_live_shard_stays_even_when_it_looks_ended(world: World) -> None:
+    mine = {"scheduled_at": world.now - DAY}
+    fire = world.run(**mine, state="failed", shard_index=-1, shard_total=2)
+    shard = world.run(**mine, state="running", shard_index=0, fire_id=fire)
+    world.run(**mine, state="failed", shard_index=1, fire_id=fire)
+    assert (await world.purge.step(ADMIN, older_than_seconds=0)).deleted == 0
+    world.change(sa.update(RUN).where(RUN.c.id == shard).values(state="succeeded"))
+    assert (await world.purge.step(ADMIN, older_than_seconds=0)).deleted == 1
+    assert world.rows(sa.select(RUN.c.id)) == []
 
 
-async def test_a_run_keeps_its_relatives_numbers_when_they_are_gone(lite: World) -> None:
-    executor_id = await lite.executor()
-    job_id = await lite.jobs.create(ADMIN, executor_id, JOB)
+async def test_a_run_keeps_its_relatives_numbers_when_they_are_gone(world: World) -> None:
+    executor_id = await world.executor()
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
     mine = {"executor_id": executor_id, "job_id": job_id}
-    parent = lite.run(**mine, scheduled_at=lite.now - 9 * DAY, ended_at=lite.now - 9 * DAY)
-    child = lite.run(**mine, scheduled_at=lite.now - DAY, parent_run_id=parent, retry_of=parent)
-    assert await purge_all(lite, job_id=job_id, keep_newest=1) == 1
+    parent = world.run(**mine, scheduled_at=world.now - 9 * DAY, ended_at=world.now - 9 * DAY)
+    child = world.run(**mine, scheduled_at=world.now - DAY, parent_run_id=parent, retry_of=parent)
+    assert await purge_all(world, job_id=job_id, keep_newest=1) == 1
     with pytest.raises(NotFound):
-        await lite.runs.get(ADMIN, parent)
-    detail = await lite.runs.get(ADMIN, child)
+        await world.runs.get(ADMIN, parent)
+    detail = await world.runs.get(ADMIN, child)
     assert (detail.item.run.parent_run_id, detail.item.run.retry_of) == (parent, parent)
-    again = await lite.runs.retry(ADMIN, child)
-    assert (await lite.runs.get(ADMIN, child)).retried_by == [again]
-    assert (await lite.runs.get(ADMIN, again)).item.run.retry_of == child
+    again = await world.runs.retry(ADMIN, child)
+    assert (await world.runs.get(ADMIN, child)).retried_by == [again]
+    assert (await world.runs.get(ADMIN, again)).item.run.retry_of == child
 
 
 async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
     clock = Clock()
-    lite = World(sqlite_url, clock=clock)
+    world = World(sqlite_url, clock=clock)
     try:
-        executor_id = await lite.executor()
+        executor_id = await world.executor()
         calendar = {"name": "days", "dates": ["2020-01-01"]}
-        calendar_id = await lite.calendars.create(ADMIN, calendar)
+        calendar_id = await world.calendars.create(ADMIN, calendar)
         rate = {"kind": "fixed_rate", "every_seconds": 1, "misfire": "fire_all"}
         config = JOB | {
             "triggers": [rate | {"catch_up_limit": 100}, rate | {"calendar": "days"}],
         }
-        job_id = await lite.jobs.create(ADMIN, executor_id, config)
-        planner = Admin(lite.database)
+        job_id = await world.jobs.create(ADMIN, executor_id, config)
+        planner = Admin(world.database)
         fired: list[tuple[int, int]] = []
 
         async def plan() -> None:
@@ -217,14 +203,14 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
 
         async def end_and_purge() -> None:
             """End what is due, and purge all of it that may go."""
-            lite.change(
+            world.change(
                 sa.update(RUN)
                 .where(RUN.c.state == "queued", RUN.c.scheduled_at <= clock.now)
                 .values(state="succeeded", ended_at=clock.now, attempt=1)
             )
-            before = {row.id: row for row in lite.runs_of_job(job_id)}
-            await purge_all(lite, keep_newest=0)
-            left = {row.id for row in lite.runs_of_job(job_id)}
+            before = {row.id: row for row in world.runs_of_job(job_id)}
+            await purge_all(world, keep_newest=0)
+            left = {row.id for row in world.runs_of_job(job_id)}
             fired.extend(
                 (row.trigger_id, row.scheduled_at) for row in before.values() if row.id not in left
             )
@@ -236,16 +222,16 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
 
         for _ in range(3):
             await pass_time(40)
-        await lite.jobs.pause(ADMIN, job_id)
+        await world.jobs.pause(ADMIN, job_id)
         await pass_time(70)
-        await lite.jobs.resume(ADMIN, job_id)
+        await world.jobs.resume(ADMIN, job_id)
         await pass_time(5)
-        detail = await lite.jobs.get(ADMIN, job_id)
-        await lite.jobs.update(
+        detail = await world.jobs.get(ADMIN, job_id)
+        await world.jobs.update(
             ADMIN, job_id, config | {"priority": 2}, revision=detail.item.job.revision
         )
         await pass_time(5)
-        await lite.calendars.update(
+        await world.calendars.update(
             ADMIN, calendar_id, calendar | {"dates": ["2021-01-01"]}, version=1
         )
         clock.advance(1.5)
@@ -257,17 +243,17 @@ async def test_what_is_gone_does_not_fire_again(sqlite_url: str) -> None:
 
         assert len(fired) > 400
         assert len(set(fired)) == len(fired)
-        assert not set(fired) & {(r.trigger_id, r.scheduled_at) for r in lite.runs_of_job(job_id)}
+        assert not set(fired) & {(r.trigger_id, r.scheduled_at) for r in world.runs_of_job(job_id)}
     finally:
-        lite.close()
+        world.close()
 
 
-async def test_who_purges_is_asked_and_noted_once(lite: World) -> None:
-    billing, other = await lite.executor(), await lite.executor("other")
-    job_id = await lite.jobs.create(ADMIN, billing, JOB)
+async def test_who_purges_is_asked_and_noted_once(world: World) -> None:
+    billing, other = await world.executor(), await world.executor("other")
+    job_id = await world.jobs.create(ADMIN, billing, JOB)
     mine = {"executor_id": billing, "job_id": job_id}
-    old = lite.now - DAY
-    lite.add_runs([mine | {"scheduled_at": old - n} for n in range(2_500)])
+    old = world.now - DAY
+    world.add_runs([mine | {"scheduled_at": old - n} for n in range(2_500)])
     owner, operator = actor_with(Role.ADMIN, billing), actor_with(Role.OPERATOR, billing)
     rule = {"older_than_seconds": 60}
     for actor, of, refusal in (
@@ -277,22 +263,22 @@ async def test_who_purges_is_asked_and_noted_once(lite: World) -> None:
         (owner, {}, NotFound),
         (owner, {"job_id": 999}, NotFound),
     ):
-        for call in (lite.purge.step, lite.purge.preview):
+        for call in (world.purge.step, world.purge.preview):
             with pytest.raises(refusal):
                 await call(actor, **of, **rule)
-    noted = len(lite.audit())
+    noted = len(world.audit())
 
-    step = await lite.purge.step(owner, executor_id=billing, **rule)
+    step = await world.purge.step(owner, executor_id=billing, **rule)
     while step.next is not None:
         assert step.deleted <= 1_000
-        step = await lite.purge.step(owner, executor_id=billing, cursor=step.next, **rule)
+        step = await world.purge.step(owner, executor_id=billing, cursor=step.next, **rule)
 
-    assert lite.runs_of_job(job_id) == []
-    assert lite.audit()[noted:] == [("runs.purged", billing)]
+    assert world.runs_of_job(job_id) == []
+    assert world.audit()[noted:] == [("runs.purged", billing)]
 
 
-async def test_a_rule_that_is_none_deletes_nothing(lite: World) -> None:
-    lite.run(scheduled_at=1)
+async def test_a_rule_that_is_none_deletes_nothing(world: World) -> None:
+    world.run(scheduled_at=1)
     deep = base64.urlsafe_b64encode(b'{"x":' + b"[" * 1_400).decode()
     rules: list[tuple[dict[str, Any], tuple[str, str]]] = [
         ({}, ("older_than_seconds", "required")),
@@ -305,6 +291,6 @@ async def test_a_rule_that_is_none_deletes_nothing(lite: World) -> None:
     ]
     for rule, problem in rules:
         with pytest.raises(InvalidInput) as caught:
-            await lite.purge.step(ADMIN, **rule)
+            await world.purge.step(ADMIN, **rule)
         assert [(each.field, each.code) for each in caught.value.problems] == [problem]
-    assert len(lite.rows(sa.select(RUN.c.id))) == 1
+    assert len(world.rows(sa.select(RUN.c.id))) == 1

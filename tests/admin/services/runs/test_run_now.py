@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,19 +13,9 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.runs.requests import MAX_DELAY_MS
 from tickwheel_admin.store.database import tables
 
+pytestmark = pytest.mark.turned_clock
+
 OWN = JOB | {"parameters": {"a": {"x": 1}, "b": 2}}
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,9 @@ from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs import pages as run_pages
 
+pytestmark = pytest.mark.every_database
+
 STATES = ["succeeded", "failed", "running", "queued", "lost", "timed_out", "skipped"]
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,14 +13,9 @@ from tickwheel_admin.domain.runs.run import PARKED_AT
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 
+pytestmark = pytest.mark.every_database
+
 DELAY = {"kind": "fixed_delay", "every_seconds": 60}
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

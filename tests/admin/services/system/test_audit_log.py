@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +20,6 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.system import audit_pages
 
 START = 1_800_000_000_000
-
-
-@pytest.fixture
-def world(sqlite_url: str) -> Iterator[World]:
-    world = World(sqlite_url)
-    yield world
-    world.close()
 
 
 def note(world: World, *rows: dict[str, Any]) -> None:

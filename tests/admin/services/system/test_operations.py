@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
@@ -17,12 +16,7 @@ from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.triggers.pauses import read_pauses
 
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
+pytestmark = pytest.mark.every_database
 
 
 async def view_of(world: World, executor_id: int) -> NodeView:

@@ -42,8 +42,9 @@ async def audited(store: Database) -> list[dict[str, Any]]:
     return [json.loads(row) for row in rows]
 
 
-async def test_settings_hold_for_every_admin_and_are_audited(shared_database: Database) -> None:
-    settings = Settings(shared_database, Ids(shared_database))
+@pytest.mark.every_database
+async def test_settings_hold_for_every_admin_and_are_audited(database: Database) -> None:
+    settings = Settings(database, Ids(database))
     assert await settings.get() == InstallationSettings()
     await settings.save(ADMIN, SET)
     expected = InstallationSettings(
@@ -53,23 +54,21 @@ async def test_settings_hold_for_every_admin_and_are_audited(shared_database: Da
         default_timezone="Europe/Berlin",
     )
     assert settings.known == expected
-    assert await Settings(shared_database, Ids(shared_database)).get() == expected
+    assert await Settings(database, Ids(database)).get() == expected
     await settings.save(ADMIN, SET)  # changes nothing, so nobody changed anything
     await settings.save(ADMIN, SET | {"retention_days": None})
-    assert (await audited(shared_database))[1:] == [
+    assert (await audited(database))[1:] == [
         {"changes": {"retention_days": {"before": 7, "after": None}}}
     ]
 
 
-async def test_a_change_whose_answer_was_lost_is_one_change(sqlite_url: str) -> None:
-    database = Database(sqlite_url)
-    await database.run(tables.metadata.create_all)
+async def test_a_change_whose_answer_was_lost_is_one_change(database: Database) -> None:
     store = LosingAnswers(database)
     await Settings(store, Ids(database)).save(ADMIN, SET)
     assert len(await audited(database)) == 1
-    await database.close()
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -83,9 +82,9 @@ async def test_a_change_whose_answer_was_lost_is_one_change(sqlite_url: str) -> 
     ],
 )
 async def test_what_breaks_a_rule_is_refused_whole(
-    shared_database: Database, changes: dict[str, Any], problem: tuple[str, str]
+    database: Database, changes: dict[str, Any], problem: tuple[str, str]
 ) -> None:
-    settings = Settings(shared_database, Ids(shared_database))
+    settings = Settings(database, Ids(database))
     before = await settings.get()
     with pytest.raises(InvalidInput) as refused:
         await settings.save(ADMIN, SET | changes)
@@ -93,8 +92,9 @@ async def test_what_breaks_a_rule_is_refused_whole(
     assert await settings.get() == before
 
 
-async def test_only_admins_of_all_executors_change_them(shared_database: Database) -> None:
-    settings = Settings(shared_database, Ids(shared_database))
+@pytest.mark.every_database
+async def test_only_admins_of_all_executors_change_them(database: Database) -> None:
+    settings = Settings(database, Ids(database))
     with pytest.raises(NotAllowed):
         await settings.save(actor_with(Role.DEVELOPER, ALL_EXECUTORS), SET)
     with pytest.raises(NotFound):
@@ -130,7 +130,8 @@ def _runs(conn: sa.Connection) -> int:
     return conn.execute(sa.select(sa.func.count()).select_from(tables.run)).scalar_one()
 
 
-async def test_values_of_a_newer_version_are_left_out(shared_database: Database) -> None:
+@pytest.mark.every_database
+async def test_values_of_a_newer_version_are_left_out(database: Database) -> None:
     """An older admin beside a newer one goes on."""
 
     def change(conn: sa.Connection) -> InstallationSettings:
@@ -140,4 +141,4 @@ async def test_values_of_a_newer_version_are_left_out(shared_database: Database)
         conn.execute(sa.insert(tables.setting).values(name="installation", value=value))
         return read_settings(conn)
 
-    assert await shared_database.run(change) == InstallationSettings(instance_name="new")
+    assert await database.run(change) == InstallationSettings(instance_name="new")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +14,8 @@ from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database import tables
+
+pytestmark = pytest.mark.turned_clock
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -48,13 +49,6 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def clock() -> Clock:
     return Clock(now=SAVED)
-
-
-@pytest.fixture
-def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
 
 
 async def saved(world: World, kind: dict[str, Any], **changes: Any) -> tuple[int, Schedule]:

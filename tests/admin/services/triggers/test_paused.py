@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,16 +13,11 @@ from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 
+pytestmark = pytest.mark.every_database
+
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
 DELAY = {"kind": "fixed_delay", "every_seconds": 60}
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

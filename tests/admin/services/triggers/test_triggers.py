@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +18,8 @@ from tickwheel_admin.services.triggers import upcoming_count as fire_count
 from tickwheel_admin.services.triggers.service import Heat
 from tickwheel_admin.store.database import tables
 
+pytestmark = pytest.mark.turned_clock
+
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
@@ -28,13 +29,6 @@ MIDNIGHT = NOW // DAY * DAY  # UTC
 @pytest.fixture
 def clock() -> Clock:
     return Clock(now=MIDNIGHT)
-
-
-@pytest.fixture
-def world(sqlite_url: str, clock: Clock) -> Iterator[World]:
-    world = World(sqlite_url, clock=clock)
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -41,11 +41,6 @@ HOUR = 3600
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
     async with fresh_store(tmp_path, clock) as database:
         yield database
@@ -616,9 +611,8 @@ async def test_every_change_writes_its_audit_row(
 # --- every kind of database -------------------------------------------------------------------
 
 
-async def test_people_come_and_go_on_every_database(database_url: str) -> None:
-    database = Database(database_url)
-    await database.run(tables.metadata.create_all)
+@pytest.mark.every_database
+async def test_people_come_and_go_on_every_database(database: Database) -> None:
     services = services_over(database)
     one_time = await services.users.ensure_first_admin()
     assert one_time is not None

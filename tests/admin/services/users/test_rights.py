@@ -43,11 +43,6 @@ DAY = 86_400
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
     async with fresh_store(tmp_path, clock) as database:
         yield database
@@ -224,10 +219,11 @@ async def test_nobody_takes_rights_from_themselves(services: Services) -> None:
     await services.users.set_grants(olga, olga.user_id, everywhere(Role.ADMIN, scripts=True))
 
 
+@pytest.mark.every_database
 async def test_of_two_administrators_who_demote_each_other_one_stays(
-    shared_database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    services = services_over(shared_database)
+    services = services_over(database)
     a = await services.users.create(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
     b = await services.users.create(COMMAND_LINE, "b", grants=everywhere(Role.ADMIN))
     both_ask = threading.Barrier(2)

@@ -34,14 +34,12 @@ def environment_of(pid: int) -> bytes:
 
 
 @pytest.fixture
-def calendars(sqlite_url: str) -> Iterator[Calendars]:
-    world = World(sqlite_url)
+def calendars(world: World) -> Iterator[Calendars]:
     calendars = Calendars(
         world.database, Ids(world.database), world.events, worker=WorkerProcess(seconds=0.5)
     )
     yield calendars
     calendars.close()
-    world.close()
 
 
 async def test_a_rule_without_measure_is_stopped_and_named(calendars: Calendars) -> None:

@@ -34,13 +34,14 @@ async def read(database: Database, name: str) -> Calendar | None:
     return (await database.read(read_calendars, [name])).get(name)
 
 
-async def test_a_calendar_comes_with_those_it_is_based_on(shared_database: Database) -> None:
+@pytest.mark.every_database
+async def test_a_calendar_comes_with_those_it_is_based_on(database: Database) -> None:
     low, middle, high = new_name(), new_name(), new_name()
-    await add_calendar(shared_database, low, dates=("2026-01-01",))
-    await add_calendar(shared_database, middle, weekdays=(7,), base=low)
-    await add_calendar(shared_database, high, yearly=("12-25",), base=middle)
+    await add_calendar(database, low, dates=("2026-01-01",))
+    await add_calendar(database, middle, weekdays=(7,), base=low)
+    await add_calendar(database, high, yearly=("12-25",), base=middle)
 
-    found = await read(shared_database, high)
+    found = await read(database, high)
 
     assert found is not None
     assert found.base is not None
@@ -49,31 +50,33 @@ async def test_a_calendar_comes_with_those_it_is_based_on(shared_database: Datab
     assert found.base.base is not None
     assert found.base.base.spec == CalendarSpec(dates=("2026-01-01",))
     assert found.changed_at > 0
-    assert await read(shared_database, "nowhere") is None
+    assert await read(database, "nowhere") is None
 
 
+@pytest.mark.every_database
 async def test_a_change_is_a_new_version_of_all_that_are_based_on_it(
-    shared_database: Database,
+    database: Database,
 ) -> None:
     names = [new_name() for _ in range(4)]
-    base_id = await add_calendar(shared_database, names[0], dates=("2026-01-01",))
-    await add_calendar(shared_database, names[1], dates=("2026-01-02",), base=names[0])
-    await add_calendar(shared_database, names[2], dates=("2026-01-03",), base=names[1])
-    await add_calendar(shared_database, names[3], dates=("2026-01-04",))
+    base_id = await add_calendar(database, names[0], dates=("2026-01-01",))
+    await add_calendar(database, names[1], dates=("2026-01-02",), base=names[0])
+    await add_calendar(database, names[2], dates=("2026-01-03",), base=names[1])
+    await add_calendar(database, names[3], dates=("2026-01-04",))
 
-    await change_calendar(shared_database, base_id, names[0], dates=("2026-02-01",))
+    await change_calendar(database, base_id, names[0], dates=("2026-02-01",))
 
-    found = await shared_database.read(read_calendars, names)
+    found = await database.read(read_calendars, names)
     assert [found[name].version for name in names] == [2, 2, 2, 1]
     assert len({found[name].changed_at for name in names[:3]}) == 1
 
 
-async def test_circles_made_by_hand_end(shared_database: Database) -> None:
+@pytest.mark.every_database
+async def test_circles_made_by_hand_end(database: Database) -> None:
     one, two = new_name(), new_name()
-    await add_calendar(shared_database, one, dates=("2026-01-01",), base=two)
-    await add_calendar(shared_database, two, dates=("2026-01-02",), base=one)
+    await add_calendar(database, one, dates=("2026-01-01",), base=two)
+    await add_calendar(database, two, dates=("2026-01-02",), base=one)
 
-    found: Calendar | None = await read(shared_database, one)
+    found: Calendar | None = await read(database, one)
 
     length = 0
     while found is not None:
@@ -81,8 +84,9 @@ async def test_circles_made_by_hand_end(shared_database: Database) -> None:
     assert length == MAX_CHAIN
 
 
-async def test_what_is_known_is_not_read_again(shared_database: Database) -> None:
-    database, name = shared_database, new_name()
+@pytest.mark.every_database
+async def test_what_is_known_is_not_read_again(database: Database) -> None:
+    database, name = database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2026-01-01",))
     calendars = CalendarCache()
     made: list[str] = []
@@ -109,11 +113,12 @@ async def test_what_is_known_is_not_read_again(shared_database: Database) -> Non
     assert await database.read(calendars.get_many, [name]) == {}
 
 
+@pytest.mark.every_database
 async def test_a_name_that_is_used_again_goes_on_with_its_versions(
-    shared_database: Database,
+    database: Database,
 ) -> None:
     """Else a trigger would take the new calendar for the old one."""
-    database, name = shared_database, new_name()
+    database, name = database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2026-01-01",))
     await change_calendar(database, calendar_id, name, dates=("2026-01-02",))
     await change(database, tables.calendar, calendar_id, deleted_at=5)
@@ -132,8 +137,9 @@ async def test_a_name_that_is_used_again_goes_on_with_its_versions(
     assert found.version == 2
 
 
-async def test_users_are_named_and_counted(shared_database: Database) -> None:
-    database, name, executor_id = shared_database, new_name(), new_executor_id()
+@pytest.mark.every_database
+async def test_users_are_named_and_counted(database: Database) -> None:
+    database, name, executor_id = database, new_name(), new_executor_id()
     await add_calendar(database, name, dates=("2026-01-01",))
     follows = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000, calendar=name)
     another = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=2_000, calendar=name)
@@ -152,8 +158,8 @@ async def test_users_are_named_and_counted(shared_database: Database) -> None:
     assert await database.read(users_of, "nowhere", limit=10) == []
 
 
-async def test_calendars_are_found_by_name(shared_database: Database) -> None:
-    database = shared_database
+@pytest.mark.every_database
+async def test_calendars_are_found_by_name(database: Database) -> None:
     prefix = new_name()
     for suffix in ("b", "a", "c_%"):
         await add_calendar(database, f"{prefix}-{suffix}", dates=("2026-01-01",))
@@ -168,9 +174,10 @@ async def test_calendars_are_found_by_name(shared_database: Database) -> None:
     assert await names(text="C\\_%") == []
 
 
-async def test_a_calendar_that_is_held_is_written(shared_database: Database) -> None:
+@pytest.mark.every_database
+async def test_a_calendar_that_is_held_is_written(database: Database) -> None:
     """So that its deletion and a job that begins to follow it cannot both be committed."""
-    database, name = shared_database, new_name()
+    database, name = database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2026-01-01",))
 
     def created_at(conn: sa.Connection) -> int:
@@ -189,12 +196,11 @@ async def test_a_calendar_that_is_held_is_written(shared_database: Database) -> 
     assert found.version == 1
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("base", [True, False])
-async def test_those_based_on_one_are_found(shared_database: Database, base: bool) -> None:
+async def test_those_based_on_one_are_found(database: Database, base: bool) -> None:
     low, high = new_name(), new_name()
-    await add_calendar(shared_database, low, dates=("2026-01-01",))
-    high_id = await add_calendar(
-        shared_database, high, dates=("2026-01-02",), base=low if base else None
-    )
-    found = await shared_database.read(based_on, [low])
+    await add_calendar(database, low, dates=("2026-01-01",))
+    high_id = await add_calendar(database, high, dates=("2026-01-02",), base=low if base else None)
+    found = await database.read(based_on, [low])
     assert found == ([(high_id, high)] if base else [])

@@ -11,14 +11,15 @@ from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.turned_clock
+
 
 HOUR_SECONDS = 3_600
 
 
 @pytest.fixture
-async def admin(turned_database: Database) -> Admin:
-    admin = Admin(turned_database)
+async def admin(database: Database) -> Admin:
+    admin = Admin(database)
     await admin.engine.membership.enter()
     return admin
 

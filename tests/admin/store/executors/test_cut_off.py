@@ -37,7 +37,8 @@ from tickwheel_shared.protocol import (
     RunRequest,
 )
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.turned_clock
+
 
 HOLD_MS = 60_000
 FAR = NOW + 30_000  # a lease that outlives a test, but not by so much that it is cut
@@ -47,11 +48,6 @@ CONTINUE = BlockingPolicy(
     strategy=Blocking.SERIAL, when_cut_off=WhenCutOff.CONTINUE, hold_lost_ms=HOLD_MS
 )
 LATER = RetryPolicy(retries=1, delay_ms=3_600_000)
-
-
-@pytest.fixture
-def database(turned_database: Database) -> Database:
-    return turned_database
 
 
 @pytest.fixture
@@ -248,10 +244,12 @@ async def test_a_run_that_crossed_its_nodes_goodbye_was_not_started(
     assert (request.attempt, request.try_number) == (2, 1)
 
 
+@pytest.mark.every_database
+@pytest.mark.turned_clock(False)
 async def test_parallel_and_held_runs_of_one_node(
-    shared_database: Database,
+    database: Database,
 ) -> None:
-    database, admin = shared_database, Admin(shared_database)
+    admin = Admin(database)
     executor_id = new_executor_id()
     node = await admin.add_node(executor_id)
     held, lost = [
