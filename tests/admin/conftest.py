@@ -6,6 +6,7 @@ database could break what it is about.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("every_database")
     if marker is not None and "store_url" in metafunc.fixturenames:
         kinds = [kind for kind in chosen_kinds() if kind not in marker.kwargs.get("but", ())]
+        if marker.kwargs.get("nightly") and "TICKWHEEL_NIGHTLY" not in os.environ:
+            kinds = [kind for kind in kinds if kind == "sqlite"]
         metafunc.parametrize("store_url", kinds, indirect=True)
 
 

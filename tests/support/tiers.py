@@ -126,39 +126,64 @@ TIERS = (
 )
 
 
-def _soak(report: Report, deadline: float) -> None:
-    command = [sys.executable, "-m", "tests.drill.soak", "--minutes", SOAK_MINUTES]
-    if _run(command, report, deadline):
-        report.problems.append("the soak found something, see above")
-    else:
-        report.passed += 1
+def _command(*arguments: str) -> Callable[[Report, float], None]:
+    """Run a module that exits with 0 when it found nothing."""
+
+    def run(report: Report, deadline: float) -> None:
+        if _run([sys.executable, "-m", *arguments], report, deadline):
+            report.problems.append(f"python -m {' '.join(arguments)} found something, see above")
+        else:
+            report.passed += 1
+
+    return run
 
 
-def _fuzz(report: Report, deadline: float) -> None:
-    """Other attempts every night, on each database."""
-    first = datetime.now(UTC).toordinal() * FUZZ_SEEDS
-    os.environ.setdefault("TICKWHEEL_FUZZ_SEEDS", f"{first}-{first + FUZZ_SEEDS - 1}")
-    os.environ.setdefault("TICKWHEEL_FUZZ_PER_ROUTE", "20")
-    os.environ.setdefault("TICKWHEEL_FUZZ_DATABASES", "sqlite,mariadb,postgresql")
-    os.environ.setdefault("TICKWHEEL_FUZZ_FRAME_SEEDS", "40")
-    _pytest("tests/admin/fuzz", processes=2)(report, deadline)
+SOAK_MINUTES = os.environ.get("SOAK_MINUTES", "60")
+NIGHTLY_MINUTES = {
+    "tests.drill.soak": float(SOAK_MINUTES),
+    "fuzz": 40,
+    "rules on every database": 40,
+    "interleavings": 60,
+    "seeds of the simulator": 60,
+    "drills": 240,
+}
+FUZZ_SEEDS = 5
+SIMULATION_SEEDS = 3_000
+INTERLEAVINGS = 30
 
 
 def _nightly(report: Report, deadline: float) -> None:
-    _soak(report, deadline)
-    _fuzz(report, deadline)
+    """What takes too long for every time, with other seeds each night."""
+    night = datetime.now(UTC).toordinal()
+    for name, value in {
+        "TICKWHEEL_NIGHTLY": "1",
+        "TICKWHEEL_FUZZ_SEEDS": _range(night, FUZZ_SEEDS),
+        "TICKWHEEL_FUZZ_PER_ROUTE": "20",
+        "TICKWHEEL_FUZZ_DATABASES": "sqlite,mariadb,postgresql",
+        "TICKWHEEL_FUZZ_FRAME_SEEDS": "40",
+        "TICKWHEEL_SIMULATION_SEEDS": _range(night, SIMULATION_SEEDS),
+        "TICKWHEEL_INTERLEAVINGS": _range(night, INTERLEAVINGS),
+    }.items():
+        os.environ.setdefault(name, value)
+    for part in (
+        _command("tests.drill.soak", "--minutes", SOAK_MINUTES),
+        _pytest("tests/admin", "tests/simulation", "tests/interleavings", processes=2),
+        _command("tests.drill"),
+    ):
+        part(report, deadline)
 
 
-FUZZ_SEEDS = 5
-FUZZ_MINUTES = 40
-SOAK_MINUTES = os.environ.get("SOAK_MINUTES", "60")
+def _range(night: int, seeds: int) -> str:
+    first = night * seeds
+    return f"{first}-{first + seeds - 1}"
+
 
 ON_REQUEST = (
     Tier(
         name="nightly",
-        budget_seconds=int((float(SOAK_MINUTES) + FUZZ_MINUTES) * 60) + 600,
+        budget_seconds=round(sum(NIGHTLY_MINUTES.values()) * 60),
         run=_nightly,
-        needs=system_packages.DATABASES,
+        needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
 )
 """Too long for every time: `make test TIER=nightly`, shorter with `SOAK_MINUTES=15`."""

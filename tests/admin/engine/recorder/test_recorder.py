@@ -7,7 +7,9 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from tests.admin.engine_kit import Admin, add_job, ask, result
+from tests.admin.kit.engine import Admin
+from tests.admin.kit.messages import result
+from tests.admin.kit.rows import add_job, ask
 from tickwheel_admin.engine.recorder import inbox
 from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import (
