@@ -140,7 +140,7 @@ MISSED_BY = {
     ),
     "states_are_written_by_failures": (
         ADMIN,
-        "engine/recorder/test_handing_over.py",
+        "engine/recorder/test_handoff.py",
         "test_a_covered_run_leaves_no_state",
     ),
     "busy_nodes_are_not_seen": (

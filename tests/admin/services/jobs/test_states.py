@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.engine.recorder.test_handing_over import given, raw
+from tests.admin.engine.recorder.test_handoff import given, raw
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.served import served

@@ -667,4 +667,3 @@ async def test_people_come_and_go_on_every_database(database: Database) -> None:
     await services.users.delete(COMMAND_LINE, actor.user_id)
     assert [each.name for each in await services.users.list(COMMAND_LINE)] == ["root"]
     services.close()
-    await database.close()
