@@ -23,7 +23,7 @@ from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.runs.inserts import insert_fires
 from tickwheel_shared.protocol import Held, Outcome, RunKey
 
 DELAY_MS = 60_000

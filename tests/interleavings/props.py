@@ -22,7 +22,8 @@ from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.calendars.edits import add_calendar
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.runs.runs import insert_fires, run_from_row
+from tickwheel_admin.store.runs.inserts import insert_fires
+from tickwheel_admin.store.runs.rows import run_from_row
 
 EXECUTOR = 1
 HANDLER = "hello"

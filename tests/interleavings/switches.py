@@ -25,6 +25,7 @@ from tickwheel_admin.store.database.batch import insert_values, update_rows, upd
 from tickwheel_admin.store.executors import executors as store_executors
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import route_cursors
+from tickwheel_admin.store.runs import inserts
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as store_triggers
 
@@ -89,7 +90,7 @@ def unique_fire(cluster: Cluster) -> AbstractContextManager[object]:
             "run", "uq_run_fires_once", ("trigger_id", "scheduled_at", "shard_index")
         )
     )
-    off.enter_context(patch.object(store_runs, "insert_values", insert_all))
+    off.enter_context(patch.object(inserts, "insert_values", insert_all))
     return off
 
 

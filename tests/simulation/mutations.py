@@ -35,7 +35,7 @@ from tickwheel_admin.engine.sweeper import stalled as stalls
 from tickwheel_admin.store.database.database import StatementRefused
 from tickwheel_admin.store.database.tables import node as node_table
 from tickwheel_admin.store.database.tables import run as run_table
-from tickwheel_admin.store.runs import follow_ups
+from tickwheel_admin.store.runs import follow_ups, inserts
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as triggers
 from tickwheel_executor.attempt_key import claim_of
@@ -113,14 +113,14 @@ def fires_are_not_unique() -> None:
     run_table.constraints = {
         each for each in run_table.constraints if each.name != "uq_run_fires_once"
     }
-    original = store_runs.insert_values
+    original = inserts.insert_values
 
     def insert_values(conn: Any, table: Any, rows: Any, **rest: Any) -> None:
         if table is run_table:
             rest.pop("ignore_duplicates_of", None)
         original(conn, table, rows, **rest)
 
-    store_runs.insert_values = insert_values
+    inserts.insert_values = insert_values
 
 
 def unconfirmed_runs_are_queued_again() -> None:

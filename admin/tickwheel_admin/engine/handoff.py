@@ -15,13 +15,13 @@ from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import Move, Run
 from tickwheel_admin.store.jobs.kept_state import StateHolder, assign_states, write_states
+from tickwheel_admin.store.runs.attempts import lost_before
 from tickwheel_admin.store.runs.checkpoints import (
     LAST,
     StoredCheckpoint,
     read_checkpoints,
     save_checkpoints,
 )
-from tickwheel_admin.store.runs.runs import lost_before
 from tickwheel_shared import protocol
 from tickwheel_shared.protocol import Outcome, Result
 

@@ -21,7 +21,8 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.jobs.configs import read_configs
-from tickwheel_admin.store.runs.runs import insert_fires, run_from_row
+from tickwheel_admin.store.runs.inserts import insert_fires
+from tickwheel_admin.store.runs.rows import run_from_row
 
 
 async def create_schema(database: Database) -> None:

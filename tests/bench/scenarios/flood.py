@@ -14,7 +14,7 @@ from tickwheel_admin.domain.runs.run import LIVE, Origin, Run, RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import take_block
 from tickwheel_admin.store.database.tables import run as run_table
-from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.runs.inserts import insert_fires
 
 HEAD_START_MS = 1_000  # all rows are in the database when the first becomes due
 ROWS_PER_INSERT = 1_000

@@ -28,7 +28,7 @@ from aiohttp import web
 
 from tickwheel_admin.store.database.connections import create_engine
 from tickwheel_admin.store.database.tables import run as run_table
-from tickwheel_admin.store.runs.runs import claimable_runs
+from tickwheel_admin.store.runs.due import claimable_runs
 
 T = TypeVar("T")
 

@@ -18,7 +18,8 @@ from tickwheel_admin.engine.handoff import prepare_inputs
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.runs.runs import insert_fires, move_runs
+from tickwheel_admin.store.runs.inserts import insert_fires
+from tickwheel_admin.store.runs.runs import move_runs
 from tickwheel_shared.protocol import RunRequest
 
 

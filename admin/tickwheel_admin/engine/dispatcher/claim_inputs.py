@@ -21,13 +21,10 @@ from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
 from tickwheel_admin.engine.dispatcher.router import Router
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.due import DueRun, claimable_runs
+from tickwheel_admin.store.runs.inserts import unused_run_ids
 from tickwheel_admin.store.runs.lanes import lock_parked_runs
-from tickwheel_admin.store.runs.runs import (
-    DueRun,
-    claimable_runs,
-    lock_queued_runs,
-    unused_run_ids,
-)
+from tickwheel_admin.store.runs.runs import lock_queued_runs
 from tickwheel_admin.store.triggers.pauses import now_and_pause
 
 # How long a run is put off that waits for its own node, when such runs fill the whole batch.

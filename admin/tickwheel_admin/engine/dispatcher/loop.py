@@ -19,7 +19,7 @@ from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
-from tickwheel_admin.store.runs.runs import due_executors
+from tickwheel_admin.store.runs.due import due_executors
 from tickwheel_shared.protocol import Refusal
 
 log = structlog.get_logger(__name__)

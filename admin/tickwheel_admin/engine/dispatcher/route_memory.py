@@ -17,7 +17,7 @@ from tickwheel_admin.domain.routing.strategy import Memory
 from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.store.jobs.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes, read_uses, save_uses
-from tickwheel_admin.store.runs.runs import DueRun
+from tickwheel_admin.store.runs.due import DueRun
 
 MAX_USES = 50_000  # of nodes by jobs, that one batch reads; further jobs are left to the next one
 

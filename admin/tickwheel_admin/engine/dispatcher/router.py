@@ -15,7 +15,7 @@ from tickwheel_admin.domain.routing.strategy import UNUSED, Pick, RandomSource, 
 from tickwheel_admin.domain.routing.uses import Use, Uses
 from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.runs.run import Run
-from tickwheel_admin.store.runs.runs import DueRun
+from tickwheel_admin.store.runs.due import DueRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,11 @@ from tickwheel_admin.engine.handoff import AttemptOutputs
 from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.attempts import attempt_tokens, keep_late_results
 from tickwheel_admin.store.runs.deadlines import ask_about_held_runs, set_deadlines
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.logs import append_log_chunks
-from tickwheel_admin.store.runs.runs import (
-    attempt_tokens,
-    keep_late_results,
-    lock_runs,
-    set_progress,
-)
+from tickwheel_admin.store.runs.runs import lock_runs, set_progress
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,

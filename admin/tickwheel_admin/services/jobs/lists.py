@@ -28,14 +28,9 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs.child_links import named_jobs
 from tickwheel_admin.store.jobs.declared import managed_jobs
-from tickwheel_admin.store.jobs.pages import (
-    JobFilter,
-    JobSort,
-    ListedJob,
-    list_jobs,
-    page_jobs,
-    page_outcomes,
-)
+from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
+from tickwheel_admin.store.jobs.last_outcomes import page_outcomes
+from tickwheel_admin.store.jobs.pages import ListedJob, list_jobs, page_jobs
 from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 from tickwheel_admin.store.triggers.pauses import read_pauses
 from tickwheel_admin.store.triggers.triggers import StoredTrigger, triggers_of_jobs

@@ -18,7 +18,7 @@ from tickwheel_admin.services.jobs.lists import (
 )
 from tickwheel_admin.services.lists.paging import Page, bad_cursor, decode_cursor, encode_cursor
 from tickwheel_admin.services.lists.scope import visible_executors
-from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
+from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -38,8 +38,8 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
-from tickwheel_admin.store.jobs.pages import JobSort as JobSort
-from tickwheel_admin.store.jobs.pages import count_jobs, jobs_called
+from tickwheel_admin.store.jobs.filters import JobSort as JobSort
+from tickwheel_admin.store.jobs.filters import count_jobs, jobs_called
 from tickwheel_admin.store.runs.summaries import RunSummary as RunSummary
 from tickwheel_admin.store.system.audit import find_audit
 

@@ -14,7 +14,8 @@ from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.executors.executors import offered_handlers
-from tickwheel_admin.store.jobs.pages import JobFilter, ListedJob, page_jobs
+from tickwheel_admin.store.jobs.filters import JobFilter
+from tickwheel_admin.store.jobs.pages import ListedJob, page_jobs
 from tickwheel_admin.store.lists import suggestions as store
 from tickwheel_admin.store.lists.suggestions import NodeName
 

@@ -17,7 +17,7 @@ from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.services.runs.queries import MAX_COUNTED, RunGroup
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
-from tickwheel_admin.store.jobs.pages import JobFilter, count_jobs
+from tickwheel_admin.store.jobs.filters import JobFilter, count_jobs
 from tickwheel_admin.store.overview import list_counts as store
 from tickwheel_admin.store.overview.list_counts import MAX_LOOKED_AT
 from tickwheel_admin.store.overview.list_counts import Number as Number

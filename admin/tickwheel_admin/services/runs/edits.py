@@ -23,9 +23,10 @@ from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs import lists as run_lists
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
+from tickwheel_admin.store.runs.inserts import find_request
 from tickwheel_admin.store.runs.lists import RunItem
 from tickwheel_admin.store.runs.retries import note_retry, retries_of
-from tickwheel_admin.store.runs.runs import find_request, lock_runs, move_runs
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 

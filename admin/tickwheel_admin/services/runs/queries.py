@@ -18,7 +18,7 @@ from tickwheel_admin.services.lists.paging import Number, Page, encode_cursor
 from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.store.executors.executors import get_node
 from tickwheel_admin.store.jobs import jobs as store_jobs
-from tickwheel_admin.store.jobs.pages import JobFilter, job_ids
+from tickwheel_admin.store.jobs.filters import JobFilter, job_ids
 from tickwheel_admin.store.runs.errors import find_errors
 from tickwheel_admin.store.runs.lists import RunItem
 from tickwheel_admin.store.runs.pages import RunFilter, RunPosition

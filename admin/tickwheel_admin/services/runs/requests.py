@@ -23,13 +23,9 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.executors import get_node
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
+from tickwheel_admin.store.runs.inserts import find_request, insert_fires, insert_requested_run
 from tickwheel_admin.store.runs.lanes import count_live
-from tickwheel_admin.store.runs.runs import (
-    blocking_key_of,
-    find_request,
-    insert_fires,
-    insert_requested_run,
-)
+from tickwheel_admin.store.runs.runs import blocking_key_of
 from tickwheel_admin.store.system.audit import write_audit
 from tickwheel_shared.portable_json import HUGE_NUMBER, why_not_portable
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES

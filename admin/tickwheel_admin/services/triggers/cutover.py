@@ -31,7 +31,7 @@ from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, Tr
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import TooFewIds
-from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.runs.inserts import insert_fires
 from tickwheel_admin.store.triggers import triggers as job_triggers
 from tickwheel_admin.store.triggers.pauses import read_pauses
 from tickwheel_admin.store.triggers.triggers import NewTrigger, StoredTrigger

@@ -15,7 +15,7 @@ from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, node, run, trigger
 from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, first_try_put_off
-from tickwheel_admin.store.runs.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500

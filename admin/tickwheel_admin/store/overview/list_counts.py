@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import FAILURES, LIVE, RunState
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import run
-from tickwheel_admin.store.jobs.pages import JobFilter, last_outcomes
+from tickwheel_admin.store.jobs.filters import JobFilter
+from tickwheel_admin.store.jobs.last_outcomes import last_outcomes
 from tickwheel_admin.store.overview.job_failures import newest_failed_jobs
 
 MAX_LOOKED_AT = 1_000  # entries of each number

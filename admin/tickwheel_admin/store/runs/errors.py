@@ -15,7 +15,7 @@ from tickwheel_admin.store.database.batch import insert_values
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import run, run_error
-from tickwheel_admin.store.jobs.pages import escaped
+from tickwheel_admin.store.jobs.filters import escaped
 
 MAX_FOUND = 500  # kinds of errors that one filter stands for
 MAX_READ = 20_000  # texts that one request looks at, newest first

@@ -32,13 +32,9 @@ from tickwheel_admin.store.database.batch import update_rows
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.database.tables import ALIVE, job, trigger
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.runs.inserts import insert_requested_runs, unused_run_ids
 from tickwheel_admin.store.runs.lanes import BlockingLane, lane_of, lock_parked
-from tickwheel_admin.store.runs.runs import (
-    insert_requested_runs,
-    lock_runs,
-    move_runs,
-    unused_run_ids,
-)
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_admin.store.runs.shards import count_shards, set_fire_progress
 
 

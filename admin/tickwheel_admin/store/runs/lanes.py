@@ -13,7 +13,7 @@ from tickwheel_admin.domain.runs.run import PARKED_AT, Run
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import run
-from tickwheel_admin.store.runs.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 
 PER_STATEMENT = 50  # jobs or lanes asked about at once
 

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Attempt, Run, RunSt
 from tickwheel_admin.store.database.run_conditions import IS_LIVE
 from tickwheel_admin.store.database.tables import executor, job, node, run, run_attempt
 from tickwheel_admin.store.runs.retries import RetryOutcome, retries_of
-from tickwheel_admin.store.runs.runs import RUN_COLUMNS, run_from_row
+from tickwheel_admin.store.runs.rows import RUN_COLUMNS, run_from_row
 
 MAX_SHARDS_SHOWN = 1_000
 

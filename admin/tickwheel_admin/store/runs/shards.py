@@ -10,12 +10,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import Run, RunState
 from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import run
-from tickwheel_admin.store.runs.runs import (
-    LIVE_VALUES,
-    SELECTED_RUN,
-    run_from_selected,
-    set_progress,
-)
+from tickwheel_admin.store.runs.rows import LIVE_VALUES, SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.runs.runs import set_progress
 
 
 def lock_open_shards(conn: sa.Connection, fire_ids: Iterable[int], *, limit: int) -> list[Run]:

@@ -17,7 +17,7 @@ from tickwheel_admin.store.database.clock import database_now
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import bucket, job, run, trigger
-from tickwheel_admin.store.runs.runs import insert_fires
+from tickwheel_admin.store.runs.inserts import insert_fires
 
 # Admins plan side by side, each some buckets at a time. More would only mean more look-ups.
 BUCKETS = 16

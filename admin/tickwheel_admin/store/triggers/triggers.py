@@ -16,7 +16,7 @@ from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import job, run, trigger
-from tickwheel_admin.store.runs.runs import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.triggers.planning import bucket_of, trigger_from_row
 
 # Shards belong to a whole fire that was claimed, though its instant may be yet to come: when the

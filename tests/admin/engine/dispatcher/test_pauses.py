@@ -20,7 +20,7 @@ from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, 
 from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.pauses import pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 

@@ -23,7 +23,7 @@ from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.triggers import delete_unclaimed_fires
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, RunRequest
 

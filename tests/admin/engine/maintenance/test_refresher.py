@@ -19,7 +19,7 @@ from tickwheel_admin.engine.maintenance import refresher
 from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.store.triggers.stale import TZDATA, note_zone_data, zone_data
 

@@ -25,7 +25,7 @@ from tickwheel_admin.domain.triggers.trigger import (
 )
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 pytestmark = pytest.mark.every_database

@@ -23,7 +23,8 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids, TooFewIds
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.runs.runs import lock_runs, run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
+from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
 

@@ -26,7 +26,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.runs.follow_ups import arm_fixed_delays
-from tickwheel_admin.store.runs.runs import run_from_row
+from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Cancel, Outcome, RunRequest
 

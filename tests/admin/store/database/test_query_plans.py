@@ -23,16 +23,17 @@ from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.jobs import declared as declared_jobs
 from tickwheel_admin.store.jobs import deletion as job_deletion
-from tickwheel_admin.store.jobs import jobs
+from tickwheel_admin.store.jobs import filters as job_filters
+from tickwheel_admin.store.jobs import jobs, last_outcomes
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import pages as job_pages
 from tickwheel_admin.store.jobs import routing_memory as job_nodes
+from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
 from tickwheel_admin.store.jobs.kept_state import StateHolder
-from tickwheel_admin.store.jobs.pages import JobFilter, JobSort
 from tickwheel_admin.store.lists import saved_views, suggestions
 from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
 from tickwheel_admin.store.overview.job_figures import look_at_jobs
-from tickwheel_admin.store.runs import checkpoints, lanes, outcome_counts, shards
+from tickwheel_admin.store.runs import attempts, checkpoints, due, lanes, outcome_counts, shards
 from tickwheel_admin.store.runs import deadlines as run_deadlines
 from tickwheel_admin.store.runs import errors as run_errors
 from tickwheel_admin.store.runs import lists as run_lists
@@ -116,21 +117,17 @@ QUERIES = [
     ),
     Query(
         "executors with due runs",
-        lambda c, now: store_runs.due_executors(c, [1, 2, 3]),
+        lambda c, now: due.due_executors(c, [1, 2, 3]),
         ("ix_run_due",),
     ),
     Query(
         "claim by priority",
-        lambda c, now: store_runs.claimable_runs(
-            c, executor_id=1, now=now, limit=100, oldest_first=False
-        ),
+        lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=False),
         ("ix_run_to_claim",),
     ),
     Query(
         "claim oldest first",
-        lambda c, now: store_runs.claimable_runs(
-            c, executor_id=1, now=now, limit=100, oldest_first=True
-        ),
+        lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=True),
         ("ix_run_due",),
     ),
     Query(
@@ -190,7 +187,7 @@ QUERIES = [
     ),
     Query(
         "runs that lost an attempt",
-        lambda c, now: store_runs.lost_before(c, range(1_000_000, 1_000_100)),
+        lambda c, now: attempts.lost_before(c, range(1_000_000, 1_000_100)),
         ("primary",),
     ),
     Query(
@@ -492,7 +489,7 @@ QUERIES = [
     ),
     Query(
         "jobs by owner and tag",
-        lambda c, now: job_pages.job_ids(c, JobFilter(owner="team-7", tags=("night",))),
+        lambda c, now: job_filters.job_ids(c, JobFilter(owner="team-7", tags=("night",))),
         ("ix_job_of_owner",),
     ),
     Query("live runs", lambda c, now: page(c, RunFilter(states=LIVE)), ("ix_run_by_state",)),
@@ -630,12 +627,12 @@ QUERIES = [
     ),
     Query(
         "jobs of one name",
-        lambda c, now: job_pages.jobs_called(c, "job-01000", None, limit=2),
+        lambda c, now: job_filters.jobs_called(c, "job-01000", None, limit=2),
         ("ix_job_by_name|uq_job_name",),
     ),
     Query(
         "how many jobs are paused",
-        lambda c, now: job_pages.count_jobs(c, JobFilter(paused=True), limit=1_000),
+        lambda c, now: job_filters.count_jobs(c, JobFilter(paused=True), limit=1_000),
         ("ix_job_paused",),
     ),
     Query(
@@ -918,7 +915,7 @@ QUERIES = [
     ),
     Query(
         "how the last runs of jobs ended",
-        lambda c, now: job_pages.page_outcomes(
+        lambda c, now: last_outcomes.page_outcomes(
             c,
             JobFilter(),
             after=("job-00100", 100),

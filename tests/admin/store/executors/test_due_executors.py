@@ -7,7 +7,7 @@ from itertools import count
 from tests.admin.kit.rows import add_job, add_run, change
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.runs import due_executors
+from tickwheel_admin.store.runs.due import due_executors
 
 
 async def test_a_run_that_falls_due_during_the_look_is_not_overlooked(store_url: str) -> None:

@@ -1,0 +1,78 @@
+"""New runs: of fires, and those that a person, a program or another run asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.runs.run import (
+    Run,
+)
+from tickwheel_admin.store.database.batch import insert_values
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.tables import run
+from tickwheel_admin.store.runs.rows import RUN_COLUMNS
+
+_all_values = attrgetter(*RUN_COLUMNS)
+
+_STANDING = sa.select(run.c.id).where(among(run.c.id, "ids"))
+
+
+def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
+    """Those ids that no run has yet.
+
+    A transaction that is repeated because its commit was never confirmed may have used them: given
+    to other runs, they would be refused, or, by MySQL, taken for duplicates and left out.
+    """
+    if not ids:
+        return ids
+    standing = set(conn.execute(_STANDING, {"ids": ids}).scalars())
+    return [each for each in ids if each not in standing]
+
+
+def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
+    """Write the runs of fires; a fire that is already in the ledger counts as planned."""
+    insert_values(
+        conn,
+        run,
+        list(map(_all_values, runs)),
+        columns=RUN_COLUMNS,
+        ignore_duplicates_of=("trigger_id", "scheduled_at", "shard_index"),
+    )
+
+
+def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
+    """Write a run that somebody asked for; returns the id of the run with its request key.
+
+    The same request, sent twice, is one run (guarantee G2); so is the same insert, repeated after
+    a commit whose answer never came.
+    """
+    standing = conn.execute(
+        sa.select(run.c.id).where(run.c.id == requested.id)
+    ).scalar_one_or_none()
+    if standing is None and requested.request_key is not None:
+        standing = find_request(conn, requested.job_id, requested.request_key)
+    if standing is not None:
+        return int(standing)
+    insert_values(conn, run, [_all_values(requested)], columns=RUN_COLUMNS)
+    return requested.id
+
+
+def find_request(conn: sa.Connection, job_id: int, request_key: str) -> int | None:
+    """The run of the job that was asked for with this key."""
+    return conn.execute(
+        sa.select(run.c.id).where(run.c.job_id == job_id, run.c.request_key == request_key)
+    ).scalar_one_or_none()
+
+
+def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None:
+    """Write runs that other runs ask for; one whose request key is taken exists already."""
+    insert_values(
+        conn,
+        run,
+        list(map(_all_values, requested)),
+        columns=RUN_COLUMNS,
+        ignore_duplicates_of=("job_id", "request_key"),
+    )
