@@ -110,7 +110,8 @@ class Bench:
         """Plan, claim and record so many runs, all due at once."""
         await self.add_triggers(runs, due_in_ms=-10)
         self.session.frames = 0
-        await self.admin.engine.leases.run_once()  # on a busy machine all this takes longer than 15 s
+        # On a busy machine all this takes longer than a lease, 15 s.
+        await self.admin.engine.leases.run_once()
         async with counted(self.database) as plan:
             while await self.admin.engine.planner.run_once():
                 pass
