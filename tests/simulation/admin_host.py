@@ -7,11 +7,11 @@ import hashlib
 from random import Random
 
 from tests.simulation.database import SimDatabase
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.history import History
 from tests.simulation.network import Network, Pipe
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.store import FaultShares, SimStore
-from tests.simulation.troubles import Troubles
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from random import Random
 
 from tests.simulation.disk import SimDisk
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal, make_handlers
 from tests.simulation.history import History
 from tests.simulation.network import End, Network
 from tests.simulation.routing import labels_of, weight_of
 from tests.simulation.scheduler import Process, SimLoop
-from tests.simulation.troubles import Troubles
 from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings

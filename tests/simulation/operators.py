@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 
 from tests.simulation.admin_host import AdminHost
-from tests.simulation.chaos import Weather
 from tests.simulation.database import SimDatabase
+from tests.simulation.faults.chaos import Weather
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
 from tests.simulation.schedules import calendar_in_use

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from tests.simulation.chaos import Weather
+from tests.simulation.faults.chaos import Weather
 from tests.simulation.routing import draw_routing
 from tests.simulation.schedules import extras, wall_trigger
 from tickwheel_admin.domain.fields import instant_to_iso

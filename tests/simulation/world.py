@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.simulation import checker
 from tests.simulation.admin_host import AdminHost
-from tests.simulation.chaos import Chaos, Weather
-from tests.simulation.check_fixed_delays import check_fixed_delays_go_on
+from tests.simulation.checks import checker
+from tests.simulation.checks.fixed_delays import check_fixed_delays_go_on
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
 from tests.simulation.ears import ears
+from tests.simulation.faults.chaos import Chaos, Weather
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
 from tests.simulation.history import History
 from tests.simulation.network import Network
@@ -31,7 +32,6 @@ from tests.simulation.operators import OPERATOR, Operators
 from tests.simulation.scheduler import SimLoop
 from tests.simulation.schedules import calendar_in_use, draw_epoch
 from tests.simulation.store import FaultShares, SimStore
-from tests.simulation.troubles import Troubles
 from tests.simulation.workload import make_jobs
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.calendars.service import Calendars

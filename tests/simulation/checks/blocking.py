@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from tests.simulation.checks.ledger import FINAL, LIVE, Ledger
 from tests.simulation.handlers import Journal, Start
 from tests.simulation.history import History
-from tests.simulation.ledger import FINAL, LIVE, Ledger
 from tests.simulation.scheduler import Process
 
 PARKED = 2**53 - 1

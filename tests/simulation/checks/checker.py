@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.simulation.check_blocking import check_blocking
-from tests.simulation.check_families import check_children, check_fires_of_shards
-from tests.simulation.check_fires import check_fires
-from tests.simulation.check_fixed_delays import check_fixed_delays
-from tests.simulation.check_handing_on import check_checkpoints, check_states
-from tests.simulation.check_nodes import check_nodes
-from tests.simulation.check_routing import check_routing
-from tests.simulation.check_runs import check_runs
-from tests.simulation.check_starts import check_pauses, check_start_by
+from tests.simulation.checks.blocking import check_blocking
+from tests.simulation.checks.families import check_children, check_fires_of_shards
+from tests.simulation.checks.fires import check_fires
+from tests.simulation.checks.fixed_delays import check_fixed_delays
+from tests.simulation.checks.handing_on import check_checkpoints, check_states
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.checks.nodes import check_nodes
+from tests.simulation.checks.routing import check_routing
+from tests.simulation.checks.runs import check_runs
+from tests.simulation.checks.starts import check_pauses, check_start_by
 from tests.simulation.database import SimDatabase
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
 from tests.simulation.history import Event, History
-from tests.simulation.ledger import Ledger
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import Request
-from tests.simulation.troubles import Troubles
 
 
 def check(

@@ -6,8 +6,8 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
+from tests.simulation.checks.ledger import FINAL, Ledger
 from tests.simulation.history import History
-from tests.simulation.ledger import FINAL, Ledger
 
 FAILURES = ("failed", "timed_out", "lost")
 

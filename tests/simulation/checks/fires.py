@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from tests.simulation.check_starts import Pause, pauses
+from tests.simulation.checks.instants import Instants
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.checks.starts import Pause, pauses
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
-from tests.simulation.instants import Instants
-from tests.simulation.ledger import Ledger
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json
 from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec

@@ -7,9 +7,9 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
+from tests.simulation.checks.ledger import Ledger
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
-from tests.simulation.ledger import Ledger
 
 
 def check_fixed_delays(ledger: Ledger, history: History) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.simulation.checks.ledger import Ledger
 from tests.simulation.database import SimDatabase
 from tests.simulation.handlers import Journal
 from tests.simulation.history import History
-from tests.simulation.ledger import Ledger
 
 Key = tuple[int, int]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.simulation.database import SimDatabase
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.history import History
 from tests.simulation.node_host import NodeHost
-from tests.simulation.troubles import Troubles
 
 LEASE_SECONDS = 15.0
 RETURN_SECONDS = 20.0  # an admin that is back is found by then: a node waits 15 s at most

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
+from tests.simulation.checks.ledger import LIVE, Ledger
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
-from tests.simulation.ledger import LIVE, Ledger
 from tests.simulation.routing import fits
 
 _WHY = {"cordoned", "draining", "full", "refused", "busy"}

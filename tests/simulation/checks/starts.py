@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from tests.simulation.checks.ledger import Ledger
 from tests.simulation.history import History
-from tests.simulation.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,16 @@ from random import Random
 
 from tests.simulation.admin_host import AdminHost
 from tests.simulation.database import SimDatabase
-from tests.simulation.disasters import Disasters
+from tests.simulation.faults.disasters import Disasters
+from tests.simulation.faults.machine_faults import MachineFaults
+from tests.simulation.faults.network_faults import NetworkFaults
+from tests.simulation.faults.storage_faults import StorageFaults
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.history import History
-from tests.simulation.machine_faults import MachineFaults
 from tests.simulation.network import Network
-from tests.simulation.network_faults import NetworkFaults
 from tests.simulation.node_host import NodeHost
 from tests.simulation.scheduler import SimLoop
-from tests.simulation.storage_faults import StorageFaults
 from tests.simulation.store import FaultShares
-from tests.simulation.troubles import Troubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

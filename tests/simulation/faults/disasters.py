@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from tests.simulation.faults.troubles import Troubles
 from tests.simulation.history import History
 from tests.simulation.scheduler import SimLoop
-from tests.simulation.troubles import Troubles
 
 # Name → (weight in a storm of short faults, weight in a siege of long ones, what it does).
 Actions = Mapping[str, tuple[int, int, Callable[[], None]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.simulation.admin_host import AdminHost
-from tests.simulation.disasters import Actions, Disasters
+from tests.simulation.faults.disasters import Actions, Disasters
 from tests.simulation.node_host import NodeHost
 from tests.simulation.store import FaultShares
 

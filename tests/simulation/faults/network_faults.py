@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tests.simulation.admin_host import AdminHost
-from tests.simulation.disasters import Actions, Disasters
+from tests.simulation.faults.disasters import Actions, Disasters
 from tests.simulation.network import Network, Route
 from tests.simulation.node_host import NodeHost
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.admin_host import AdminHost
 from tests.simulation.database import SimDatabase
-from tests.simulation.disasters import Actions, Disasters
+from tests.simulation.faults.disasters import Actions, Disasters
 from tests.simulation.node_host import NodeHost
 from tests.simulation.store import FaultShares
 
 if TYPE_CHECKING:
-    from tests.simulation.chaos import Weather
+    from tests.simulation.faults.chaos import Weather
 
 
 class StorageFaults:
