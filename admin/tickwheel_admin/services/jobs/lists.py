@@ -45,7 +45,7 @@ SAYING = (ENDED_BY_RESULT | FAILURES) - {RunState.SKIPPED}
 BEGINNING = 0  # the id of no job: nothing is left out before it
 
 
-class JobPlace(NamedTuple):
+class JobCursor(NamedTuple):
     """A place in a list, where one of its pages begins or ends."""
 
     sort: JobSort
@@ -137,14 +137,14 @@ class JobsRead(NamedTuple):
     """A page of jobs as it was read."""
 
     items: list[JobItem]
-    more_at: JobPlace | None  # where the list goes on in the direction of reading; None: it ends
-    began_at: JobPlace | None = None  # the place of the first job in that direction
+    more_at: JobCursor | None  # where the list goes on in the direction of reading; None: it ends
+    began_at: JobCursor | None = None  # the place of the first job in that direction
 
 
 def read_page(
     conn: sa.Connection,
     wanted: JobFilter,
-    at: JobPlace,
+    at: JobCursor,
     limit: int,
     calendars: CalendarCache,
 ) -> JobsRead:
@@ -164,7 +164,7 @@ def read_page(
 def read_failing(
     conn: sa.Connection,
     wanted: JobFilter,
-    at: JobPlace,
+    at: JobCursor,
     limit: int,
     calendars: CalendarCache,
 ) -> JobsRead:
@@ -175,8 +175,8 @@ def read_failing(
     jobs the page ends where it is.
     """
     failing: list[int] = []
-    began_at: JobPlace | None = None
-    more_at: JobPlace | None = at
+    began_at: JobCursor | None = None
+    more_at: JobCursor | None = at
     for _ in range(FAILING_SCANNED // FAILING_CHUNK):
         found = page_outcomes(
             conn,
@@ -203,7 +203,7 @@ def read_failing(
     return JobsRead(_items(conn, listed, calendars), more_at, began_at)
 
 
-def _found(conn: sa.Connection, wanted: JobFilter, at: JobPlace, limit: int) -> list[ListedJob]:
+def _found(conn: sa.Connection, wanted: JobFilter, at: JobCursor, limit: int) -> list[ListedJob]:
     return page_jobs(
         conn,
         wanted,

@@ -10,8 +10,8 @@ from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, is_clean
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.jobs.lists import (
     BEGINNING,
+    JobCursor,
     JobItem,
-    JobPlace,
     JobQuery,
     JobsRead,
     JobView,
@@ -67,16 +67,16 @@ def _one_of(field: str, word: str, words: type[E]) -> E:
     )
 
 
-def place_in(query: JobQuery, cursor: str | None) -> JobPlace:
+def place_in(query: JobQuery, cursor: str | None) -> JobCursor:
     """Where the cursor points to; without one, the beginning.
 
     Raises:
         InvalidInput: no cursor of this list.
     """
     sort = JobSort(query.sort)
-    place = decode_cursor(cursor, JobPlace)
+    place = decode_cursor(cursor, JobCursor)
     if place is None:
-        return JobPlace(sort=sort, value="", id=BEGINNING)
+        return JobCursor(sort=sort, value="", id=BEGINNING)
     is_name = isinstance(place.value, str)
     if (
         place.sort is not sort
@@ -91,7 +91,7 @@ def place_in(query: JobQuery, cursor: str | None) -> JobPlace:
     return place
 
 
-def page_at(read: JobsRead, at: JobPlace) -> Page[JobItem]:
+def page_at(read: JobsRead, at: JobCursor) -> Page[JobItem]:
     """The page, with where the list goes on in both directions.
 
     Args:
