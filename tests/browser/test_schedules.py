@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.browser.conftest import PageErrors
 from tests.browser.consoles import Console
 from tests.browser.sample_rows import NOW
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 DIALECTS = ("unix", "quartz", "spring")
 
@@ -295,9 +295,7 @@ def test_all_dialects_say_the_same_of_every_choice(admin_page: Page, console: Co
 
 
 def _fires(expression: str, dialect: str) -> list[int]:
-    spec = TriggerSpec(
-        kind=TriggerKind.CRON, expression=expression, dialect=dialect, timezone="Europe/Berlin"
-    )
+    spec = CronSpec(expression=expression, dialect=dialect, timezone="Europe/Berlin")
     schedule = parse(spec, saved_at=NOW)
 
     def walk() -> Any:

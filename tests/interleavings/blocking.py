@@ -21,7 +21,7 @@ from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import BLOCKED, FINAL, PARKED_AT, Run, RunState
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.inserts import insert_fires
 from tickwheel_shared.protocol import Held, Outcome, RunKey
@@ -270,7 +270,7 @@ def a_fixed_delay_goes_on(stage: Stage) -> Iterator[None]:
     """The run of a fixed-delay trigger ends at two admins at once, while its job is edited."""
     recorder, sweeper, planner = [stage.admin() for _ in range(3)]
     node_id = stage.node(heard_by=stage.admins)
-    spec = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=DELAY_MS)
+    spec = FixedDelaySpec(every_ms=DELAY_MS)
     job = stage.job(triggers=[(spec, None)], timeout_ms=1_000)
     (trigger_id,) = job.trigger_ids
     live = stage.running(job, node_id, started_ms_ago=30_000, trigger_id=trigger_id)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tests.interleavings.props import StagedJob
 from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.runs.run import Run, RunState
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.store.database import tables
 
 EVERY_MS = 400
@@ -21,7 +23,7 @@ SLOW_MS = 86_400_000
 
 
 def _rate(every_ms: int, misfire: MisfirePolicy = MisfirePolicy.FIRE_ALL) -> TriggerSpec:
-    return TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=every_ms, anchor_at=0, misfire=misfire)
+    return FixedRateSpec(every_ms=every_ms, anchor_at=0, misfire=misfire)
 
 
 def _first_after(instant: int) -> int:
@@ -48,7 +50,7 @@ def planners_share_a_bucket(stage: Stage) -> Iterator[None]:
     on_time = stage.job(triggers=[(_rate(EVERY_MS), first_at)])
     late = stage.job(triggers=[(_rate(EVERY_MS), late_at), (_rate(SLOW_MS), None)])
     once = stage.job(
-        triggers=[(TriggerSpec(kind=TriggerKind.ONCE, at=first_at), first_at)],
+        triggers=[(OnceSpec(at=first_at), first_at)],
     )
     for _ in range(stage.random.randint(2, 3)):
         admin = stage.admin()

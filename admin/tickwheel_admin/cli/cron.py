@@ -15,8 +15,8 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -104,7 +104,7 @@ class _BadFlag(ValueError):
     """A flag that says what cannot be done, in one sentence."""
 
 
-def _refusing(run: Callable[[argparse.Namespace, TriggerSpec], None]) -> object:
+def _refusing(run: Callable[[argparse.Namespace, CronSpec], None]) -> object:
     """A command whose schedule is parsed first; what is refused ends it with exit code 2."""
 
     def command(args: argparse.Namespace) -> int:
@@ -118,7 +118,7 @@ def _refusing(run: Callable[[argparse.Namespace, TriggerSpec], None]) -> object:
     return command
 
 
-def _spec(args: argparse.Namespace) -> TriggerSpec:
+def _spec(args: argparse.Namespace) -> CronSpec:
     """The trigger that the flags say, proven to be computable."""
     dialect = args.dialect
     if dialect is None:
@@ -126,8 +126,7 @@ def _spec(args: argparse.Namespace) -> TriggerSpec:
         dialect = Dialect.QUARTZ.value if count in (6, 7) else Dialect.UNIX.value
         if count == 6:
             print("tickwheel: read as quartz, not as spring; say --dialect", file=sys.stderr)
-    spec = TriggerSpec(
-        kind=TriggerKind.CRON,
+    spec = CronSpec(
         expression=args.expression,
         dialect=dialect,
         timezone=args.zone,
@@ -138,7 +137,7 @@ def _spec(args: argparse.Namespace) -> TriggerSpec:
     return spec
 
 
-def _next(args: argparse.Namespace, spec: TriggerSpec) -> None:
+def _next(args: argparse.Namespace, spec: CronSpec) -> None:
     if not 0 <= args.n <= MAX_COUNT:
         raise _BadFlag(f"-n is from 0 to {MAX_COUNT:,}, not {args.n}")
     after = _now() if args.after is None else _instant(args.after)
@@ -150,7 +149,7 @@ def _next(args: argparse.Namespace, spec: TriggerSpec) -> None:
         print(line(spec, at))
 
 
-def _fires(spec: TriggerSpec, after: int, count: int) -> Iterator[int]:
+def _fires(spec: CronSpec, after: int, count: int) -> Iterator[int]:
     schedule = parse(spec, saved_at=0)
     at = schedule.next_after(after)
     while at is not None and count > 0:
@@ -168,10 +167,8 @@ def _instant(text: str) -> int:
         ) from None
 
 
-def _describe(args: argparse.Namespace, spec: TriggerSpec) -> None:
-    from tickwheel_admin.domain.triggers.describe import describe
-
-    text = describe(spec, _translator(args.lang))
+def _describe(args: argparse.Namespace, spec: CronSpec) -> None:
+    text = spec.describe(_translator(args.lang))
     print(text if args.zone == "UTC" else f"{text} ({args.zone})")
 
 
@@ -183,7 +180,7 @@ def _translator(language: str) -> Callable[[str], str]:
     return translations(CHINESE).gettext
 
 
-def _check(args: argparse.Namespace, spec: TriggerSpec) -> None:
+def _check(args: argparse.Namespace, spec: CronSpec) -> None:
     for each in report(spec, now=_now()):
         print(each)
 

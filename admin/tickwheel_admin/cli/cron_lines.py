@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
+from msgspec import structs
+
 from tickwheel_admin.domain.schedule.clock_changes import Gap
-from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.local_days import local_day
 from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Transition, Zone, zone_of
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.preview import MAX_PREVIEW, Mark, PreviewFire, preview
-from tickwheel_admin.domain.triggers.schedule import dialect_of
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 MARKS = {
     Mark.GAP: "moved: the clocks skip its time",
@@ -42,14 +42,12 @@ def _marked(fire: PreviewFire, zone: Zone) -> str:
     return text if fire.mark is None else f"{text}  {MARKS[fire.mark]}"
 
 
-def report(spec: TriggerSpec, *, now: int) -> Iterator[str]:
+def report(spec: CronSpec, *, now: int) -> Iterator[str]:
     """What `cron check` says of a valid expression, line by line."""
-    from tickwheel_admin.domain.triggers.describe import describe
-
     zone = zone_of(spec.timezone)
-    expression = parse_cron(spec.expression or "", dialect_of(spec))
+    expression = spec.read_expression()
     yield f"valid      {expression.text}  ({expression.dialect.value})"
-    yield f"meaning    {describe(spec, str)} ({zone.name})"
+    yield f"meaning    {spec.describe(str)} ({zone.name})"
     fires = preview(spec, after=now, n=5, saved_at=0).fires
     for index, fire in enumerate(fires):
         yield f"{'next' if index == 0 else '':10} {_marked(fire, zone)}"
@@ -59,7 +57,7 @@ def report(spec: TriggerSpec, *, now: int) -> Iterator[str]:
     yield f"croniter   {_opinion(spec, now=now)}"
 
 
-def _clock_changes(spec: TriggerSpec, zone: Zone, *, now: int) -> Iterator[str]:
+def _clock_changes(spec: CronSpec, zone: Zone, *, now: int) -> Iterator[str]:
     """What happens on the dates of the coming year on which clocks change."""
     changes = zone.transitions_between(now // 1000, (now + _YEAR_MS) // 1000)
     if not changes:
@@ -74,11 +72,11 @@ def _clock_changes(spec: TriggerSpec, zone: Zone, *, now: int) -> Iterator[str]:
         if len(touched) > _MOST_SHOWN:
             yield f"{'':10} and more"
         if not touched:
-            skips = spec.gap is Gap.SKIP and _touched(replace(spec, gap=Gap.FIRE), change)
+            skips = spec.gap is Gap.SKIP and _touched(structs.replace(spec, gap=Gap.FIRE), change)
             yield f"{'':10} {'the skipped times do not fire' if skips else 'no fire is touched'}"
 
 
-def _touched(spec: TriggerSpec, change: Transition) -> list[PreviewFire]:
+def _touched(spec: CronSpec, change: Transition) -> list[PreviewFire]:
     """The first fires that are moved by a change of the clocks, or happen at a doubled time."""
     length = abs(change.after - change.before)
     start, end = (change.at - length) * 1000, (change.at + length) * 1000

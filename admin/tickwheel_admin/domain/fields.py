@@ -79,6 +79,11 @@ class Fields:
         """Whether a value was given; null counts as not given."""
         return self.raw.get(name) is not None
 
+    def require(self, name: str) -> None:
+        """Refuse it when no value was given."""
+        if not self.has(name):
+            self.refuse(name, "required", "This is required.")
+
     def text(
         self,
         name: str,
@@ -280,6 +285,11 @@ def instant_to_iso(at: int) -> str:
     """ISO 8601 in UTC; the exact inverse of `instant_from_iso`. Takes what `is_instant`."""
     moment = _EPOCH + timedelta(milliseconds=at)
     return moment.isoformat(timespec="milliseconds" if at % 1000 else "seconds")[:-6] + "Z"
+
+
+def optional_iso(at: int | None) -> str | None:
+    """The same; None for None."""
+    return None if at is None else instant_to_iso(at)
 
 
 def as_seconds(ms: int) -> int | float:

@@ -18,7 +18,7 @@ from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.planning.missed_fires import message_of
 from tickwheel_admin.domain.planning.plan import Missed
 from tickwheel_admin.domain.runs.run import PARKED_AT
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.admins import enter_admin

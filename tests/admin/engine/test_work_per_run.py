@@ -15,7 +15,7 @@ from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.rows import add_job, create_schema, now
 from tests.admin.kit.work_counter import Work, counted, know_tables
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
@@ -138,7 +138,7 @@ class Bench:
         """Jobs with triggers that fire once."""
         at = await now(self.database) + due_in_ms
         jobs = [await add_job(self.database) for _ in range(JOBS)]
-        spec = spec_to_json(TriggerSpec(kind=TriggerKind.ONCE, at=at))
+        spec = spec_to_json(OnceSpec(at=at))
         ids = range(self._last_id + 1, self._last_id + 1 + count)
         self._last_id += count
         rows = [

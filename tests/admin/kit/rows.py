@@ -14,7 +14,8 @@ from tickwheel_admin.domain.input.job import config_to_json
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import new_run
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.calendars import edits as calendar_edits
 from tickwheel_admin.store.database import tables

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from tests.bench.seed.writer import Writer, line
 from tickwheel_admin.domain.input.job import config_to_json
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.triggers.planning import bucket_of
@@ -163,27 +164,27 @@ def _config(n: int, chance: random.Random) -> JobConfig:
     )
 
 
-def _spec(chance: random.Random) -> TriggerSpec | None:
+def _spec(chance: random.Random) -> CronSpec | FixedRateSpec | None:
     """A tenth have none; of the others most are daily."""
     roll, minute, hour = chance.random(), chance.randrange(60), chance.randrange(24)
     if roll < 0.10:
         return None
     if roll < 0.105:
-        return TriggerSpec(kind=TriggerKind.CRON, expression="* * * * *")
+        return CronSpec(expression="* * * * *")
     if roll < 0.12:
-        return TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=5 * MINUTE)
+        return FixedRateSpec(every_ms=5 * MINUTE)
     if roll < 0.15:
-        return TriggerSpec(kind=TriggerKind.CRON, expression="*/15 * * * *")
+        return CronSpec(expression="*/15 * * * *")
     if roll < 0.25:
-        return TriggerSpec(kind=TriggerKind.CRON, expression=f"{minute} * * * *")
+        return CronSpec(expression=f"{minute} * * * *")
     expression = f"{minute} {hour} * * {'*' if roll < 0.8 else chance.randrange(7)}"
-    return TriggerSpec(kind=TriggerKind.CRON, expression=expression)
+    return CronSpec(expression=expression)
 
 
-def next_fire(spec: TriggerSpec, now: int, chance: random.Random) -> int:
+def next_fire(spec: CronSpec | FixedRateSpec, now: int, chance: random.Random) -> int:
     """The next instant of one of those schedules, in UTC."""
-    if spec.every_ms is not None:
-        return now + chance.randrange(spec.every_ms)
+    if isinstance(spec, FixedRateSpec):
+        return now + chance.randrange(spec.every_ms or 1)
     minute, hour, *_rest, weekday = (spec.expression or "").split()
     if minute == "*":
         return now - now % MINUTE + MINUTE

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.bench.testbed.bed import Bed
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.ids import take_block
@@ -27,7 +27,7 @@ def add_triggers(
     Args:
         armed: whether the planner sees them already; else `arm` shows them to it.
     """
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=DAY_MS, anchor_at=next_fire_at)
+    spec = FixedRateSpec(every_ms=DAY_MS, anchor_at=next_fire_at)
     first_id = bed.database.run_sync(take_block, "trigger", count)
     rows = [
         {

@@ -25,7 +25,7 @@ from tests.e2e.cluster import EXECUTOR, Cluster
 from tests.support.polling import wait_until
 from tickwheel_admin.domain.input.job import config_to_json
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
@@ -188,9 +188,7 @@ def _write_jobs(writer: Writer, executor_id: int, *, triggers: int) -> None:
         ["job_id", "revision", "config", "created_at", "created_by"],
         (line(n, 1, config, now, "bench") for n in jobs),
     )
-    spec = spec_to_json(
-        TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=DAY_MS, anchor_at=first_at)
-    )
+    spec = spec_to_json(FixedRateSpec(every_ms=DAY_MS, anchor_at=first_at))
     writer.write_all(
         tables.trigger,
         [

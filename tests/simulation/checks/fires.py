@@ -16,7 +16,7 @@ from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.calendars.calendar_json import calendar_from_json
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 
 AHEAD_MS = 2_000  # fires are planned this long before their instant
@@ -69,7 +69,7 @@ class _Trigger:
 
     @property
     def is_fixed_delay(self) -> bool:
-        return any(period.spec.kind is TriggerKind.FIXED_DELAY for period in self.periods)
+        return any(period.spec.follows_runs for period in self.periods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,13 @@ from zoneinfo import ZoneInfo
 from tickwheel_admin.domain.calendars.calendar import CalendarSense, CalendarSpec
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import CalendarIntervalSpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 BLOCK_SECONDS = 600
 _SIZES = (60, 60, 24)  # of second, minute and hour
@@ -27,7 +33,8 @@ class Instants:
         self, spec: TriggerSpec, *, created_at: int, calendar: CalendarSpec | None
     ) -> None:
         self._spec = spec
-        self._anchor = spec.anchor_at if spec.anchor_at is not None else spec.start_at
+        anchor_at = spec.anchor_at if isinstance(spec, FixedRateSpec) else None
+        self._anchor = spec.start_at if anchor_at is None else anchor_at
         if self._anchor is None:
             self._anchor = created_at
         self._calendar = calendar
@@ -40,12 +47,12 @@ class Instants:
         spec = self._spec
         after = after if spec.start_at is None else max(after, spec.start_at - 1)
         until = until if spec.end_at is None else min(until, spec.end_at)
-        match spec.kind:
-            case TriggerKind.FIXED_DELAY:
+        match spec:
+            case FixedDelaySpec():
                 return []
-            case TriggerKind.ONCE:
+            case OnceSpec():
                 found: Sequence[int] = [spec.at] if spec.at and after < spec.at <= until else []
-            case TriggerKind.FIXED_RATE:
+            case FixedRateSpec():
                 assert spec.every_ms is not None
                 anchor, every = self._anchor, spec.every_ms
                 first = max(anchor, anchor + ((after - anchor) // every + 1) * every)
@@ -107,8 +114,8 @@ class _WallTimes:
     def __init__(self, spec: TriggerSpec) -> None:
         self._spec = spec
         self.every_hour = False
-        self.is_interval = spec.kind is TriggerKind.DAILY_WINDOW
-        if spec.kind is TriggerKind.CRON:
+        self.is_interval = isinstance(spec, DailyWindowSpec)
+        if isinstance(spec, CronSpec):
             fields = (spec.expression or "").split()[: 3 if spec.dialect != Dialect.UNIX else 2]
             if spec.dialect in (None, Dialect.UNIX):
                 fields = ["0", *fields[:2]]
@@ -118,11 +125,11 @@ class _WallTimes:
 
     def has(self, wall: datetime) -> bool:
         spec = self._spec
-        match spec.kind:
-            case TriggerKind.CRON:
+        match spec:
+            case CronSpec():
                 parts = (wall.second, wall.minute, wall.hour)
                 return all(part in field for part, field in zip(parts, self._fields, strict=True))
-            case TriggerKind.DAILY_WINDOW:
+            case DailyWindowSpec():
                 since = _second_of_day(wall) - _seconds(spec.from_time or "")
                 return (
                     since >= 0
@@ -130,7 +137,7 @@ class _WallTimes:
                     and since % ((spec.every_ms or 0) // 1000) == 0
                     and (not spec.weekdays or wall.isoweekday() in spec.weekdays)
                 )
-            case TriggerKind.CALENDAR_INTERVAL:
+            case CalendarIntervalSpec():
                 days = (wall.date() - date.fromisoformat(spec.start_date or "")).days
                 return (
                     days >= 0

@@ -9,7 +9,7 @@ from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import FINAL, Run
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 from tickwheel_admin.web.i18n import translate
 
 _POLICIES = {

@@ -17,7 +17,6 @@ from tickwheel_admin.console.triggers.labels import misfire_text
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.domain.triggers.trigger import TriggerKind
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.service import JobDetail
 from tickwheel_admin.services.jobs.yaml import to_yaml
@@ -141,7 +140,5 @@ async def head_of(request: web.Request, tab: str) -> dict[str, Any]:
 
 def _missed(config: JobConfig) -> list[str]:
     """What becomes of missed fires; said once when all triggers agree."""
-    texts = (
-        misfire_text(spec) for spec in config.triggers if spec.kind is not TriggerKind.FIXED_DELAY
-    )
+    texts = (misfire_text(spec) for spec in config.triggers if not spec.follows_runs)
     return list(dict.fromkeys(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from aiohttp import web
@@ -12,7 +12,8 @@ from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.trigger import trigger_to_raw
 from tickwheel_admin.domain.planning.plan import runs_left
-from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.services.jobs.lists import fires_of
 from tickwheel_admin.services.overview.service import FREQUENT_MS, NextJob
 from tickwheel_admin.web.keys import SERVICES
@@ -95,8 +96,7 @@ async def _within_an_hour(request: web.Request, trigger: Trigger, now_at: int) -
 async def _with_its_calendar(
     request: web.Request, spec: TriggerSpec, first_at: int, now_at: int
 ) -> list[int]:
-    if spec.kind is TriggerKind.FIXED_RATE and spec.anchor_at is None:
-        spec = replace(spec, anchor_at=first_at)
+    spec = spec.anchored(first_at)
     try:
         preview = await request.app[SERVICES].triggers.preview(
             trigger_to_raw(spec), n=MOST_FIRES + 1, after=first_at - 1

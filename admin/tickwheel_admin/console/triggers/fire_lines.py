@@ -14,7 +14,7 @@ from tickwheel_admin.console.frame.i18n import ngettext
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, time_zones
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.services.triggers.service import PreviewFire, RemovedDay
 
 _MOMENT = {"en": "EEE, MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 EEE HH:mm:ss"}

@@ -25,7 +25,8 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.input.job import MAX_TRIGGERS
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds import KINDS
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 _PLACES = {
     "every": "count",
@@ -104,7 +105,7 @@ def _raw_of(field: str, kind: str) -> str | None:
 
 def new_card(key: str, kind: str, *, timezone: str, today: str) -> TriggerCard:
     """The card of a trigger that somebody adds; `today` is a date of that zone."""
-    known = kind if kind in frozenset(TriggerKind) else TriggerKind.CRON.value
+    known = kind if kind in KINDS else "cron"
     values = {**DEFAULTS, "kind": known, "timezone": timezone, "start_date": today}
     return TriggerCard(key=key, values=values, is_new=True)
 

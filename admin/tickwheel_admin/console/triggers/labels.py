@@ -16,13 +16,15 @@ from tickwheel_admin.console.triggers.form import shown_for as shown_for
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
-from tickwheel_admin.domain.triggers.describe import describe
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.kinds import KINDS
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
     MisfirePolicy,
-    TriggerKind,
     TriggerSpec,
+    WallTimeSpec,
 )
 
 Names = list[tuple[str, str]]  # value, name
@@ -32,34 +34,7 @@ _A_MONDAY = date(2024, 1, 1).toordinal()
 
 def kind_choices() -> Choices:
     """Each kind of trigger with its name and when it is right."""
-    return [
-        (
-            TriggerKind.CRON.value,
-            _("Cron"),
-            _("By a pattern of the clock and the calendar: on weekdays at 09:30."),
-        ),
-        (
-            TriggerKind.FIXED_RATE.value,
-            _("Fixed rate"),
-            _("Every so often, however long its runs take. It never drifts."),
-        ),
-        (
-            TriggerKind.FIXED_DELAY.value,
-            _("Fixed delay"),
-            _("Some time after each of its runs has ended."),
-        ),
-        (TriggerKind.ONCE.value, _("Once"), _("At one instant, and never again.")),
-        (
-            TriggerKind.CALENDAR_INTERVAL.value,
-            _("Calendar interval"),
-            _("Every few days, weeks, months or years at a time of day."),
-        ),
-        (
-            TriggerKind.DAILY_WINDOW.value,
-            _("Daily window"),
-            _("Every so often between two times of day, on the weekdays you choose."),
-        ),
-    ]
+    return [(name, *kind.name_and_hint(_)) for name, kind in KINDS.items()]
 
 
 def dialect_choices() -> Names:
@@ -202,13 +177,11 @@ def misfire_text(spec: TriggerSpec) -> str:
 
 def schedule_text(spec: TriggerSpec) -> str:
     """When a trigger fires, in words."""
-    if spec.kind is TriggerKind.ONCE and spec.at is not None:
+    if isinstance(spec, OnceSpec) and spec.at is not None:
         return _("Once, on %(moment)s") % {"moment": instant(spec.at)}
-    if spec.kind is TriggerKind.FIXED_DELAY:
-        return _("%(length)s after each run has ended") % {
-            "length": length_in_words(spec.every_ms or 0)
-        }
-    return describe(spec, _)
+    if spec.follows_runs:
+        return _("%(length)s after each run has ended") % {"length": length_in_words(spec.delay_ms)}
+    return spec.describe(_)
 
 
 def details(spec: TriggerSpec) -> list[str]:
@@ -223,9 +196,9 @@ def details(spec: TriggerSpec) -> list[str]:
         found.append(text % {"num": number(spec.repeat_count)})
     if spec.jitter_ms:
         found.append(_("up to %(time)s later") % {"time": length_in_words(spec.jitter_ms)})
-    if spec.gap is not Gap.FIRE:
+    if isinstance(spec, WallTimeSpec) and spec.gap is not Gap.FIRE:
         found.append(f"{_('when clocks go forward')}: {dict(gap_choices())[spec.gap.value]}")
-    if spec.overlap is not Overlap.AUTO:
+    if isinstance(spec, WallTimeSpec) and spec.overlap is not Overlap.AUTO:
         found.append(f"{_('when clocks go back')}: {dict(overlap_choices())[spec.overlap.value]}")
     if spec.priority is not None:
         found.append(_("priority %(n)s") % {"n": spec.priority})
@@ -236,13 +209,11 @@ def details(spec: TriggerSpec) -> list[str]:
 
 def schedule_rule(spec: TriggerSpec) -> str:
     """When a trigger fires, as it was written down; else its kind."""
-    if spec.kind is not TriggerKind.CRON:
-        rule = name_of(kind_choices(), spec.kind.value)
-        has_wall_times = spec.kind in (TriggerKind.CALENDAR_INTERVAL, TriggerKind.DAILY_WINDOW)
-    else:
-        rule, has_wall_times = spec.expression or "", True
+    rule = name_of(kind_choices(), spec.kind)
+    if isinstance(spec, CronSpec):
+        rule = spec.expression or ""
     zone = spec.timezone or "UTC"
-    return f"{rule} {zone}" if has_wall_times and zone != "UTC" else rule
+    return f"{rule} {zone}" if spec.has_wall_times and zone != "UTC" else rule
 
 
 def marked(text: str, position: int | None) -> tuple[str, str, str] | None:

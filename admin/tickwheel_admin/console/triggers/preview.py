@@ -19,7 +19,9 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import parse_cron
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.triggers.service import Disagreement
 from tickwheel_admin.web.keys import SERVICES
@@ -52,7 +54,7 @@ async def preview_schedule(request: web.Request) -> web.Response:
 
 def _other_dialects(card: TriggerCard) -> list[tuple[str, str]]:
     """Dialects in which what was typed as Unix cron says something: (value, name)."""
-    if card["kind"] != TriggerKind.CRON or card["dialect"] != Dialect.UNIX:
+    if card["kind"] != CronSpec.kind or card["dialect"] != Dialect.UNIX:
         return []
     if len(card["expression"].split()) not in (6, 7):
         return []
@@ -92,7 +94,7 @@ def _without(spec: TriggerSpec) -> list[str]:
 
 def _delay_text(spec: TriggerSpec) -> str | None:
     """A fixed delay has no next fires before its runs have ended."""
-    if spec.kind is not TriggerKind.FIXED_DELAY:
+    if not isinstance(spec, FixedDelaySpec):
         return None
     if spec.initial_delay_ms == 0:
         return _("The first run begins as soon as the job is saved.")

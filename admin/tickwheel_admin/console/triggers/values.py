@@ -7,23 +7,36 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec import structs
+
 from tickwheel_admin.console.frame.locale import time_zones
 from tickwheel_admin.console.frame.units import Typed, in_units, pretty
 from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS, seconds_of_time, short_time
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 
 _INSTANTS = ("at", "anchor_at", "start_at", "end_at")
 # How a raw length is called in the form, which keeps what was typed for each kind apart.
 LENGTH_OF_KIND: Mapping[str, str] = {
-    TriggerKind.FIXED_RATE.value: "rate",
-    TriggerKind.FIXED_DELAY.value: "pause",
-    TriggerKind.DAILY_WINDOW.value: "step",
+    "fixed_rate": "rate",
+    "fixed_delay": "pause",
+    "daily_window": "step",
 }
+# What is shown as it is stored, by its name in the form.
+_AS_TEXT = {
+    "expression": "expression",
+    "dialect": "dialect",
+    "gap": "gap",
+    "overlap": "overlap",
+    "count": "every",
+    "unit": "unit",
+    "start_date": "start_date",
+}
+_TIMES = ("at_time", "from_time", "to_time")
 DEFAULTS: Mapping[str, str] = {
-    "kind": TriggerKind.CRON.value,
+    "kind": "cron",
     "expression": "",
     "dialect": Dialect.UNIX.value,
     "timezone": "",
@@ -67,11 +80,8 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
     zone = spec.timezone or "UTC"
     values = {
         **DEFAULTS,
-        "kind": spec.kind.value,
+        "kind": spec.kind,
         "timezone": spec.timezone or "",
-        "gap": spec.gap.value,
-        "overlap": spec.overlap.value,
-        "weekdays": ",".join(WEEKDAYS[day - 1] for day in spec.weekdays),
         "repeat_count": _text(spec.repeat_count),
         "calendar": spec.calendar or "",
         "priority": _text(spec.priority),
@@ -80,25 +90,22 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
         "misfire_threshold": str(as_seconds(spec.misfire_threshold_ms)),
         "catch_up_limit": str(spec.catch_up_limit),
     }
-    optional = {
-        "expression": spec.expression,
-        "dialect": spec.dialect,
-        "count": spec.every,
-        "unit": spec.unit,
-        "start_date": spec.start_date,
+    said = structs.asdict(spec)
+    values["weekdays"] = ",".join(WEEKDAYS[day - 1] for day in said.get("weekdays", ()))
+    values |= {
+        name: str(value)
+        for name, field in _AS_TEXT.items()
+        if (value := said.get(field)) is not None
     }
-    values |= {name: str(value) for name, value in optional.items() if value is not None}
-    times = {"at_time": spec.at_time, "from_time": spec.from_time, "to_time": spec.to_time}
-    values |= {name: short_time(seconds_of_time(time)) for name, time in times.items() if time}
-    lengths = {"initial_delay": spec.initial_delay_ms, "jitter": spec.jitter_ms or None}
+    values |= {name: short_time(seconds_of_time(said[name])) for name in _TIMES if said.get(name)}
+    lengths = {"initial_delay": said.get("initial_delay_ms"), "jitter": spec.jitter_ms or None}
     if spec.kind in LENGTH_OF_KIND:
-        lengths[LENGTH_OF_KIND[spec.kind]] = spec.every_ms
+        lengths[LENGTH_OF_KIND[spec.kind]] = said["every_ms"]
     for name, ms in lengths.items():
         if ms is not None:
             values[name], values[f"{name}_unit"] = in_units(ms)
     for name in _INSTANTS:
-        at: int | None = getattr(spec, name)
-        if at is not None:
+        if (at := said.get(name)) is not None:
             values |= {name: _local(at, zone), f"{name}_kept": instant_to_iso(at)}
     return values
 
@@ -106,16 +113,16 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
 def read_card(typed: Typed) -> dict[str, Any]:
     """The raw trigger that the fields of one card say."""
     kind = typed.text("kind")
-    if kind not in frozenset(TriggerKind):
+    if kind not in TRIGGER_FIELDS:
         return {"kind": kind}
-    known = TRIGGER_FIELDS[TriggerKind(kind)]
-    raw = {"kind": kind} | {name: _read(typed, name, TriggerKind(kind)) for name in known[1:]}
+    known = TRIGGER_FIELDS[kind]
+    raw = {"kind": kind} | {name: _read(typed, name, kind) for name in known[1:]}
     if raw.get("misfire") != MisfirePolicy.FIRE_ALL:
         raw.pop("catch_up_limit", None)
     return {name: value for name, value in raw.items() if value not in (None, "")}
 
 
-def _read(typed: Typed, name: str, kind: TriggerKind) -> Any:
+def _read(typed: Typed, name: str, kind: str) -> Any:
     if name in _INSTANTS:
         return _read_instant(typed, name)
     match name:

@@ -27,8 +27,8 @@ from tickwheel_admin.domain.schedule.wall_clock_fields import (
     read_yearly,
     weekdays_to_raw,
 )
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
 
 CALENDAR_FIELDS = (
     "name",
@@ -173,8 +173,7 @@ def _read_exclusions(fields: Fields) -> tuple[CronExclusion, ...]:
             continue
         try:
             parse(
-                TriggerSpec(
-                    kind=TriggerKind.CRON,
+                CronSpec(
                     expression=exclusion.expression,
                     dialect=exclusion.dialect.value,
                 ),

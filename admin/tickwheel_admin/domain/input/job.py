@@ -7,6 +7,7 @@ however strict the rules for new input become.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +41,8 @@ from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_ra
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.planning.fires import merged_parameters
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.domain.triggers.kinds import AnySpec
+from tickwheel_admin.domain.triggers.trigger_json import all_fields
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 JOB_FIELDS = (
@@ -149,7 +151,9 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
 
 def config_to_json(config: JobConfig) -> str:
     """The form in which a revision is stored."""
-    return msgspec.json.encode(config).decode()
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    fields["triggers"] = [all_fields(spec) for spec in config.triggers]
+    return msgspec.json.encode(fields).decode()
 
 
 def config_from_json(text: str) -> JobConfig:
@@ -213,7 +217,7 @@ def _read_parameters(fields: Fields) -> str:
         return "{}"
 
 
-def _read_triggers(fields: Fields) -> tuple[TriggerSpec, ...]:
+def _read_triggers(fields: Fields) -> tuple[AnySpec, ...]:
     if not fields.has("triggers"):
         return ()
     value = fields.raw["triggers"]
@@ -223,7 +227,7 @@ def _read_triggers(fields: Fields) -> tuple[TriggerSpec, ...]:
     if len(value) > MAX_TRIGGERS:
         fields.refuse("triggers", "too_many", "At most %(limit)d, please.", limit=MAX_TRIGGERS)
         return ()
-    specs: dict[TriggerSpec, int] = {}
+    specs: dict[AnySpec, int] = {}
     for index, raw in enumerate(value):
         path = fields.where(f"triggers[{index}]")
         spec = read_trigger(Fields(raw, path, fields.problems))

@@ -9,22 +9,21 @@ import json
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
-from tickwheel_admin.domain.fields import Fields, as_seconds, closest, instant_to_iso, raise_if_any
+from tickwheel_admin.domain.fields import Fields, as_seconds, closest, optional_iso, raise_if_any
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
-from tickwheel_admin.domain.input.trigger_kinds import ALL_WEEKDAYS, read_own_fields
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
-from tickwheel_admin.domain.schedule.cron.dialect import Dialect
-from tickwheel_admin.domain.schedule.wall_clock_fields import weekdays_to_raw
+from tickwheel_admin.domain.triggers.kinds import KINDS, AnySpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
     MAX_JITTER_MS,
     MAX_REPEAT_COUNT,
     MISFIRE_THRESHOLD_MS,
     MisfirePolicy,
-    TriggerKind,
     TriggerSpec,
+    WallTimeSpec,
 )
 
 _CLOCKS = ("gap", "overlap")
@@ -39,22 +38,17 @@ _EVERY_KIND = (
     "priority",
     "parameters",
 )
-TRIGGER_FIELDS: dict[TriggerKind, tuple[str, ...]] = {
-    kind: ("kind", *own, *_EVERY_KIND)
-    for kind, own in {
-        TriggerKind.CRON: ("expression", "dialect", *_CLOCKS, *_MISSED),
-        TriggerKind.FIXED_RATE: ("every_seconds", "anchor_at", *_MISSED),
-        TriggerKind.ONCE: ("at", *_MISSED),
+TRIGGER_FIELDS: dict[str, tuple[str, ...]] = {
+    name: (
+        "kind",
+        *kind.own_fields,
+        *(_CLOCKS if kind.has_wall_times else ()),
         # The next fire follows from the end of the run before, so none can be missed.
-        TriggerKind.FIXED_DELAY: ("every_seconds", "initial_delay_seconds"),
-        TriggerKind.CALENDAR_INTERVAL: (
-            "every", "unit", "start_date", "at_time", *_CLOCKS, *_MISSED,
-        ),
-        TriggerKind.DAILY_WINDOW: (
-            "every_seconds", "from_time", "to_time", "weekdays", *_CLOCKS, *_MISSED,
-        ),
-    }.items()
-}  # fmt: skip
+        *(() if kind.follows_runs else _MISSED),
+        *_EVERY_KIND,
+    )
+    for name, kind in KINDS.items()
+}
 _OF_ANY_KIND = {name for names in TRIGGER_FIELDS.values() for name in names}
 
 MAX_ZONE_CHARS = 100
@@ -63,7 +57,7 @@ MIN_MISFIRE_THRESHOLD_MS = 1_000
 MAX_MISFIRE_THRESHOLD_MS = 86_400_000
 
 
-def parse_trigger(raw: object, path: str = "") -> TriggerSpec:
+def parse_trigger(raw: object, path: str = "") -> AnySpec:
     """One trigger from a request, its schedule proven to be computable.
 
     That its calendar exists is checked where it is saved.
@@ -84,25 +78,11 @@ def parse_trigger(raw: object, path: str = "") -> TriggerSpec:
 def trigger_to_raw(spec: TriggerSpec) -> dict[str, Any]:
     """What `parse_trigger` reads as this specification; every field of its kind is named."""
     every = {
-        "kind": spec.kind.value,
-        "expression": spec.expression,
-        "dialect": spec.dialect or Dialect.UNIX.value,
+        "kind": spec.kind,
+        **spec.own_to_raw(),
         "timezone": spec.timezone,
-        "gap": spec.gap.value,
-        "overlap": spec.overlap.value,
-        "every_seconds": _seconds(spec.every_ms),
-        "anchor_at": _iso(spec.anchor_at),
-        "initial_delay_seconds": _seconds(spec.initial_delay_ms),
-        "at": _iso(spec.at),
-        "every": spec.every,
-        "unit": spec.unit and spec.unit.value,
-        "start_date": spec.start_date,
-        "at_time": spec.at_time,
-        "from_time": spec.from_time,
-        "to_time": spec.to_time,
-        "weekdays": weekdays_to_raw(spec.weekdays or ALL_WEEKDAYS),
-        "start_at": _iso(spec.start_at),
-        "end_at": _iso(spec.end_at),
+        "start_at": optional_iso(spec.start_at),
+        "end_at": optional_iso(spec.end_at),
         "repeat_count": spec.repeat_count,
         "calendar": spec.calendar,
         "jitter_seconds": as_seconds(spec.jitter_ms),
@@ -112,21 +92,15 @@ def trigger_to_raw(spec: TriggerSpec) -> dict[str, Any]:
         "misfire_threshold_seconds": as_seconds(spec.misfire_threshold_ms),
         "catch_up_limit": (spec.catch_up_limit if spec.misfire is MisfirePolicy.FIRE_ALL else None),
     }
+    if isinstance(spec, WallTimeSpec):
+        every |= {"gap": spec.gap.value, "overlap": spec.overlap.value}
     return {name: every[name] for name in TRIGGER_FIELDS[spec.kind]}
-
-
-def _seconds(ms: int | None) -> int | float | None:
-    return None if ms is None else as_seconds(ms)
-
-
-def _iso(at: int | None) -> str | None:
-    return None if at is None else instant_to_iso(at)
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
-def read_trigger(fields: Fields) -> TriggerSpec | None:
+def read_trigger(fields: Fields) -> AnySpec | None:
     """The trigger, or None when a problem was noted."""
     before = len(fields.problems)
     if not fields.has("kind"):
@@ -134,31 +108,31 @@ def read_trigger(fields: Fields) -> TriggerSpec | None:
             return None
         fields.refuse("kind", "required", "This is required.")
         return None
-    kind = fields.member("kind", TriggerKind, default=TriggerKind.CRON)
+    kind = KINDS[fields.choice("kind", list(KINDS), default=CronSpec.kind)]
     if len(fields.problems) > before:
         return None  # which fields there may be is not known
-    _refuse_others(fields, kind)
-    found = _read_for_every_kind(fields) | read_own_fields(fields, kind)
-    if "gap" in TRIGGER_FIELDS[kind]:  # it says wall times
+    _refuse_others(fields, kind.kind)
+    found = _read_for_every_kind(fields) | kind.read_own(fields)
+    if kind.has_wall_times:
         found["timezone"] = found["timezone"] or "UTC"
         found["gap"] = fields.member("gap", Gap, default=Gap.FIRE)
         found["overlap"] = fields.member("overlap", Overlap, default=Overlap.AUTO)
-    if "misfire" in TRIGGER_FIELDS[kind]:
+    if not kind.follows_runs:
         found |= _read_missed(fields)
     if len(fields.problems) > before:
         return None
-    spec = TriggerSpec(kind=kind, **found)
+    spec = kind(**found)
     return spec if _is_computable(spec, fields) else None
 
 
-def _refuse_others(fields: Fields, kind: TriggerKind) -> None:
+def _refuse_others(fields: Fields, kind: str) -> None:
     """Refuse what no trigger has, and what this kind does not have; null counts as not given."""
     known = TRIGGER_FIELDS[kind]
     fields.only((*known, *_OF_ANY_KIND.intersection(fields.raw)))
     for name in fields.raw:
         if name in known or name not in _OF_ANY_KIND or not fields.has(name):
             continue
-        params = {"kind": kind.value, "name": name, "known": ", ".join(known)}
+        params = {"kind": kind, "name": name, "known": ", ".join(known)}
         if meant := closest(name, known):
             fields.refuse(
                 name,
@@ -232,6 +206,6 @@ def _is_computable(spec: TriggerSpec, fields: Fields) -> bool:
     try:
         parse(spec, saved_at=0)
     except ScheduleError as error:
-        fields.refuse(error.field, f"{spec.kind.value}.invalid", error.template, **error.params)
+        fields.refuse(error.field, f"{spec.kind}.invalid", error.template, **error.params)
         return False
     return True

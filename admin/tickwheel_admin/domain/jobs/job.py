@@ -8,7 +8,7 @@ from tickwheel_admin.domain.jobs.children import ChildLink
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds import AnySpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class JobConfig:
     start_within_ms: int | None = None  # 1,000..604,800,000: what starts later is skipped
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     children: tuple[ChildLink, ...] = ()  # jobs that its ends ask for; at most MAX_CHILDREN
-    triggers: tuple[TriggerSpec, ...] = ()
+    triggers: tuple[AnySpec, ...] = ()
 
     @property
     def is_sharded(self) -> bool:
@@ -44,7 +44,7 @@ class JobConfig:
     @property
     def has_fixed_delay(self) -> bool:
         """Whether the end of a run may arm a trigger."""
-        return any(spec.kind is TriggerKind.FIXED_DELAY for spec in self.triggers)
+        return any(spec.follows_runs for spec in self.triggers)
 
     @property
     def shard_index(self) -> int:

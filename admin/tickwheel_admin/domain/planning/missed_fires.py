@@ -9,7 +9,7 @@ import msgspec
 
 from tickwheel_admin.domain.planning.plan import MAX_COUNTED, Missed
 from tickwheel_admin.domain.runs.run import Run, RunState
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 
 MISFIRE = "misfire"  # the reason of such a run
 

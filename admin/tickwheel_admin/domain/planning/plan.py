@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.triggers.schedule import first_allowed
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
     MisfirePolicy,
-    Trigger,
-    TriggerKind,
     TriggerSpec,
 )
+from tickwheel_admin.domain.triggers.trigger import Trigger
 
 MAX_FIRES = 1_000  # of one trigger in one pass; the next pass goes on from there
 MAX_COUNTED = 1_000  # summarised fires are counted exactly up to here
@@ -135,7 +134,7 @@ def next_after_end(
     """
     if runs_left(spec, fires) == 0:
         return None
-    return first_allowed(spec, ended_at + (spec.every_ms or 0), calendar=calendar)
+    return first_allowed(spec, ended_at + spec.delay_ms, calendar=calendar)
 
 
 def runs_left(spec: TriggerSpec, fires: int) -> int | None:
@@ -159,7 +158,7 @@ def next_since(
         return at
     if runs_left(trigger.spec, trigger.fires) == 0:
         return None
-    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+    if trigger.spec.follows_runs:
         return None if at is None else first_allowed(trigger.spec, at, calendar=calendar)
     last = trigger.last_fire_at
     return schedule.next_after(since - 1 if last is None else max(last, since - 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 
 class Bounded:
@@ -48,31 +48,5 @@ def check_fires(spec: TriggerSpec, bounded: Schedule) -> None:
 
     Calendars are not asked: they change, and a trigger that has no fire today may have some then.
     """
-    if spec.kind is TriggerKind.FIXED_DELAY:
-        return
-    if spec.kind is TriggerKind.FIXED_RATE and spec.anchor_at is None:
-        return
-    if bounded.next_after(-1) is not None:
-        return
-    if spec.kind is TriggerKind.ONCE and spec.at is not None:
-        raise ScheduleError(
-            "at",
-            "%(at)s lies outside start_at and end_at, so this would never fire.",
-            at=instant_to_iso(spec.at),
-        )
-    if spec.end_at is not None:
-        raise ScheduleError(
-            "end_at",
-            "This never fires: there is no instant up to %(end)s; choose a later end.",
-            end=instant_to_iso(spec.end_at),
-        )
-    if spec.start_at is not None:
-        raise ScheduleError(
-            "start_at",
-            "This never fires: there is no instant from %(start)s on; choose an earlier start.",
-            start=instant_to_iso(spec.start_at),
-        )
-    raise ScheduleError(
-        "start_date" if spec.kind is TriggerKind.CALENDAR_INTERVAL else "gap",
-        "This never fires: the clocks skip each of its wall times.",
-    )
+    if not spec.counts_from_save and bounded.next_after(-1) is None:
+        raise spec.never_fires()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
-from tickwheel_admin.domain.schedule.describe.words import Translate, length
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.schedule.describe.words import Translate, length, moment
+from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 
 
 def describe_more(spec: TriggerSpec, _: Translate) -> list[str]:
     """A sentence for each thing that differs from the default; empty for most triggers."""
-    found: list[str] = []
-    if spec.anchor_at is not None:
-        found.append(_("Counted from %(moment)s UTC") % {"moment": _moment(spec.anchor_at)})
-    if spec.kind is TriggerKind.FIXED_DELAY and spec.initial_delay_ms is not None:
-        delay = length(spec.initial_delay_ms, _)
-        found.append(_("First run %(length)s after it is saved") % {"length": delay})
+    found = spec.describe_own(_)
     if spec.start_at is not None:
-        found.append(_("Not before %(moment)s UTC") % {"moment": _moment(spec.start_at)})
+        found.append(_("Not before %(moment)s UTC") % {"moment": moment(spec.start_at)})
     if spec.end_at is not None:
-        found.append(_("Not after %(moment)s UTC") % {"moment": _moment(spec.end_at)})
+        found.append(_("Not after %(moment)s UTC") % {"moment": moment(spec.end_at)})
     if spec.repeat_count == 1:
         found.append(_("One time only"))
     elif spec.repeat_count is not None:
@@ -30,9 +24,9 @@ def describe_more(spec: TriggerSpec, _: Translate) -> list[str]:
         )
     if spec.jitter_ms:
         found.append(_("Spread over %(length)s") % {"length": length(spec.jitter_ms, _)})
-    if spec.gap is Gap.SKIP:
+    if isinstance(spec, WallTimeSpec) and spec.gap is Gap.SKIP:
         found.append(_("Times that the clocks skip do not fire"))
-    if spec.overlap is not Overlap.AUTO:
+    if isinstance(spec, WallTimeSpec) and spec.overlap is not Overlap.AUTO:
         found.append(_overlap(spec.overlap, _))
     return found
 
@@ -45,7 +39,3 @@ def _overlap(overlap: Overlap, _: Translate) -> str:
             return _("Times that the clocks show twice fire the second time")
         case Overlap.BOTH | Overlap.AUTO:
             return _("Times that the clocks show twice fire both times")
-
-
-def _moment(at: int) -> str:
-    return instant_to_iso(at).replace("T", " ").rstrip("Z")

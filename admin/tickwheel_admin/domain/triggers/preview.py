@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import structs
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.calendars.compiled import compiled
@@ -12,8 +14,8 @@ from tickwheel_admin.domain.schedule.clock_changes import Gap
 from tickwheel_admin.domain.schedule.local_days import day_limits, local_day
 from tickwheel_admin.domain.schedule.wall_clock import date_of_day
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
-from tickwheel_admin.domain.triggers.schedule import WALL_TIME_KINDS, by_plain_clocks, parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
+from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 
 MAX_PREVIEW = 1_000
 MAX_REMOVED = 20
@@ -76,10 +78,10 @@ def preview(
         instants.append(at)
         at = schedule.next_after(at)
     fires = tuple(_fire(at, spec, zone, saved_at, calendar) for at in instants)
-    if calendar is None or most == 0 or spec.kind is TriggerKind.FIXED_DELAY:
+    if calendar is None or most == 0 or spec.follows_runs:
         return Preview(fires=fires, removed=())
     until = instants[-1] if len(instants) == most else spec.end_at
-    if spec.kind in WALL_TIME_KINDS:
+    if spec.has_wall_times:
         # Calendars go by the wall times that are scheduled, so these are gone through here.
         start = after if spec.start_at is None else max(after, spec.start_at - 1)
         after = _wall_ms(start, zone)
@@ -100,12 +102,14 @@ def _fire(
     at: int, spec: TriggerSpec, zone: Zone, saved_at: int, calendar: Calendar | None
 ) -> PreviewFire:
     offset = zone.segment_at(at // 1000).offset
-    mark = _mark(at, spec, zone, saved_at, calendar) if spec.kind in WALL_TIME_KINDS else None
+    mark = None
+    if isinstance(spec, WallTimeSpec):
+        mark = _mark(at, spec, zone, saved_at, calendar)
     return PreviewFire(at=at, offset_minutes=offset // 60, mark=mark)
 
 
 def _mark(
-    at: int, spec: TriggerSpec, zone: Zone, saved_at: int, calendar: Calendar | None
+    at: int, spec: WallTimeSpec, zone: Zone, saved_at: int, calendar: Calendar | None
 ) -> Mark | None:
     second = at // 1000
     segment = zone.segment_at(second)
@@ -120,10 +124,10 @@ def _mark(
     return Mark.DST_NIGHT if any(each.before != each.after for each in changes) else None
 
 
-def _was_moved(at: int, spec: TriggerSpec, saved_at: int, calendar: Calendar | None) -> bool:
+def _was_moved(at: int, spec: WallTimeSpec, saved_at: int, calendar: Calendar | None) -> bool:
     """Whether a fire right after a gap is one only because of the wall times within the gap."""
     try:
-        skipping = parse(replace(spec, gap=Gap.SKIP), saved_at=saved_at, calendar=calendar)
+        skipping = parse(structs.replace(spec, gap=Gap.SKIP), saved_at=saved_at, calendar=calendar)
     except ScheduleError:
         return True  # this is its only fire
     return skipping.next_after(at - 1) != at

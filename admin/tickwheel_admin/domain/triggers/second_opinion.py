@@ -14,7 +14,7 @@ from croniter import CroniterBadDateError, CroniterError, croniter
 
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
-from tickwheel_admin.domain.schedule.cron import Cron, CronExpression, Field, FieldKind, parse_cron
+from tickwheel_admin.domain.schedule.cron import Cron, CronExpression, Field, FieldKind
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.cron.tokens import (
     From,
@@ -26,8 +26,8 @@ from tickwheel_admin.domain.schedule.cron.tokens import (
     Range,
 )
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.triggers.schedule import dialect_of
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 COMPARED = 50
 _LATEST = datetime(2099, 1, 1, tzinfo=UTC)  # the year field of croniter 7.0.0 ends there
@@ -64,9 +64,9 @@ def second_opinion(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disag
 
 def compared(spec: TriggerSpec, *, after: int, n: int = COMPARED) -> Disagreement | bool:
     """As `second_opinion`; True: croniter computes the same, False: it cannot say."""
-    if spec.kind is not TriggerKind.CRON:
+    if not isinstance(spec, CronSpec):
         return False
-    expression = parse_cron(spec.expression or "", dialect_of(spec))
+    expression = spec.read_expression()
     text = _their_text(expression)
     if text is None:
         return False

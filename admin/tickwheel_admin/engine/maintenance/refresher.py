@@ -17,7 +17,8 @@ from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import TZDATA_VERSION
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.events.events import TRIGGERS, Events
 from tickwheel_admin.store.calendars.calendars import CalendarCache
@@ -40,9 +41,6 @@ from tickwheel_admin.store.triggers.stale import (
 log = structlog.get_logger(__name__)
 
 TRIGGERS_PER_BATCH = 500
-_BY_THE_CLOCK = frozenset(
-    {TriggerKind.CRON, TriggerKind.CALENDAR_INTERVAL, TriggerKind.DAILY_WINDOW}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +123,7 @@ def _refreshed(
     stands = _unchanged(stale, calendar)
     if trigger.paused or stale.job_paused:
         return stands  # computed when it is resumed
-    if trigger.spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is None:
+    if trigger.spec.follows_runs and trigger.next_fire_at is None:
         if trigger.state is TriggerState.ERROR:  # the sweeper arms it, unless a run is live
             return replace(stands, state=TriggerState.ACTIVE, reason=None)
         if not back:
@@ -205,14 +203,14 @@ def _is_paused(stale: StaleTrigger) -> bool:
 
 
 def _has_zone(spec: TriggerSpec) -> bool:
-    by_the_clock = spec.kind in _BY_THE_CLOCK or spec.calendar is not None
+    by_the_clock = spec.has_wall_times or spec.calendar is not None
     return by_the_clock and spec.timezone not in (None, "UTC")
 
 
 def _next_of(stale: StaleTrigger, followed: Mapping[str, Calendar], now: int) -> int | None:
     """What the stored next fire should be; as it is when it cannot be computed."""
     trigger = stale.trigger
-    if trigger.state is TriggerState.ERROR or trigger.spec.kind is TriggerKind.FIXED_DELAY:
+    if trigger.state is TriggerState.ERROR or trigger.spec.follows_runs:
         return trigger.next_fire_at
     calendar = None if trigger.spec.calendar is None else followed.get(trigger.spec.calendar)
     if trigger.spec.calendar is not None and calendar is None:

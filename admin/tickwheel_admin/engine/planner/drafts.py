@@ -25,12 +25,8 @@ from tickwheel_admin.domain.planning.plan import (
 )
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import (
-    MISFIRE_THRESHOLD_MS,
-    Trigger,
-    TriggerKind,
-    TriggerState,
-)
+from tickwheel_admin.domain.triggers.spec import MISFIRE_THRESHOLD_MS
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.triggers.pauses import read_pauses
@@ -141,7 +137,7 @@ def _plan(
         return Plan(missed=None, caught_up=(), fires=(), next_fire_at=None)
     if next_fire_at > until:
         return Plan(missed=None, caught_up=(), fires=(), next_fire_at=next_fire_at)
-    if spec.kind is TriggerKind.FIXED_DELAY:
+    if spec.follows_runs:
         return plan_fixed_delay(
             spec,
             next_fire_at=next_fire_at,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.routing.strategy import RandomSource
-from tickwheel_admin.domain.triggers.trigger import MISFIRE_THRESHOLD_MS
+from tickwheel_admin.domain.triggers.spec import MISFIRE_THRESHOLD_MS
 from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop

@@ -11,7 +11,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.calendars.edits import hold_calendars
 from tickwheel_admin.store.database.clock import now_ms

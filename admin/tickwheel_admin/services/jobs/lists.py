@@ -19,7 +19,8 @@ from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.handlers.schemas import schema_of
 from tickwheel_admin.services.lists.paging import Number
@@ -317,7 +318,7 @@ def _fires_of_trigger(
     stored: StoredTrigger, followed: Mapping[str, Calendar], *, after: int
 ) -> Iterator[int]:
     trigger, spec = stored.trigger, stored.trigger.spec
-    if spec.kind is TriggerKind.FIXED_DELAY and trigger.next_fire_at is not None:
+    if spec.follows_runs and trigger.next_fire_at is not None:
         return iter((trigger.next_fire_at,))  # the one after it is not known yet
     calendar = None if spec.calendar is None else followed.get(spec.calendar)
     if spec.calendar is not None and calendar is None:

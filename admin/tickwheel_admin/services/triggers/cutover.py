@@ -27,7 +27,8 @@ from tickwheel_admin.domain.planning.plan import (
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import TooFewIds
@@ -149,7 +150,7 @@ def new_triggers(
     for trigger_id, spec in zip(trigger_ids, specs, strict=False):
         calendar = None if spec.calendar is None else calendars[spec.calendar]
         # A fixed delay without a first delay fires at once.
-        since = now - 1 if spec.kind is TriggerKind.FIXED_DELAY else now
+        since = now - 1 if spec.follows_runs else now
         first_at = parse(spec, saved_at=now, calendar=calendar).next_after(since)
         if first_at is None:
             raise InvalidInput.one(
@@ -202,7 +203,7 @@ def _overdue(stored: StoredTrigger, followed: _Followed, *, until: int, back: in
     if next_fire_at is None or next_fire_at > until or left == 0:
         return None
     # What a pause holds back is neither due nor missed: it ends where the pause began.
-    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+    if trigger.spec.follows_runs:
         return plan_fixed_delay(
             trigger.spec, next_fire_at=next_fire_at, now=until, paused_at=None, fires=trigger.fires
         )
@@ -253,7 +254,7 @@ def _cutover(
         calendar_version=None if calendar is None else calendar.version,
         waits_for_run=False,
     )
-    if trigger.spec.kind is TriggerKind.FIXED_DELAY:
+    if trigger.spec.follows_runs:
         written = () if overdue is None else (*overdue.caught_up, *overdue.fires)
         fired_at = written[-1] if written else trigger.last_fire_at
         return _delay_cutover(conn, cutover, followed, fired_at, now=now)
@@ -284,7 +285,7 @@ def _delay_cutover(
         if last.state not in FINAL:
             return replace(cutover, waits_for_run=runs_left(spec, cutover.fires) != 0)
         # When the delay is over, at once.
-        ended_at = max(min(last.ended_at or now, now), now - (spec.every_ms or 0))
+        ended_at = max(min(last.ended_at or now, now), now - spec.delay_ms)
         next_at = next_after_end(spec, ended_at=ended_at, fires=cutover.fires, calendar=calendar)
         return replace(cutover, next_fire_at=next_at)
     if fired_at is not None and fired_at > now:

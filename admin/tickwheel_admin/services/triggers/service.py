@@ -14,19 +14,19 @@ from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.input.trigger import parse_trigger
 from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.triggers.describe import describe
 from tickwheel_admin.domain.triggers.describe_more import describe_more
 from tickwheel_admin.domain.triggers.explain import Explanation as Explanation
-from tickwheel_admin.domain.triggers.explain import Reason as Reason
 from tickwheel_admin.domain.triggers.explain import explain
 from tickwheel_admin.domain.triggers.preview import Mark as Mark
 from tickwheel_admin.domain.triggers.preview import PreviewFire as PreviewFire
 from tickwheel_admin.domain.triggers.preview import RemovedDay as RemovedDay
 from tickwheel_admin.domain.triggers.preview import preview
+from tickwheel_admin.domain.triggers.reason import Reason as Reason
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.second_opinion import Disagreement as Disagreement
 from tickwheel_admin.domain.triggers.second_opinion import second_opinion
-from tickwheel_admin.domain.triggers.trigger import TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.triggers.upcoming import UpcomingFires
@@ -112,7 +112,7 @@ class Triggers:
             raise _refused(error) from None
         return SchedulePreview(
             spec=spec,
-            description=describe(spec, translate),
+            description=spec.describe(translate),
             details=tuple(describe_more(spec, translate)),
             fires=tuple(fire for fire in found.fires if fire.at <= MAX_INSTANT),
             removed=found.removed,
@@ -127,7 +127,7 @@ class Triggers:
         """
         spec = parse_trigger(raw_trigger)
         details = tuple(describe_more(spec, translate))
-        return Description(spec=spec, text=describe(spec, translate), details=details)
+        return Description(spec=spec, text=spec.describe(translate), details=details)
 
     async def explain(self, raw_trigger: object, *, date: str) -> Explanation:
         """What a trigger would do on a date if it were saved now, and which rules stand against it.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import TriggerKind
 from tickwheel_admin.services.lists.heavy_reads import Breath
 from tickwheel_admin.store.triggers.triggers import ArmedTrigger
 
@@ -155,10 +155,10 @@ class Count:
             job = self.jobs[trigger.job_id] = _Job(armed.job_name, trigger.executor_id)
         spec = trigger.spec
         most = None if spec.repeat_count is None else max(spec.repeat_count - trigger.fires, 1)
-        if spec.kind is TriggerKind.FIXED_DELAY:
+        if spec.follows_runs:
             most = 1  # the one after it is not known yet
-        every = spec.every_ms or 0
-        if spec.kind is TriggerKind.FIXED_RATE and every < MINUTE_MS and not spec.calendar:
+        every = spec.every_ms if isinstance(spec, FixedRateSpec) else None
+        if every is not None and every < MINUTE_MS and not spec.calendar:
             self._add_rate(job, schedule, first, every, most)
         else:
             self._add_fires(job, schedule, first, most)

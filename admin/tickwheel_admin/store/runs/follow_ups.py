@@ -25,7 +25,8 @@ from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.batch import update_rows
@@ -242,8 +243,7 @@ def arm_fixed_delays(
     waiting = [
         (row, spec)
         for row in rows
-        if (row.id, row.last_fire_at) in fires
-        and (spec := spec_from_json(row.spec)).kind is TriggerKind.FIXED_DELAY
+        if (row.id, row.last_fire_at) in fires and (spec := spec_from_json(row.spec)).follows_runs
     ]
     calendars = read_calendars(conn, {s.calendar for _, s in waiting if s.calendar is not None})
     armed = [

@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import Run, RunState
-from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerKind, TriggerState
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
 from tickwheel_admin.store.database.batch import update_values
 from tickwheel_admin.store.database.clock import database_now
@@ -228,11 +228,7 @@ def unarmed_fixed_delays(
             "ix_trigger_next",
         )
     ).all()
-    found = {
-        row.id: row.last_fire_at
-        for row in rows
-        if spec_from_json(row.spec).kind is TriggerKind.FIXED_DELAY
-    }
+    found = {row.id: row.last_fire_at for row in rows if spec_from_json(row.spec).follows_runs}
     return found, rows[-1].id if len(rows) == limit else 0
 
 

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.runs.run import Run, RunState
-from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerSpec, TriggerState
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed

@@ -19,7 +19,7 @@ from tickwheel_admin.console.triggers.form import (
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import instant_from_iso
 from tickwheel_admin.domain.input.trigger import parse_trigger, trigger_to_raw
-from tickwheel_admin.domain.triggers.trigger import TriggerKind
+from tickwheel_admin.domain.triggers.kinds import KINDS
 
 # 02:30 comes twice on this night; this is the second pass.
 TWICE = "2026-10-25T02:30:00+01:00"
@@ -126,7 +126,7 @@ def test_there_is_no_end_of_cards_but_the_limit_of_triggers() -> None:
 
 
 def test_every_kind_has_a_card() -> None:
-    assert {raw["kind"] for raw in EVERY_KIND} == {kind.value for kind in TriggerKind}
+    assert {raw["kind"] for raw in EVERY_KIND} == KINDS.keys()
     for raw in EVERY_KIND:
         assert parse_trigger(trigger_to_raw(parse_trigger(raw))) == parse_trigger(raw)
 

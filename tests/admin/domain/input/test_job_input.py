@@ -25,12 +25,16 @@ from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenC
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
     IntervalUnit,
-    MisfirePolicy,
-    TriggerKind,
-    TriggerSpec,
 )
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json, spec_to_json
 
 MINIMAL = {"name": "invoices", "handler": "send-invoices"}
@@ -186,8 +190,7 @@ def test_every_field_arrives() -> None:
     )
     assert config.tags == ("money", "monthly")
     assert config.triggers == (
-        TriggerSpec(
-            kind=TriggerKind.CRON,
+        CronSpec(
             expression="0 9 1 * *",
             dialect="unix",
             timezone="Europe/Berlin",
@@ -203,8 +206,7 @@ def test_every_field_arrives() -> None:
             misfire=MisfirePolicy.SKIP,
             misfire_threshold_ms=60_000,
         ),
-        TriggerSpec(
-            kind=TriggerKind.FIXED_RATE,
+        FixedRateSpec(
             every_ms=100,
             anchor_at=1_772_355_600_250,
             timezone="Asia/Shanghai",
@@ -212,10 +214,9 @@ def test_every_field_arrives() -> None:
             misfire=MisfirePolicy.FIRE_ALL,
             catch_up_limit=10,
         ),
-        TriggerSpec(kind=TriggerKind.ONCE, at=1_893_553_445_000),
-        TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=30_000, initial_delay_ms=0),
-        TriggerSpec(
-            kind=TriggerKind.CALENDAR_INTERVAL,
+        OnceSpec(at=1_893_553_445_000),
+        FixedDelaySpec(every_ms=30_000, initial_delay_ms=0),
+        CalendarIntervalSpec(
             every=3,
             unit=IntervalUnit.MONTH,
             start_date="2026-01-31",
@@ -223,8 +224,7 @@ def test_every_field_arrives() -> None:
             overlap=Overlap.BOTH,
             timezone="America/New_York",
         ),
-        TriggerSpec(
-            kind=TriggerKind.DAILY_WINDOW,
+        DailyWindowSpec(
             every_ms=900_000,
             from_time="09:00:00",
             to_time="17:00:00",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from tests.admin.domain.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
 from tickwheel_admin.domain.calendars.calendar import (
@@ -27,8 +27,16 @@ from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
+    IntervalUnit,
+)
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 
 DAY_MS = 86_400_000
 
@@ -177,7 +185,7 @@ def test_a_search_that_gave_up_is_not_made_again() -> None:
 def test_a_calendar_that_leaves_nothing_ends_a_trigger_and_not_the_search(
     spec: CalendarSpec,
 ) -> None:
-    rate = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, timezone=BERLIN)
+    rate = FixedRateSpec(every_ms=100, timezone=BERLIN)
     schedule = parse(rate, saved_at=ms("2026-01-01T00:00:00Z"), calendar=calendar(spec))
     assert schedule.next_after(ms("2026-03-01T00:00:00Z")) is None
     assert schedule.last_before(ms("2026-03-01T00:00:00Z")) is None
@@ -187,22 +195,20 @@ def test_a_calendar_that_leaves_nothing_ends_a_trigger_and_not_the_search(
 def test_a_calendar_that_leaves_nothing_is_no_reason_to_refuse_a_trigger(end: str | None) -> None:
     """Calendars change: the trigger has fires again when this one does."""
     never = calendar(CalendarSpec(month_days=tuple(range(1, 32))))
-    spec = TriggerSpec(
-        kind=TriggerKind.CRON, expression="0 9 * * *", end_at=None if end is None else ms(end)
-    )
+    spec = CronSpec(expression="0 9 * * *", end_at=None if end is None else ms(end))
     assert parse(spec, saved_at=0, calendar=never).next_after(0) is None
 
 
 def test_a_year_of_excluded_fires_is_jumped_over() -> None:
     spec = CalendarSpec(cron=(CronExclusion(expression="* * * ? * * 2026"),))
-    rate = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, timezone=BERLIN)
+    rate = FixedRateSpec(every_ms=100, timezone=BERLIN)
     schedule = parse(rate, saved_at=50, calendar=calendar(spec))
     assert schedule.next_after(ms("2026-03-01T00:00:00Z")) == ms("2027-01-01T00:00:00.050+01:00")
     assert schedule.last_before(ms("2026-03-01T00:00:00Z")) == ms("2025-12-31T23:59:59.950+01:00")
 
 
 def test_a_fixed_delay_waits_for_what_its_calendar_leaves() -> None:
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=60_000, timezone=BERLIN)
+    delay = FixedDelaySpec(every_ms=60_000, timezone=BERLIN)
     nights = calendar(CalendarSpec(windows=NIGHT))
     late = ms("2026-03-28T22:30:00+01:00")
     assert iso(first_allowed(delay, late, calendar=nights), BERLIN) == "2026-03-29T06:00:00+02:00"
@@ -240,13 +246,9 @@ def _exclusion(expression: str) -> CronExclusion:
     return CronExclusion(expression=expression)
 
 
-CRON = TriggerSpec(kind=TriggerKind.CRON)
-WINDOW = TriggerSpec(
-    kind=TriggerKind.DAILY_WINDOW, every_ms=1_500_000, from_time="00:10:00", to_time="23:00:00"
-)
-INTERVAL = TriggerSpec(
-    kind=TriggerKind.CALENDAR_INTERVAL, every=1, unit=IntervalUnit.DAY, start_date="1990-03-01"
-)
+CRON = CronSpec()
+WINDOW = DailyWindowSpec(every_ms=1_500_000, from_time="00:10:00", to_time="23:00:00")
+INTERVAL = CalendarIntervalSpec(every=1, unit=IntervalUnit.DAY, start_date="1990-03-01")
 # Each with the minutes of a day that it names.
 SPECS: tuple[tuple[TriggerSpec, range | list[int]], ...] = (
     (replace(CRON, expression="*/10 * * * *"), range(0, 1440, 10)),
@@ -276,13 +278,13 @@ CHANGES = {
 }
 
 
-def _overlap_of(spec: TriggerSpec) -> Overlap:
+def _overlap_of(spec: WallTimeSpec) -> Overlap:
     if spec.overlap is not Overlap.AUTO:
         return spec.overlap
-    if spec.kind is TriggerKind.CRON:
+    if isinstance(spec, CronSpec):
         is_interval = any(sign in (spec.expression or "")[:-6] for sign in "*-/")
         return Overlap.BOTH if is_interval else Overlap.FIRST
-    return Overlap.BOTH if spec.kind is TriggerKind.DAILY_WINDOW else Overlap.FIRST
+    return Overlap.BOTH if isinstance(spec, DailyWindowSpec) else Overlap.FIRST
 
 
 @pytest.mark.parametrize("where", CHANGES)
@@ -341,7 +343,7 @@ def test_kinds_without_wall_times_go_by_what_the_clocks_show(where: str) -> None
     zone, day = CHANGES[where]
     draw = random.Random(where)
     start, end = around(day, days=3)
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_234_567, timezone=zone)
+    spec = FixedRateSpec(every_ms=1_234_567, timezone=zone)
     for _ in range(3):
         filtering = calendar(_random_spec(draw, day))
         leaves = compiled(filtering)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
-from tickwheel_admin.domain.triggers.describe import describe
 from tickwheel_admin.domain.triggers.describe_more import describe_more
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
+    IntervalUnit,
+)
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.web.i18n import CHINESE, translations
 
 
@@ -28,7 +36,7 @@ def chinese(text: str) -> str:
 
 def cron(expression: str, dialect: str | None = None) -> TriggerSpec:
     dialect = dialect or ("quartz" if len(expression.split()) > 5 else "unix")
-    return TriggerSpec(kind=TriggerKind.CRON, expression=expression, dialect=dialect)
+    return CronSpec(expression=expression, dialect=dialect)
 
 
 def _blocks() -> list[list[str]]:
@@ -39,26 +47,26 @@ def _blocks() -> list[list[str]]:
 @pytest.mark.parametrize(("expression", "words", "chinese_words"), _blocks())
 def test_expressions_in_both_languages(expression: str, words: str, chinese_words: str) -> None:
     spec = cron(expression)
-    assert (describe(spec, english), describe(spec, chinese)) == (words, chinese_words)
+    assert (spec.describe(english), spec.describe(chinese)) == (words, chinese_words)
 
 
 def test_spring_means_both_days() -> None:
     friday = cron("0 0 9 13 * FRI", "spring")
     first = cron("0 0 9 1-7 3 FRI#1", "spring")
-    assert describe(friday, english) == (
+    assert friday.describe(english) == (
         "At 09:00 on the 13th of every month when that falls on Friday"
     )
-    assert describe(first, english) == (
+    assert first.describe(english) == (
         "At 09:00 on the 1st to the 7th of March when that falls on the first Friday of the month"
     )
-    assert describe(friday, chinese) == "每月13日（且当天为星期五） 09:00"
+    assert friday.describe(chinese) == "每月13日（且当天为星期五） 09:00"
 
 
 @pytest.mark.parametrize(
     "expression", ["0 9 * *", "x y z a b", "0 ٩ * * *", "", "@reboot", "0 9 * * 1 # x"]
 )
 def test_what_is_refused_stands_for_itself(expression: str) -> None:
-    assert describe(cron(expression), english) == expression
+    assert cron(expression).describe(english) == expression
 
 
 # --- other kinds -------------------------------------------------------------------------------
@@ -80,18 +88,18 @@ def test_what_is_refused_stands_for_itself(expression: str) -> None:
 def test_fixed_rates_use_the_largest_fitting_unit(
     every_ms: int, words: str, chinese_words: str
 ) -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=every_ms)
-    assert (describe(spec, english), describe(spec, chinese)) == (words, chinese_words)
+    spec = FixedRateSpec(every_ms=every_ms)
+    assert (spec.describe(english), spec.describe(chinese)) == (words, chinese_words)
 
 
 def test_a_fixed_delay_follows_its_runs() -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=300_000)
-    assert describe(spec, english) == "5 minutes after each run has ended"
+    spec = FixedDelaySpec(every_ms=300_000)
+    assert spec.describe(english) == "5 minutes after each run has ended"
 
 
 def test_once_names_its_instant() -> None:
-    spec = TriggerSpec(kind=TriggerKind.ONCE, at=1_772_355_600_000)
-    assert describe(spec, english) == "Once at 2026-03-01 09:00:00 UTC"
+    spec = OnceSpec(at=1_772_355_600_000)
+    assert spec.describe(english) == "Once at 2026-03-01 09:00:00 UTC"
 
 
 @pytest.mark.parametrize(
@@ -106,27 +114,25 @@ def test_once_names_its_instant() -> None:
 def test_calendar_intervals_name_their_first_day(
     every: int, unit: IntervalUnit, words: str, chinese_words: str
 ) -> None:
-    spec = TriggerSpec(
-        kind=TriggerKind.CALENDAR_INTERVAL, every=every, unit=unit,
+    spec = CalendarIntervalSpec(every=every, unit=unit,
         start_date="2026-01-31", at_time="09:30:00",
     )  # fmt: skip
-    assert describe(spec, english) == words
-    assert describe(spec, chinese) == f"从 2026-01-31 起，{chinese_words}"
+    assert spec.describe(english) == words
+    assert spec.describe(chinese) == f"从 2026-01-31 起，{chinese_words}"
 
 
 def test_daily_windows_say_their_span_where_it_matters() -> None:
-    spec = TriggerSpec(
-        kind=TriggerKind.DAILY_WINDOW, every_ms=900_000, from_time="09:00:00", to_time="17:45:30",
+    spec = DailyWindowSpec(every_ms=900_000, from_time="09:00:00", to_time="17:45:30",
         weekdays=(1, 2, 3, 4, 5),
     )  # fmt: skip
     all_day = replace(spec, from_time="00:00:00", to_time="23:59:59", weekdays=())
-    assert describe(spec, english) == "Every 15 minutes from 09:00 to 17:45:30, Monday to Friday"
-    assert describe(spec, chinese) == "星期一至星期五，09:00 至 17:45:30 每 15 分钟"
-    assert describe(all_day, english) == "Every 15 minutes"
-    assert describe(replace(all_day, every_ms=25_200_000), english) == (
+    assert spec.describe(english) == "Every 15 minutes from 09:00 to 17:45:30, Monday to Friday"
+    assert spec.describe(chinese) == "星期一至星期五，09:00 至 17:45:30 每 15 分钟"
+    assert all_day.describe(english) == "Every 15 minutes"
+    assert replace(all_day, every_ms=25_200_000).describe(english) == (
         "Every 7 hours from 00:00 to 23:59:59"
     )
-    assert describe(replace(spec, weekdays=(6,)), english).endswith(", on Saturdays")
+    assert replace(spec, weekdays=(6,)).describe(english).endswith(", on Saturdays")
 
 
 def test_what_differs_from_the_default_is_told_beside() -> None:
@@ -145,9 +151,9 @@ def test_what_differs_from_the_default_is_told_beside() -> None:
         "Times that the clocks skip do not fire",
         "Times that the clocks show twice fire the second time",
     ]
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=1_000, initial_delay_ms=0)
+    delay = FixedDelaySpec(every_ms=1_000, initial_delay_ms=0)
     assert describe_more(delay, english) == ["First run 0 seconds after it is saved"]
-    rate = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000, anchor_at=0, repeat_count=1)
+    rate = FixedRateSpec(every_ms=1_000, anchor_at=0, repeat_count=1)
     assert describe_more(rate, english) == [
         "Counted from 1970-01-01 00:00:00 UTC",
         "One time only",
@@ -208,7 +214,7 @@ def test_every_valid_expression_has_words_of_the_readers_language(dialect: str) 
         except ScheduleError:
             continue  # never fires, or a step that the dialect does not take
         described += 1
-        words, chinese_words = describe(spec, english), describe(spec, chinese)
+        words, chinese_words = spec.describe(english), spec.describe(chinese)
         assert re.match(r"(Every|At) ", words), (spec.expression, words)
         assert str(spec.expression) not in words
         assert not re.search(r"%|None|  ", words), (spec.expression, words)
@@ -230,4 +236,4 @@ def test_different_days_have_different_words() -> None:
         while at is not None and len(fires) < 60:
             fires.append(at)
             at = schedule.next_after(at)
-        assert seen.setdefault(describe(spec, english), tuple(fires)) == tuple(fires), spec
+        assert seen.setdefault(spec.describe(english), tuple(fires)) == tuple(fires), spec

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.admin.domain.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap
 from tickwheel_admin.domain.triggers.explain import Explanation, explain
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
+    IntervalUnit,
+)
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 BERLIN = "Europe/Berlin"
 HOLIDAYS = Calendar(name="holidays", version=1, spec=CalendarSpec(dates=("2026-10-01",)))
-DAILY = TriggerSpec(kind=TriggerKind.CRON, expression="0 9 * * *", timezone=BERLIN)
+DAILY = CronSpec(expression="0 9 * * *", timezone=BERLIN)
 
 
 def of(spec: TriggerSpec, date: str, **more: Any) -> Explanation:
@@ -58,35 +67,31 @@ def test_a_date_with_fires_needs_no_reasons() -> None:
             [],
         ),
         (
-            TriggerSpec(
-                kind=TriggerKind.DAILY_WINDOW, every_ms=60_000, from_time="09:00:00",
+            DailyWindowSpec(every_ms=60_000, from_time="09:00:00",
                 to_time="10:00:00", weekdays=(1,), timezone=BERLIN,
             ),
             ["weekday"],
         ),
         (
-            TriggerSpec(
-                kind=TriggerKind.CALENDAR_INTERVAL, every=2, unit=IntervalUnit.DAY,
+            CalendarIntervalSpec(every=2, unit=IntervalUnit.DAY,
                 start_date="2026-09-30", at_time="09:00:00", timezone=BERLIN,
             ),
             ["between_fires"],
         ),
         (
-            TriggerSpec(
-                kind=TriggerKind.CALENDAR_INTERVAL, every=2, unit=IntervalUnit.DAY,
+            CalendarIntervalSpec(every=2, unit=IntervalUnit.DAY,
                 start_date="2026-10-02", at_time="09:00:00", timezone=BERLIN,
             ),
             ["before_first"],
         ),
         (
-            TriggerSpec(
-                kind=TriggerKind.FIXED_RATE, every_ms=200 * 3_600_000, timezone=BERLIN,
+            FixedRateSpec(every_ms=200 * 3_600_000, timezone=BERLIN,
                 anchor_at=ms("2026-09-30T00:00:00Z"),
             ),
             ["between_fires"],
         ),
-        (TriggerSpec(kind=TriggerKind.ONCE, at=ms("2026-09-30T00:00:00Z")), ["another_instant"]),
-        (TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=60_000), ["follows_run"]),
+        (OnceSpec(at=ms("2026-09-30T00:00:00Z")), ["another_instant"]),
+        (FixedDelaySpec(every_ms=60_000), ["follows_run"]),
     ],
 )  # fmt: skip
 def test_each_rule_is_named(spec: TriggerSpec, codes: list[str]) -> None:
@@ -147,9 +152,7 @@ def test_what_clocks_do_is_a_reason() -> None:
 
 
 def test_a_fixed_rate_keeps_the_anchor_that_its_start_gave_it() -> None:
-    spec = TriggerSpec(
-        kind=TriggerKind.FIXED_RATE, every_ms=48 * 3_600_000, start_at=ms("2026-09-30T06:00:00Z")
-    )
+    spec = FixedRateSpec(every_ms=48 * 3_600_000, start_at=ms("2026-09-30T06:00:00Z"))
     (reason,) = of(spec, "2026-10-01").reasons
     assert reason.params == {"earlier": "2026-09-30", "later": "2026-10-02"}
     assert [each.code for each in of(spec, "2026-09-29").reasons] == [

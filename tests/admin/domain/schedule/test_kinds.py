@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from calendar import monthrange
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from tests.admin.domain.schedule.clocks import (
     TRANSITIONS,
@@ -23,20 +23,27 @@ from tests.admin.domain.schedule.clocks import (
 )
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
+    IntervalUnit,
+)
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
 from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 BERLIN = "Europe/Berlin"
-EVERY_MONTH = TriggerSpec(
-    kind=TriggerKind.CALENDAR_INTERVAL,
+EVERY_MONTH = CalendarIntervalSpec(
     every=1,
     unit=IntervalUnit.MONTH,
     start_date="2026-01-31",
     at_time="09:30:00",
     timezone=BERLIN,
 )
-OFFICE_HOURS = TriggerSpec(
-    kind=TriggerKind.DAILY_WINDOW,
+OFFICE_HOURS = DailyWindowSpec(
     every_ms=3_600_000,
     from_time="09:00:00",
     to_time="17:30:00",
@@ -132,8 +139,7 @@ def test_intervals_around_transitions_are_as_defined(where: str) -> None:
     draw = random.Random(where)
     start, end = around(day, days=2)
     for _ in range(12):
-        spec = TriggerSpec(
-            kind=TriggerKind.CALENDAR_INTERVAL,
+        spec = CalendarIntervalSpec(
             every=draw.choice((1, 1, 2, 3)),
             unit=draw.choice(tuple(IntervalUnit)),
             start_date=str(date.fromordinal(day.toordinal() - draw.choice((0, 1, 2, 14, 365)))),
@@ -224,8 +230,7 @@ def test_windows_around_transitions_are_as_defined(where: str) -> None:
     start, end = around(day, days=2)
     for _ in range(12):
         first = draw.choice((0, 0, 30, 60, 135, 540))
-        spec = TriggerSpec(
-            kind=TriggerKind.DAILY_WINDOW,
+        spec = DailyWindowSpec(
             every_ms=draw.choice((5, 15, 25, 40, 90, 300)) * 60_000,
             from_time=f"{first // 60:02}:{first % 60:02}:00",
             to_time=draw.choice(("10:00:00", "17:45:00", "23:59:00")),
@@ -247,7 +252,7 @@ def test_windows_around_transitions_are_as_defined(where: str) -> None:
 
 
 def test_a_fixed_rate_starts_at_its_anchor_its_start_or_when_it_is_saved() -> None:
-    rate = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000)
+    rate = FixedRateSpec(every_ms=1_000)
     assert parse(rate, saved_at=250).next_after(0) == 250
     assert parse(replace(rate, start_at=5_300), saved_at=250).next_after(0) == 5_300
     anchored = replace(rate, start_at=5_300, anchor_at=100)
@@ -255,7 +260,7 @@ def test_a_fixed_rate_starts_at_its_anchor_its_start_or_when_it_is_saved() -> No
 
 
 def test_a_fixed_delay_names_its_first_fire_only() -> None:
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=60_000)
+    delay = FixedDelaySpec(every_ms=60_000)
     assert parse(delay, saved_at=1_000).next_after(0) == 61_000
     assert parse(replace(delay, initial_delay_ms=0), saved_at=1_000).next_after(0) == 1_000
     assert parse(replace(delay, start_at=90_000), saved_at=1_000).next_after(0) == 90_000
@@ -264,9 +269,7 @@ def test_a_fixed_delay_names_its_first_fire_only() -> None:
 
 
 def test_the_next_fire_of_a_fixed_delay_keeps_to_the_bounds() -> None:
-    delay = TriggerSpec(
-        kind=TriggerKind.FIXED_DELAY, every_ms=60_000, start_at=10_000, end_at=20_000
-    )
+    delay = FixedDelaySpec(every_ms=60_000, start_at=10_000, end_at=20_000)
     assert first_allowed(delay, 5_000, calendar=None) == 10_000
     assert first_allowed(delay, 20_000, calendar=None) == 20_000
     assert first_allowed(delay, 20_001, calendar=None) is None
@@ -280,8 +283,8 @@ def test_the_next_fire_of_a_fixed_delay_keeps_to_the_bounds() -> None:
     [
         EVERY_MONTH,
         OFFICE_HOURS,
-        TriggerSpec(kind=TriggerKind.CRON, expression="0 9 * * *", timezone=BERLIN),
-        TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=3_600_000, anchor_at=1_000),
+        CronSpec(expression="0 9 * * *", timezone=BERLIN),
+        FixedRateSpec(every_ms=3_600_000, anchor_at=1_000),
     ],
     ids=lambda spec: spec.kind.value,
 )
@@ -303,7 +306,7 @@ def test_both_bounds_belong_to_the_schedule(spec: TriggerSpec) -> None:
 
 
 def test_a_single_instant_may_be_its_own_bound() -> None:
-    spec = TriggerSpec(kind=TriggerKind.ONCE, at=5_000, start_at=5_000, end_at=5_000)
+    spec = OnceSpec(at=5_000, start_at=5_000, end_at=5_000)
     schedule = parse(spec, saved_at=0)
     assert (schedule.next_after(4_999), schedule.next_after(5_000)) == (5_000, None)
     assert (schedule.last_before(5_001), schedule.last_before(5_000)) == (5_000, None)
@@ -312,14 +315,14 @@ def test_a_single_instant_may_be_its_own_bound() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        (TriggerSpec(kind=TriggerKind.ONCE, at=5_000, start_at=5_001), "at"),
-        (TriggerSpec(kind=TriggerKind.ONCE, at=5_000, end_at=4_999), "at"),
-        (TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, start_at=2, end_at=1), "end_at"),
+        (OnceSpec(at=5_000, start_at=5_001), "at"),
+        (OnceSpec(at=5_000, end_at=4_999), "at"),
+        (FixedRateSpec(every_ms=100, start_at=2, end_at=1), "end_at"),
         (
-            TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, anchor_at=9_000, end_at=8_999),
+            FixedRateSpec(every_ms=100, anchor_at=9_000, end_at=8_999),
             "end_at",
         ),
-        (TriggerSpec(kind=TriggerKind.CRON, expression="0 9 1 1 *", end_at=1_000), "end_at"),
+        (CronSpec(expression="0 9 1 1 *", end_at=1_000), "end_at"),
         (replace(EVERY_MONTH, end_at=ms("2026-01-31T09:29:59+01:00")), "end_at"),
         (replace(EVERY_MONTH, start_at=ms("2199-12-31T12:00:00Z")), "start_at"),
         (replace(OFFICE_HOURS, start_at=ms("2200-01-01T12:00:00Z")), "start_at"),
@@ -340,14 +343,14 @@ def test_a_single_instant_may_be_its_own_bound() -> None:
         (replace(OFFICE_HOURS, from_time=None), "from_time"),
         (replace(OFFICE_HOURS, every_ms=1_500), "every_seconds"),
         (replace(OFFICE_HOURS, weekdays=(0,)), "weekdays"),
-        (TriggerSpec(kind=TriggerKind.ONCE), "at"),
-        (TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=50), "every_seconds"),
-        (TriggerSpec(kind=TriggerKind.FIXED_DELAY), "every_seconds"),
+        (OnceSpec(), "at"),
+        (FixedRateSpec(every_ms=50), "every_seconds"),
+        (FixedDelaySpec(), "every_seconds"),
         (
-            TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=100, initial_delay_ms=-1),
+            FixedDelaySpec(every_ms=100, initial_delay_ms=-1),
             "initial_delay_seconds",
         ),
-        (TriggerSpec(kind=TriggerKind.CRON, expression="0 9 * * *", dialect="cronos"), "dialect"),
+        (CronSpec(expression="0 9 * * *", dialect="cronos"), "dialect"),
     ],
 )  # fmt: skip
 def test_what_cannot_fire_is_refused_by_the_field_at_fault(spec: TriggerSpec, field: str) -> None:
@@ -357,5 +360,5 @@ def test_what_cannot_fire_is_refused_by_the_field_at_fault(spec: TriggerSpec, fi
 
 
 def test_when_a_fixed_rate_is_saved_never_makes_it_an_error() -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=100, end_at=5_000)
+    spec = FixedRateSpec(every_ms=100, end_at=5_000)
     assert parse(spec, saved_at=6_000).next_after(0) is None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.admin.domain.schedule.clocks import iso, ms
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec, TimeWindow
 from tickwheel_admin.domain.calendars.compiled import CompiledCalendar
 from tickwheel_admin.domain.schedule.allowed_grid import MAX_JUMPS
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
+    IntervalUnit,
+)
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.preview import MAX_PREVIEW, Mark, Preview, preview
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import IntervalUnit, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 BERLIN = "Europe/Berlin"
-AT_HALF_PAST_TWO = TriggerSpec(kind=TriggerKind.CRON, expression="30 2 * * *", timezone=BERLIN)
+AT_HALF_PAST_TWO = CronSpec(expression="30 2 * * *", timezone=BERLIN)
 
 
 def shown(found: Preview, zone: str = BERLIN) -> list[tuple[str | None, Mark | None]]:
@@ -65,15 +71,14 @@ def test_other_fires_of_such_a_date_are_marked_too() -> None:
 
 
 def test_an_interval_whose_only_fire_is_moved() -> None:
-    spec = TriggerSpec(
-        kind=TriggerKind.CALENDAR_INTERVAL, every=1_000, unit=IntervalUnit.YEAR,
+    spec = CalendarIntervalSpec(every=1_000, unit=IntervalUnit.YEAR,
         start_date="2026-03-29", at_time="02:15:00", timezone=BERLIN,
     )  # fmt: skip
     assert shown(of(spec, "2026-01-01T00:00:00Z", 5)) == [("2026-03-29T03:00:00+02:00", Mark.GAP)]
 
 
 def test_kinds_without_wall_times_have_no_marks() -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_800_000, timezone=BERLIN)
+    spec = FixedRateSpec(every_ms=1_800_000, timezone=BERLIN)
     found = of(spec, "2026-10-25T00:00:00Z", 3)
     assert [fire.mark for fire in found.fires] == [None, None, None]
     assert [fire.offset_minutes for fire in found.fires] == [120, 60, 60]

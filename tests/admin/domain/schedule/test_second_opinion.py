@@ -12,15 +12,16 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.triggers import second_opinion
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.second_opinion import Disagreement, compared
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 START = ms("2026-01-01T00:00:00Z")
 
 
 def cron(expression: str, dialect: Dialect) -> TriggerSpec:
-    return TriggerSpec(
-        kind=TriggerKind.CRON,
+    return CronSpec(
         expression=expression,
         dialect=dialect.value,
         timezone="Europe/Berlin",
@@ -82,7 +83,7 @@ def test_what_croniter_cannot_say_is_no_disagreement(expression: str) -> None:
 
 
 def test_other_kinds_have_no_second_opinion() -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000)
+    spec = FixedRateSpec(every_ms=1_000)
     assert second_opinion.second_opinion(spec, after=START) is None
 
 

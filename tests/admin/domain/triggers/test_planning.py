@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import islice
 
 import pytest
+from msgspec.structs import replace
 
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.planning.plan import (
@@ -17,15 +17,18 @@ from tickwheel_admin.domain.planning.plan import (
     plan_fixed_delay,
 )
 from tickwheel_admin.domain.schedule.base import Schedule
-from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
     IntervalUnit,
-    MisfirePolicy,
-    Trigger,
-    TriggerKind,
-    TriggerSpec,
-    TriggerState,
 )
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -34,21 +37,17 @@ START = 1_774_600_000_000  # two days before clocks go forward in Berlin
 HOLIDAYS = Calendar(name="holidays", version=1, spec=CalendarSpec(weekdays=(6, 7)))
 BERLIN = "Europe/Berlin"
 KINDS = {
-    "cron": TriggerSpec(
-        kind=TriggerKind.CRON, expression="*/20 * * * *", dialect="unix", timezone=BERLIN
-    ),
-    "fixed rate": TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=17 * MINUTE, anchor_at=START),
-    "once": TriggerSpec(kind=TriggerKind.ONCE, at=START + DAY),
-    "calendar interval": TriggerSpec(
-        kind=TriggerKind.CALENDAR_INTERVAL,
+    "cron": CronSpec(expression="*/20 * * * *", dialect="unix", timezone=BERLIN),
+    "fixed rate": FixedRateSpec(every_ms=17 * MINUTE, anchor_at=START),
+    "once": OnceSpec(at=START + DAY),
+    "calendar interval": CalendarIntervalSpec(
         every=1,
         unit=IntervalUnit.DAY,
         start_date="2026-03-01",
         at_time="02:30:00",
         timezone=BERLIN,
     ),
-    "daily window": TriggerSpec(
-        kind=TriggerKind.DAILY_WINDOW,
+    "daily window": DailyWindowSpec(
         every_ms=30 * MINUTE,
         from_time="01:00:00",
         to_time="05:00:00",
@@ -127,7 +126,7 @@ def test_every_instant_is_planned_told_or_left_for_later(name: str) -> None:
 
 # --- fixed delays ----------------------------------------------------------------------------
 
-DELAY = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, timezone="UTC")
+DELAY = FixedDelaySpec(every_ms=HOUR, timezone="UTC")
 FRIDAY = 1_774_569_600_000  # 2026-03-27, midnight UTC
 
 
@@ -187,7 +186,7 @@ def trigger_of(spec: TriggerSpec, **changes: object) -> Trigger:
     return Trigger(**(values | changes))  # type: ignore[arg-type]
 
 
-HOURLY = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=HOUR, anchor_at=FRIDAY, calendar="x")
+HOURLY = FixedRateSpec(every_ms=HOUR, anchor_at=FRIDAY, calendar="x")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
@@ -46,7 +48,7 @@ async def node(admin: Admin) -> FakeSession:
 
 
 def every(ms: int, **changes: Any) -> TriggerSpec:
-    return TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=ms, **changes)
+    return FixedRateSpec(every_ms=ms, **changes)
 
 
 async def pause(database: Database, what: str, *, at: int | None) -> None:
@@ -219,7 +221,7 @@ async def test_shards_of_a_fire_that_has_begun_go_on(
 async def test_a_fixed_delay_waits_for_the_end_of_the_pause(
     database: Database, admin: Admin, node: FakeSession, clock: Clock
 ) -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
+    spec = FixedDelaySpec(every_ms=MINUTE)
     job_id = await add_job(database, triggers=[(spec, NOW)])
     await plan(admin)
     [request] = await admin.dispatch_all(node)
@@ -243,7 +245,7 @@ async def test_a_fixed_delay_waits_for_the_end_of_the_pause(
 async def test_a_fixed_delay_that_was_planned_ahead_is_skipped_and_armed(
     database: Database, admin: Admin, node: FakeSession, clock: Clock
 ) -> None:
-    spec = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
+    spec = FixedDelaySpec(every_ms=MINUTE)
     job_id = await add_job(database, triggers=[(spec, NOW + SECOND)])
     await plan(admin)
     await pause(database, "everything", at=NOW)

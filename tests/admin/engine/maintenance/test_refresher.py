@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,11 @@ from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, now
 from tickwheel_admin.domain.calendars.calendar import CalendarSense
 from tickwheel_admin.domain.runs.run import Run
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds import KINDS
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.engine.maintenance import refresher
 from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.store.database import tables
@@ -50,7 +53,7 @@ def new_name() -> str:
 
 
 def every(ms: int, calendar: str, **changes: Any) -> TriggerSpec:
-    return TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=ms, calendar=calendar, **changes)
+    return FixedRateSpec(every_ms=ms, calendar=calendar, **changes)
 
 
 async def trigger_of(database: Database, job_id: int) -> Any:
@@ -189,7 +192,7 @@ async def test_a_fixed_delay_that_was_planned_ahead_waits_for_what_is_left(admin
     database, name = admin.database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
     at = await now(database) + 1_800
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, calendar=name)
+    delay = FixedDelaySpec(every_ms=HOUR, calendar=name)
     ahead = await add_job(database, triggers=[(delay, at)])
     armed = await add_job(database, triggers=[(delay, at + HOUR)])
     await admin.engine.planner.run_once()
@@ -208,7 +211,7 @@ async def test_a_fixed_delay_that_was_planned_ahead_waits_for_what_is_left(admin
 async def test_a_fixed_delay_whose_calendar_is_there_again_is_armed(admin: Admin) -> None:
     database, name = admin.database, new_name()
     calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, calendar=name)
+    delay = FixedDelaySpec(every_ms=HOUR, calendar=name)
     job_id = await add_job(database, triggers=[(delay, await now(database))])
     await change(database, tables.calendar, calendar_id, deleted_at=5)  # by hand
     await admin.engine.planner.run_once()
@@ -310,7 +313,7 @@ async def test_nothing_is_lost_or_doubled_while_calendars_change(admin: Admin) -
     plain = [
         await add_job(
             database,
-            triggers=[(TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=200), start)],
+            triggers=[(FixedRateSpec(every_ms=200), start)],
         )
         for _ in range(2)
     ]
@@ -353,10 +356,8 @@ async def test_new_zone_data_are_met_by_every_trigger_with_a_zone(
     monkeypatch.setattr(refresher, "TRIGGERS_PER_BATCH", 3)
     database = admin.database
     at = await now(database)
-    daily = TriggerSpec(
-        kind=TriggerKind.CRON, expression="0 9 * * *", dialect="unix", timezone="Europe/Berlin"
-    )
-    plain = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=HOUR)
+    daily = CronSpec(expression="0 9 * * *", dialect="unix", timezone="Europe/Berlin")
+    plain = FixedRateSpec(every_ms=HOUR)
     # As if the zone had another offset when they were computed.
     wrong = [await add_job(database, triggers=[(daily, at + 90 * DAY + 1)]) for _ in range(4)]
     overdue = await add_job(database, triggers=[(daily, at - HOUR)])
@@ -376,9 +377,7 @@ async def test_new_zone_data_are_met_by_every_trigger_with_a_zone(
 async def test_older_zone_data_change_nothing(admin: Admin) -> None:
     database = admin.database
     at = await now(database)
-    daily = TriggerSpec(
-        kind=TriggerKind.CRON, expression="0 9 * * *", dialect="unix", timezone="Europe/Berlin"
-    )
+    daily = CronSpec(expression="0 9 * * *", dialect="unix", timezone="Europe/Berlin")
     job_id = await add_job(database, triggers=[(daily, at + 90 * DAY + 1)])
     await set_zone_version(database, "9999z")
 
@@ -394,6 +393,5 @@ async def set_zone_version(database: Database, version: str) -> None:
 
 
 def test_the_kinds_that_go_by_clocks_are_these() -> None:
-    by_the_clock: Collection[TriggerKind] = refresher._BY_THE_CLOCK
-    arithmetic = {TriggerKind.FIXED_RATE, TriggerKind.FIXED_DELAY, TriggerKind.ONCE}
-    assert {*by_the_clock, *arithmetic} == set(TriggerKind)
+    by_the_clock = {name for name, kind in KINDS.items() if kind.has_wall_times}
+    assert by_the_clock == {"cron", "calendar_interval", "daily_window"}

@@ -7,7 +7,7 @@ import pytest
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.rows import add_job, add_run
 from tickwheel_admin.domain.runs.run import Origin
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.store.database.database import Database
@@ -63,7 +63,7 @@ async def test_the_planner_says_whether_it_is_behind(
     admin = Admin(database)
     await admin.engine.membership.enter()
     long_ago = 1_700_000_000_000
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=86_400_000, anchor_at=long_ago)
+    spec = FixedRateSpec(every_ms=86_400_000, anchor_at=long_ago)
     await add_job(database, triggers=[(spec, long_ago)])
     monkeypatch.setattr(planner, "OVERDUE_SLICE_SECONDS", -1)
     assert await admin.engine.planner.run_once()

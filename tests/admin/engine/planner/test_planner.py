@@ -12,7 +12,10 @@ from tests.admin.kit.engine import Admin
 from tests.admin.kit.rows import add_job, all_runs, change, now
 from tickwheel_admin.domain.planning.missed_fires import missed_fires_of
 from tickwheel_admin.domain.runs.run import Origin, RunState
-from tickwheel_admin.domain.triggers.trigger import MisfirePolicy, TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
@@ -31,9 +34,7 @@ async def admin(database: Database) -> Admin:
 
 
 def every(seconds: float, misfire: MisfirePolicy = MisfirePolicy.FIRE_ONCE) -> TriggerSpec:
-    return TriggerSpec(
-        kind=TriggerKind.FIXED_RATE, every_ms=round(seconds * SECOND), misfire=misfire
-    )
+    return FixedRateSpec(every_ms=round(seconds * SECOND), misfire=misfire)
 
 
 async def the_trigger(database: Database) -> sa.Row:
@@ -120,7 +121,7 @@ async def test_forty_days_of_downtime_are_counted_to_a_thousand(
 
 async def test_a_one_off_completes_its_trigger(database: Database, admin: Admin) -> None:
     at = await now(database) + SECOND
-    await add_job(database, triggers=[(TriggerSpec(kind=TriggerKind.ONCE, at=at), at)])
+    await add_job(database, triggers=[(OnceSpec(at=at), at)])
 
     await admin.engine.planner.run_once()
 
@@ -134,7 +135,7 @@ async def test_a_trigger_that_cannot_be_computed_does_not_stop_others(
     database: Database, admin: Admin
 ) -> None:
     start = await now(database)
-    gone = TriggerSpec(kind=TriggerKind.CRON, expression="* * * * *", timezone="Mars/Olympus")
+    gone = CronSpec(expression="* * * * *", timezone="Mars/Olympus")
     await add_job(database, triggers=[(gone, start), (every(10), start)])
 
     await admin.engine.planner.run_once()

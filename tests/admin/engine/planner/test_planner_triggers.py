@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, create_schema, now
 from tickwheel_admin.domain.runs.run import Origin, Run
-from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.triggers.trigger import (
+from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
+    CalendarIntervalSpec,
     IntervalUnit,
-    MisfirePolicy,
-    TriggerKind,
-    TriggerSpec,
 )
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.rows import run_from_row
@@ -55,7 +59,7 @@ async def runs_of(database: Database, job_id: int) -> list[Run]:
 
 
 def every(ms: int, **changes: Any) -> TriggerSpec:
-    return TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=ms, **changes)
+    return FixedRateSpec(every_ms=ms, **changes)
 
 
 # --- repeat counts ---------------------------------------------------------------------------
@@ -94,7 +98,7 @@ async def test_what_is_only_told_of_does_not_count(admin: Admin) -> None:
 async def test_a_count_goes_on_over_plans_and_ends_with_a_fixed_delay(admin: Admin) -> None:
     database, executor_id = admin.database, new_executor_id()
     node = await admin.add_node(executor_id)
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=100, repeat_count=2)
+    delay = FixedDelaySpec(every_ms=100, repeat_count=2)
     job_id = await add_job(database, executor_id=executor_id, triggers=[(delay, 1_000)])
 
     for fires, state in ((1, "active"), (2, "complete")):
@@ -116,7 +120,7 @@ async def test_a_fixed_delay_whose_end_has_passed_is_complete(admin: Admin) -> N
     database, executor_id = admin.database, new_executor_id()
     node = await admin.add_node(executor_id)
     at = await now(database)
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=HOUR, end_at=at + MINUTE)
+    delay = FixedDelaySpec(every_ms=HOUR, end_at=at + MINUTE)
     job_id = await add_job(database, executor_id=executor_id, triggers=[(delay, at)])
     await admin.engine.planner.run_once()
     [request] = await admin.dispatch_all(node)
@@ -251,7 +255,7 @@ async def test_a_fixed_delay_is_armed_for_what_its_calendar_leaves(admin: Admin)
     name = f"calendar-{new_executor_id()}"
     at = await now(database)
     await add_calendar(database, name, dates=tuple(a_week_from(at)))
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=SECOND, calendar=name)
+    delay = FixedDelaySpec(every_ms=SECOND, calendar=name)
     job_id = await add_job(database, executor_id=executor_id, triggers=[(delay, at)])
     await admin.engine.planner.run_once()
     [request] = await admin.dispatch_all(node)
@@ -269,7 +273,7 @@ async def test_a_fixed_delay_whose_calendar_is_gone_is_in_error(admin: Admin) ->
     node = await admin.add_node(executor_id)
     name = f"calendar-{new_executor_id()}"
     calendar_id = await add_calendar(database, name, dates=("2020-01-01",))
-    delay = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=SECOND, calendar=name)
+    delay = FixedDelaySpec(every_ms=SECOND, calendar=name)
     job_id = await add_job(
         database, executor_id=executor_id, triggers=[(delay, await now(database))]
     )
@@ -288,21 +292,17 @@ async def test_a_fixed_delay_whose_calendar_is_gone_is_in_error(admin: Admin) ->
 
 BERLIN = {"timezone": "Europe/Berlin"}
 KINDS = {
-    "cron": TriggerSpec(
-        kind=TriggerKind.CRON, expression="0 */15 * * * ?", dialect="quartz", **BERLIN
-    ),
+    "cron": CronSpec(expression="0 */15 * * * ?", dialect="quartz", **BERLIN),
     "fixed rate": every(10 * MINUTE, anchor_at=0),
-    "once": TriggerSpec(kind=TriggerKind.ONCE, at=NOW - HOUR),
-    "calendar interval": TriggerSpec(
-        kind=TriggerKind.CALENDAR_INTERVAL,
+    "once": OnceSpec(at=NOW - HOUR),
+    "calendar interval": CalendarIntervalSpec(
         every=1,
         unit=IntervalUnit.DAY,
         start_date="2026-01-01",
         at_time="06:00:00",
         **BERLIN,
     ),
-    "daily window": TriggerSpec(
-        kind=TriggerKind.DAILY_WINDOW,
+    "daily window": DailyWindowSpec(
         every_ms=20 * MINUTE,
         from_time="00:00:00",
         to_time="23:59:59",

@@ -18,7 +18,8 @@ from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Origin, Run
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
+from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
 from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.turned_clock
 
 
 MINUTE = 60_000
-DELAY = TriggerSpec(kind=TriggerKind.FIXED_DELAY, every_ms=MINUTE)
+DELAY = FixedDelaySpec(every_ms=MINUTE)
 
 
 @pytest.fixture(autouse=True)
@@ -374,7 +375,7 @@ async def test_a_delay_whose_run_ended_unseen_is_armed(
 
 async def test_a_delay_without_any_run_is_armed(database: Database, clock: Clock) -> None:
     job_id = await add_job(database, triggers=[(DELAY, NOW)])
-    once = TriggerSpec(kind=TriggerKind.ONCE, at=NOW)
+    once = OnceSpec(at=NOW)
     other = await add_job(database, triggers=[(once, NOW)])
     for each in (job_id, other):
         trigger_id = (await trigger_of(database, each)).id

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests.admin.kit.engine import new_executor_id
 from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
-from tickwheel_admin.domain.triggers.trigger import TriggerKind, TriggerSpec
+from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.store.calendars.calendars import (
     MAX_CHAIN,
     CalendarCache,
@@ -129,7 +129,7 @@ async def test_a_name_that_is_used_again_goes_on_with_its_versions(
 
     # Also when no row is left of the old one, and only a trigger remembers it.
     other = new_name()
-    spec = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000, calendar=other)
+    spec = FixedRateSpec(every_ms=1_000, calendar=other)
     await add_job(database, triggers=[(spec, 4_000_000_000_000)])
     await add_calendar(database, other, dates=("2026-01-01",))
     found = await read(database, other)
@@ -141,8 +141,8 @@ async def test_a_name_that_is_used_again_goes_on_with_its_versions(
 async def test_users_are_named_and_counted(database: Database) -> None:
     database, name, executor_id = database, new_name(), new_executor_id()
     await add_calendar(database, name, dates=("2026-01-01",))
-    follows = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=1_000, calendar=name)
-    another = TriggerSpec(kind=TriggerKind.FIXED_RATE, every_ms=2_000, calendar=name)
+    follows = FixedRateSpec(every_ms=1_000, calendar=name)
+    another = FixedRateSpec(every_ms=2_000, calendar=name)
     far = 4_000_000_000_000
     job_id = await add_job(
         database, executor_id=executor_id, triggers=[(follows, far), (another, far)]

@@ -43,6 +43,13 @@ class Days(NamedTuple):
     names_years: bool = False  # no year has to be named beside it
 
 
+def with_days(rhythm: str, days: Days | None, _: Translate) -> str:
+    """“Every 5 minutes, on Mondays”; None: every day."""
+    if days is None:
+        return rhythm
+    return _("%(rhythm)s, %(days)s") % {"rhythm": rhythm, "days": days.text}
+
+
 def days_in_words(
     expression: CronExpression, years: Years | None, _: Translate, *, beside_rhythm: bool = False
 ) -> Days | None:

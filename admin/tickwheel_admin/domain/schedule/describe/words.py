@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tickwheel_admin.domain.fields import as_seconds
+from tickwheel_admin.domain.fields import as_seconds, instant_to_iso
 
 Translate = Callable[[str], str]
 
@@ -144,3 +144,8 @@ def length(length_ms: int, _: Translate) -> str:
             n = length_ms // unit_ms
             return one if n == 1 else many % {"n": n}
     return _("%(n)s seconds") % {"n": as_seconds(length_ms)}
+
+
+def moment(at: int) -> str:
+    """“2026-10-01 09:30:00”, in UTC."""
+    return instant_to_iso(at).replace("T", " ").rstrip("Z")
