@@ -1,4 +1,4 @@
-"""What a handler returned, or leaves for another attempt, as JSON of bounded size."""
+"""Values of handlers as JSON of limited size: results, states, checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tickwheel_shared.portable_json import why_not_portable
 
 from .text import exception_text
 
-_HUGE_BYTES = 1024 * 1024  # above this, nobody needs to know how large it is
+_HUGE_BYTES = 1024 * 1024  # above this, the exact size does not matter
 _MAX_DEPTH = 200
 NULL = msgspec.Raw(b"null")
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -19,28 +19,28 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode(value: object, *, what: str, limit: int) -> tuple[msgspec.Raw, str]:
-    """JSON text of a value, or null and one sentence about what is wrong with it.
+    """JSON of a value and "", or null and one sentence that says what is wrong with it.
 
     Args:
-        what: how the sentence calls the value.
-        limit: most bytes that the JSON may have.
+        what: name of the value in that sentence.
+        limit: maximum size of the JSON in bytes.
     """
     if value is None:
         return NULL, ""
     try:
         text = b"" if _is_huge(value) else _encoder.encode(value)
-    except Exception as error:  # noqa: BLE001 (a value's own code may raise anything: a failed run)
+    except Exception as error:  # noqa: BLE001 (code of the value may raise anything)
         return NULL, f"{what} cannot be written as JSON: {exception_text(error)}"
     if text and len(text) <= limit:
-        # An admin would refuse it, and ready-made JSON (`msgspec.Raw`) may be anything.
-        unheld = why_not_portable(text)
-        return (NULL, f"{what} cannot be kept: {unheld}") if unheld else (msgspec.Raw(text), "")
+        # An admin would refuse it; and `msgspec.Raw` may contain anything.
+        problem = why_not_portable(text)
+        return (NULL, f"{what} cannot be kept: {problem}") if problem else (msgspec.Raw(text), "")
     size = f"{len(text):,}" if text else f"more than {_HUGE_BYTES:,}"
     return NULL, f"{what} is {size} bytes of JSON; the limit is {limit:,}"
 
 
 def _is_huge(value: object) -> bool:
-    """Whether its JSON is far too long, found without writing it: that may take gigabytes."""
+    """Whether its JSON is far too long, checked without encoding it, which may take gigabytes."""
     size = 0
     levels: list[Iterator[object]] = [iter((value,))]
     while levels:
@@ -60,5 +60,5 @@ def _is_huge(value: object) -> bool:
         else:
             levels.pop()
         if len(levels) > _MAX_DEPTH:
-            return False  # perhaps it contains itself; the encoder knows
+            return False  # perhaps it contains itself; the encoder finds out
     return False

@@ -1,24 +1,24 @@
-"""Everything the SDK raises or lets handlers raise, on one page.
+"""All exceptions of the SDK, including those that handlers raise.
 
 TickwheelExecutorError
-├── Retry                   raised by a handler: this try failed, try again (after so long)
+├── Retry                   raised by a handler: this try failed, try again (after a delay)
 ├── Fail                    raised by a handler: it failed, and another try would not help
 ├── Skip                    raised by a handler: there was nothing to do
-├── ConfigurationError      settings that cannot work; lists every problem at once
+├── ConfigurationError      invalid settings; lists every problem
 ├── HandlerError            a handler that cannot be registered
-├── OutsideRunError         current_run() where no run is going on
-├── StateUnavailableError   run.state of a job that keeps none
-├── CheckpointError         a checkpoint that is not JSON, or too large
+├── OutsideRunError         current_run() outside of a handler
+├── StateUnavailableError   run.state of a job that has no state
+├── CheckpointError         a checkpoint that is not JSON or too large
 ├── RunCancelledError       raised by Run.raise_if_cancelled() to leave a handler
-├── SpoolError              results cannot be made safe on disk
-├── ClientError             an admin refuses what a Client asks; code, status and problems
+├── SpoolError              results cannot be written to disk
+├── ClientError             an admin refused a request of Client; code, status and problems
 │   ├── TokenRefusedError   the API token is unknown, or may not do this
 │   ├── NotFoundError       no such job or run, or the token may not see it
-│   ├── NoAdminError        none of the admins answers
-│   ├── RunNotSucceededError  the run that was waited for ended otherwise
-│   └── WaitTimeoutError    it goes on (a TimeoutError, too)
+│   ├── NoAdminError        no admin answers
+│   ├── RunNotSucceededError  the awaited run ended without success
+│   └── WaitTimeoutError    the awaited run has not ended (also a TimeoutError)
 └── ConnectError            an admin cannot be reached (internal: the node retries for ever)
-    └── UnauthorizedError   it can, but it does not know our token
+    └── UnauthorizedError   it answers, but refuses the token
 """
 
 from __future__ import annotations
@@ -37,16 +37,15 @@ class TickwheelExecutorError(Exception):
 
 
 class Retry(TickwheelExecutorError):
-    """Raise it in a handler: this try failed for a reason that will pass.
+    """Raise it in a handler: this try failed for a temporary reason.
 
-    The run fails, without a traceback, and is tried again if it has tries left, even where its job
-    does not retry after failures.
+    The run fails, without a traceback, and is retried if it has tries left, even if its job does
+    not retry failures.
 
     Args:
-        message: What went wrong, for people.
-        after: When the next try may start, in seconds or as a timedelta, counted from the end of
-            this one; less than 0 is 0, more than 7 days is 7 days. When omitted, whether and when
-            it is tried again is the job's retry policy's business.
+        message: What went wrong.
+        after: Delay before the next try, in seconds or as a timedelta, counted from the end of this
+            one; limited to 0 to 7 days. When omitted, the job's retry policy decides.
 
     Raises:
         ValueError: `after` is not a number.
@@ -58,7 +57,7 @@ class Retry(TickwheelExecutorError):
 
 
 class Fail(TickwheelExecutorError):
-    """Raise it in a handler: the run fails for good, without a traceback and without a retry."""
+    """Raise it in a handler: the run fails without a traceback and without a retry."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -79,7 +78,7 @@ def _milliseconds(after: float | timedelta) -> int:
 
 
 class ConfigurationError(TickwheelExecutorError):
-    """Settings that cannot work. `problems` has one sentence for each of them."""
+    """Invalid settings. `problems` has one sentence for each of them."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -87,15 +86,15 @@ class ConfigurationError(TickwheelExecutorError):
 
 
 class HandlerError(TickwheelExecutorError):
-    """A handler that cannot be registered: the name is taken, or it wants other arguments."""
+    """A handler or job that cannot be registered; the message says why."""
 
 
 class OutsideRunError(TickwheelExecutorError):
-    """`current_run()` was called where no handler is running."""
+    """`current_run()` was called outside of a handler."""
 
 
 class StateUnavailableError(TickwheelExecutorError):
-    """`run.state` was used in a run of a job that keeps no state."""
+    """`run.state` was used in a run of a job that has no state."""
 
     def __init__(self, job: str) -> None:
         super().__init__(
@@ -110,15 +109,15 @@ class CheckpointError(TickwheelExecutorError):
 
 
 class RunCancelledError(TickwheelExecutorError):
-    """The run was cancelled or timed out; let it pass through to end the handler."""
+    """The run was cancelled or timed out; do not catch it, so that the handler ends."""
 
 
 class SpoolError(TickwheelExecutorError):
-    """Results cannot be made safe on disk: it is full, read-only, or not ours."""
+    """Results cannot be written to disk: it is full, read-only, or not writable by this user."""
 
 
 class ClientError(TickwheelExecutorError):
-    """An admin refuses what a Client asks, or cannot be asked."""
+    """An admin refused a request, or could not be asked."""
 
     def __init__(
         self,
@@ -129,14 +128,14 @@ class ClientError(TickwheelExecutorError):
         problems: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.code = code  # stable, for programs: "invalid_input"
-        self.status = status  # of HTTP; None: no admin was asked, or none answered
+        self.status = status  # HTTP status; None: no admin was asked, or none answered
         self.problems = tuple(problems)  # each with "field", "code" and "message"
-        told = (f"{each.get('field')}: {each.get('message')}" for each in self.problems)
-        super().__init__("\n- ".join((message, *told)))
+        details = (f"{each.get('field')}: {each.get('message')}" for each in self.problems)
+        super().__init__("\n- ".join((message, *details)))
 
 
 class TokenRefusedError(ClientError):
-    """The API token is unknown, expired or revoked, or its person may not do this."""
+    """The API token is unknown, expired, revoked or lacks the permission."""
 
 
 class NotFoundError(ClientError):
@@ -144,16 +143,16 @@ class NotFoundError(ClientError):
 
 
 class NoAdminError(ClientError):
-    """None of the admins answers; `reasons` says why, by URL. What was asked may have been done."""
+    """No admin answers; `reasons` says why, by URL. The request may still have been processed."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
-        told = "; ".join(f"{url}: {reason}" for url, reason in self.reasons.items())
-        super().__init__(f"no admin answers: {told}", code="no_admin")
+        details = "; ".join(f"{url}: {reason}" for url, reason in self.reasons.items())
+        super().__init__(f"no admin answers: {details}", code="no_admin")
 
 
 class RunNotSucceededError(ClientError):
-    """A run that was waited for has ended and did not succeed; `run` is how it stands."""
+    """The awaited run ended without success; `run` is its status."""
 
     def __init__(self, run: RunStatus) -> None:
         self.run = run
@@ -165,7 +164,7 @@ class RunNotSucceededError(ClientError):
 
 
 class WaitTimeoutError(ClientError, TimeoutError):
-    """A run that was waited for goes on; it is not stopped by that."""
+    """The awaited run has not ended in time; it is not stopped."""
 
     def __init__(self, run_id: int, seconds: float, state: str | None) -> None:
         self.run_id = run_id
@@ -174,7 +173,7 @@ class WaitTimeoutError(ClientError, TimeoutError):
 
 
 class ConnectError(TickwheelExecutorError):
-    """An admin cannot be reached. The node tries again, for as long as it lives."""
+    """An admin cannot be reached. The node keeps trying."""
 
 
 class UnauthorizedError(ConnectError):

@@ -1,4 +1,4 @@
-"""The front door of the SDK: name handlers, run, go away in good order."""
+"""The public class of the SDK: register handlers, run them, shut down gracefully."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ REFUSED_EXIT_CODE = 78  # EX_CONFIG of sysexits.h: for supervisors that are not 
 
 
 class Executor:
-    """One node of an executor: connects to the admins and runs what they send.
+    """One node of an executor: connects to the admins and runs the jobs that they send.
 
     Args:
         executor: Name of the executor, as it was made in the console. TICKWHEEL_EXECUTOR when
             omitted.
         admins: Base URLs of the admins; one is enough, the others are learned from it.
-            TICKWHEEL_ADMINS (with commas) when omitted.
+            TICKWHEEL_ADMINS (comma-separated) when omitted.
         token: The executor's token. TICKWHEEL_TOKEN when omitted.
-        slots: How many runs this process executes at once, 1 to 10,000.
+        slots: How many runs this process executes concurrently, 1 to 10,000.
         name: How the console shows this process; "<hostname>-<pid>" when omitted.
-        labels: Anything worth knowing about this process, for routing and for people.
-        weight: Its share of the runs of jobs that are spread by weight, 1 to 1,000.
+        labels: Key-value pairs that describe this process, for routing and for the console.
+        weight: Its share of the runs of jobs with weighted routing, 1 to 1,000.
         spool_dir: Where results wait until an admin has them; must outlive the process.
             $XDG_STATE_HOME/tickwheel/<executor> or ~/.local/state/… when omitted.
         shutdown_grace_seconds: How long running handlers may take to finish at shutdown.
-        max_log_mb: How much one attempt may write to its log, in MiB, 1 to 100,000; what it writes
-            beyond that is dropped and counted.
+        max_log_mb: How much one attempt may write to its log, in MiB, 1 to 100,000; further lines
+            are dropped and counted.
 
     Raises:
-        ConfigurationError: naming every setting that cannot work.
+        ConfigurationError: lists every invalid setting.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Executor:
 
     @property
     def handlers(self) -> Handlers:
-        """What was registered; for `tickwheel_executor.testing`."""
+        """The registered handlers; for `tickwheel_executor.testing`."""
         return self._handlers
 
     def handler(
@@ -113,26 +113,25 @@ class Executor:
         job: str | None = None,
         **fields: Unpack[JobFields],
     ) -> Callable[[_Function], _Function]:
-        """Let the decorated `def` or `async def` run the jobs that name this handler.
+        """Register the decorated `def` or `async def` as a handler for jobs.
 
-        Its signature says what it takes: the run (annotated `Run`, or named `run`), and the run's
-        parameters by name and type. What it returns becomes the run's result, and what it raises
-        fails the run.
+        It receives the run (the parameter annotated `Run`, or named `run`) and the run's parameters
+        by name and type. Its return value becomes the run's result; an exception fails the run.
 
         Args:
-            name: How jobs call it.
-            isolation: "process" runs it in a process of its own, from a pool: it can be stopped and
-                killed whatever it does, and uses a processor of its own. It has to be at the top
-                level of a module. Without, `async def` shares the event loop, and `def` has a
-                thread.
-            memory_mb: MiB that a run may take, in a process, beyond what that has; on Linux.
-            cpu_seconds: CPU time that a run may take, in a process; whole seconds count.
-            job: Name of a job to declare with it; the handler's name when only fields are given.
-            fields: What that job says, as in the API: `cron="0 3 * * *"`, `timezone="…"`, ….
+            name: The name that jobs use.
+            isolation: "process" runs it in a separate process from a pool, which can be killed and
+                does not share the interpreter with other runs. The function must be at the top
+                level of a module. Without it, an `async def` shares the event loop, and a `def`
+                runs in a thread.
+            memory_mb: MiB that a run may use on top of what its process has; only on Linux.
+            cpu_seconds: CPU time that a run may use in its process, in whole seconds.
+            job: Name of a job to declare; the handler's name when only fields are given.
+            fields: Fields of that job, as in the API: `cron="0 3 * * *"`, `timezone="…"`, ….
 
         Raises:
-            HandlerError: a name is taken, a field unknown, a limit impossible, or the executor has
-                started. What a signature cannot say is refused when it starts.
+            HandlerError: a name is taken, a field unknown, a limit invalid, or the executor has
+                started. An invalid signature raises when the executor starts.
         """
         limits = limits_of(name, isolation, memory_mb=memory_mb, cpu_seconds=cpu_seconds)
 
@@ -145,14 +144,14 @@ class Executor:
         return register
 
     def job(self, name: str, *, handler: str, **fields: Unpack[JobFields]) -> None:
-        """Declare a further job of a handler of this executor.
+        """Declare another job for a handler of this executor.
 
-        It is proposed to the admin when this process connects; what becomes of it there is the
-        executor's policy: applied at once, after a person has agreed, or never.
+        It is proposed to the admin when this process connects. The executor's policy decides
+        whether it is applied at once, after a user has agreed, or never.
 
         Raises:
-            HandlerError: the name is taken, a field unknown, or the executor has started. A handler
-                that is not here is refused when it starts.
+            HandlerError: the name is taken, a field unknown, or the executor has started. An
+                unknown handler raises when the executor starts.
         """
         self._handlers.declare(name, handler, fields)
 
@@ -161,13 +160,13 @@ class Executor:
         """The jobs declared so far, as they are sent."""
         return [dict(job) for job in self._handlers.jobs]
 
-    # --- around every handler --------------------------------------------------------------------
+    # --- around every handler ---------------------------------------------------------------------
 
     def on_started(self, hook: _Hook) -> _Hook:
         """Call the decorated `def` or `async def` with the run, before each handler.
 
-        It runs where the handler will: in its task, thread or process. What it raises fails the
-        run, `Skip` and the like included, and the handler is not called.
+        It runs in the handler's task, thread or process. If it raises (`Skip` and the like
+        included), the run ends with that exception and the handler is not called.
 
         Raises:
             HandlerError: the executor has started.
@@ -176,10 +175,11 @@ class Executor:
         return hook
 
     def on_ended(self, hook: _Hook) -> _Hook:
-        """Call it with the run and its `Ending` after each handler, however that ended.
+        """Call it with the run and its `Ending` after each handler, successful or not.
 
-        It runs where the handler ran; what it raises is in the run's log and changes nothing. It
-        is not called when the process of a handler died, nor for parameters that were refused.
+        It runs in the handler's task, thread or process. An exception is written to the run's log
+        and changes nothing else. It is not called when the handler's process died or the
+        parameters were refused.
 
         Raises:
             HandlerError: the executor has started.
@@ -188,10 +188,11 @@ class Executor:
         return hook
 
     def on_lost(self, hook: _Hook) -> _Hook:
-        """Call it with the run when this node learns that the attempt does not count any more.
+        """Call it with the run when this node learns that the attempt no longer counts.
 
-        An admin took the node for dead and has given the run up, or no admin can be reached. On
-        the node's event loop: do not block it. The handler is being stopped, if it can be.
+        Either an admin considered the node dead and gave the run up, or no admin can be reached.
+        It is called on the node's event loop: do not block. The handler is being stopped, if that
+        is possible.
 
         Raises:
             HandlerError: the executor has started.
@@ -199,21 +200,21 @@ class Executor:
         self._handlers.add_hook(self._handlers.hooks.lost, hook)
         return hook
 
-    # --- on its own ------------------------------------------------------------------------------
+    # --- as a program -----------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT, then finish what is running and return.
+        """Run until SIGTERM or SIGINT, then finish running handlers and return.
 
-        Exits the process with 1 when something had to be left behind, with 78 when every admin has
-        refused this node (its token, name or version) from the start; a second signal exits at
-        once. Call it from the main thread; it makes its own event loop. Logging is set up at level
-        INFO when the program has not done that itself.
+        Exits the process with 1 when something had to be left behind, and with 78 when every admin
+        has refused this node (its token, name or version) from the start. A second signal exits at
+        once. Call it from the main thread; it creates its own event loop. Logging is set up at
+        level INFO unless the program has done that itself.
 
         Raises:
-            ConfigurationError: it runs already.
+            ConfigurationError: it is already running.
             SpoolError: the spool directory cannot be used.
         """
-        if in_pool_process():  # the script has no main guard, and is only read for its handlers
+        if in_pool_process():  # the script has no main guard; it is only imported for its handlers
             return
         set_up_logging(logging.INFO)
         loop = asyncio.new_event_loop()
@@ -240,8 +241,8 @@ class Executor:
 
         signals = ShutdownSignals(on_signal)
         signals.take()
-        # What is there now stays for good, modules above all. To look through it for garbage again
-        # and again would cost more than a fifth of what a run of a short handler costs.
+        # The objects that exist now, mostly modules, stay. Scanning them in every collection would
+        # add more than a fifth to the cost of a short run.
         gc.collect()
         gc.freeze()
         await self._lifecycle.start()
@@ -259,45 +260,44 @@ class Executor:
         )
         return 0 if await self._lifecycle.stop() else 1
 
-    # --- inside another service ------------------------------------------------------------------
+    # --- inside another service -------------------------------------------------------------------
 
     def start(self, timeout: float | None = None) -> None:
-        """Work in a thread of its own, beside whatever this process does; returns at once.
+        """Run in a background thread; returns when the spool is open.
 
-        Takes over no signals and does not wait for admins. When the main thread ends, what runs is
-        finished as by `stop`. In a forked child nothing goes on: start it there again, and the
-        child is a node of its own.
+        Installs no signal handlers and does not wait for admins. When the main thread ends, the
+        node is stopped as by `stop`. A forked child has no node: start it there again, as a node
+        of its own.
 
         Args:
-            timeout: How many seconds the disk may take to open the spool; None: as long as it
-                needs.
+            timeout: Seconds to wait for the spool to open; None: no limit.
 
         Raises:
-            ConfigurationError: it was started already.
+            ConfigurationError: it was already started.
             SpoolError: the spool directory cannot be used, or did not answer in time.
         """
         if not in_pool_process():
             self._embedded.start(timeout)
 
     def stop(self) -> bool:
-        """End what `start` began: finish what is running, deliver it, and return when it is done.
+        """Stop what `start` started: finish running handlers and deliver their results.
 
-        Returns whether nothing was left behind; at once, and True, when nothing was started.
+        Returns whether nothing was left behind; True at once if nothing was started.
 
         Raises:
-            RuntimeError: a handler of this executor calls it, which would wait for itself.
+            RuntimeError: called from a handler of this executor, which would deadlock.
         """
         return self._embedded.stop()
 
     async def __aenter__(self) -> Executor:
-        """Start to work, on the running loop; takes over no signals and does not wait for admins.
+        """Start on the running loop; installs no signal handlers and does not wait for admins.
 
         Raises:
-            ConfigurationError: it was started already.
+            ConfigurationError: it was already started.
             SpoolError: the spool directory cannot be used.
         """
         if in_pool_process():
-            raise PoolProcessReached  # what comes next would wait for ever
+            raise PoolProcessReached  # the block would wait for ever
         await self._lifecycle.start()
         return self
 
@@ -307,12 +307,12 @@ class Executor:
         error: BaseException | None,
         frames: TracebackType | None,
     ) -> None:
-        """Finish what is running, deliver it, and end."""
+        """Finish running handlers, deliver their results, and stop."""
         await self._lifecycle.stop()
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """Work for as long as an ASGI application does: `FastAPI(lifespan=executor.lifespan)`."""
+        """Run as long as an ASGI application: `FastAPI(lifespan=executor.lifespan)`."""
         async with self:
             yield
 

@@ -1,4 +1,4 @@
-"""How a run stands, as a client is told."""
+"""Status of a run, as the API returns it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost", "sk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """How a run stands; everything that the API says of it is in `data`."""
+    """Status of a run; `data` is everything that the API returned."""
 
     id: int
     job_id: int
@@ -19,17 +19,17 @@ class RunStatus:
     state: (
         str  # queued, dispatched, running; succeeded, failed, timed_out, cancelled, lost, skipped
     )
-    reason: str | None  # stable code: why it waits, or ended so
+    reason: str | None  # stable code: why it waits, or how it ended
     message: str | None  # text for people
     result: Any  # what the handler returned
     data: Mapping[str, Any]
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has come to an end, good or bad."""
+        """Whether it has ended, successfully or not."""
         return self.state in _ENDED
 
     @property
     def succeeded(self) -> bool:
-        """Whether it has ended well."""
+        """Whether it ended successfully."""
         return self.state == "succeeded"

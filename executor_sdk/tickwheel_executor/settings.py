@@ -1,4 +1,4 @@
-"""What a node has to know, checked as a whole before anything starts."""
+"""Settings of nodes and clients, from arguments and environment, validated together."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MAX_LOG_MB = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Settings of one node; `check` makes them from what a user gave."""
+    """Settings of one node, created by `check`."""
 
-    executor: str  # name of the executor, as the console knows it
+    executor: str  # name of the executor, as in the console
     admins: tuple[str, ...]  # base URLs
     token: str = field(repr=False)  # of the executor
-    name: str  # of this node, for people
-    slots: int = 16  # attempts at once
+    name: str  # of this node, for the console
+    slots: int = 16  # concurrent attempts
     labels: Mapping[str, str] = field(default_factory=dict)
-    weight: int = 1  # share of the runs of jobs that are spread by weight
-    max_log_mb: int = 100  # of one attempt; what it writes beyond that is dropped
+    weight: int = 1  # share of the runs of jobs with weighted routing
+    max_log_mb: int = 100  # of one attempt; further lines are dropped
 
 
 def check(
@@ -45,10 +45,10 @@ def check(
     shutdown_grace_seconds: float = 30.0,
     environ: Mapping[str, str] = os.environ,
 ) -> NodeSettings:
-    """Settings from arguments, and from the environment where an argument is missing.
+    """Settings from arguments, and from the environment for missing ones.
 
     Raises:
-        ConfigurationError: with every problem there is.
+        ConfigurationError: lists every problem.
     """
     problems: list[str] = []
     executor = executor or environ.get("TICKWHEEL_EXECUTOR", "")
@@ -84,7 +84,7 @@ def check(
 
 
 def default_name() -> str:
-    """A name for this process that no other one on any machine should have."""
+    """A name for this process, unique across machines."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -94,10 +94,10 @@ def check_client(
     token: str | None,
     environ: Mapping[str, str] = os.environ,
 ) -> tuple[tuple[str, ...], str]:
-    """Base URLs and API token of a Client, from the environment where they are missing.
+    """Base URLs and API token of a Client, from the environment if missing.
 
     Raises:
-        ConfigurationError: with every problem there is.
+        ConfigurationError: lists every problem.
     """
     problems: list[str] = []
     token = token if token is not None else environ.get("TICKWHEEL_API_TOKEN", "")
@@ -112,7 +112,7 @@ def check_client(
     return urls, token
 
 
-_EXECUTOR_TOKEN = "twx_"  # noqa: S105 (how they begin)
+_EXECUTOR_TOKEN = "twx_"  # noqa: S105 (their prefix)
 _NAME_RULE = f"wanted 1 to {_MAX_NAME_CHARS} printable characters without spaces around them"
 
 
@@ -152,7 +152,7 @@ def _urls(
     admins: Sequence[str] | None, environ: Mapping[str, str], problems: list[str]
 ) -> tuple[str, ...]:
     if isinstance(admins, str):
-        admins = [admins]  # a natural slip with one obvious meaning
+        admins = [admins]  # a common mistake with one possible meaning
     given = admins if admins is not None else environ.get("TICKWHEEL_ADMINS", "").split(",")
     texts = [text for text in given if text.strip()]
     if not texts:
@@ -165,13 +165,13 @@ def _urls(
         try:
             urls.append(normal_url(text))
         except ValueError as error:
-            shown = "" if "@" in text else f" {text!r}"  # never repeat what may hold a password
+            shown = "" if "@" in text else f" {text!r}"  # never log what may contain a password
             problems.append(f"admin URL {number}{shown}: {error}")
     return tuple(dict.fromkeys(urls))
 
 
 def normal_url(text: str) -> str:
-    """The base URL of an admin in one spelling, so that the same one is recognised.
+    """The base URL of an admin in a normal form, so that equal URLs are recognised.
 
     Raises:
         ValueError: not a base URL; the message says why and does not repeat the text.

@@ -1,4 +1,4 @@
-"""Text that is fit for the wire and for every database, and exceptions as text."""
+"""Text that the wire and every database accept, and exceptions as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters; a cut text ends with a mark that says how long it was."""
+    """At most `limit` characters; a cut text ends with a note of its length."""
     if len(text) <= limit:
         return text
     mark = f" … [cut, {len(text)} characters]"
@@ -28,7 +28,7 @@ def exception_text(error: BaseException) -> str:
     """The exception's own message, even if its `__str__` fails."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 (an exception whose __str__ fails is only a failed run)
+    except Exception:  # noqa: BLE001 (a failing __str__ must only fail the run)
         return "(its text cannot be shown)"
 
 
@@ -43,7 +43,7 @@ def traceback_of(error: BaseException) -> str:
     """The traceback as Python prints it, from the handler on."""
     try:
         lines = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
-    except Exception:  # noqa: BLE001 (the same: this calls the exception's own code)
+    except Exception:  # noqa: BLE001 (likewise)
         return describe(error)
     return "".join(lines)
 

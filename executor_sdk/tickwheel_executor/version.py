@@ -1,4 +1,4 @@
-"""The version of this package, as hello tells it to admins."""
+"""The version of this package, which hello sends to admins."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Attempts of this node: admission, progress, leases."""
+"""The attempts of a node: admission, execution, progress, checkpoints, leases."""

@@ -69,16 +69,16 @@ class Admission:
         self._links = links
         self._slots = slots
         self._ended = RecentClaims()
-        self._asked_to_drain = False  # an operator wants no new runs here
-        self.leaving = False  # this process is going away
+        self._asked_to_drain = False  # by an operator
+        self.leaving = False  # this process is shutting down
 
     def on_run(self, link: Link, message: RunRequest) -> None:
-        """Start it, unless it is known or cannot be started here."""
+        """Start it, unless it is known or has to be refused."""
         if self.answer_known(link, message):
             return
         now = self._loop.time()
         if self._links.lease_is_over(now):
-            # This process was frozen, and the frame lay in its buffer: the attempt may be lost.
+            # This process was suspended, and the frame waited in a buffer: the attempt may be lost.
             self._links.check(now)
             return
         handler = self._handlers.get(message.handler)
@@ -88,7 +88,7 @@ class Admission:
             and handler.stoppable
             and now >= self._links.cut_off_at
         ):
-            return  # it would have to end at once; the admin asks for it when it hears us again
+            return  # it would have to end at once; the admin queries it when the node is back
         refusal, text = self._refusal(message, handler)
         if refusal is not None or handler is None:
             self._refuse(link, message, refusal or Refusal.UNKNOWN_HANDLER, text)
@@ -97,12 +97,12 @@ class Admission:
         link.send_patiently(_accepted(message))
 
     def on_query(self, link: Link, message: Query | Cancel) -> None:
-        """Say what became of it; what was never seen is never started."""
+        """Report what became of it; an attempt that was never seen never starts."""
         if not self.answer_known(link, message):
             self._refuse(link, message, Refusal.NEVER_SEEN)
 
     def on_cancel(self, link: Link, message: Cancel) -> None:
-        """Stop it, or say what became of it."""
+        """Stop it, or report what became of it."""
         attempt = self._in_flight.find(key_of(message))
         if attempt is None or attempt.request.token != message.token:
             self.on_query(link, message)
@@ -113,24 +113,24 @@ class Admission:
             self._in_flight.stop(attempt, STOPS[message.reason])
         elif message.reason is not CancelReason.STALE:
             link.send(_accepted(message))
-        # A stale one is sent in answer to "accepted": saying that again would go on for ever.
+        # A stale cancel is the answer to "accepted": sending that again would never stop.
 
     def on_drain(self, link: Link, message: Drain) -> None:
-        """An operator lets the node drain, or work again; what runs goes on."""
+        """An operator drains the node, or puts it back to work; running attempts continue."""
         if message.on != self._asked_to_drain:
             self._asked_to_drain = message.on
             _logger.info("an operator lets this node %s", "drain" if message.on else "work again")
 
     def on_slots(self, link: Link, message: SetSlots) -> None:
-        """An operator changed how many attempts may run here; those that run go on."""
+        """An operator changed the number of slots; running attempts continue."""
         self._slots.resize(message.slots)
 
     def receipted(self, result: Result) -> None:
-        """An admin has this result: from now on only how it ended is remembered."""
+        """An admin has this result: from now on only its outcome is remembered."""
         self._ended.add(claim_of(result), result.outcome, self._loop.time())
 
     def answer_known(self, link: Link, message: AttemptMessage) -> bool:
-        """Answer for an attempt that this node has met before; False when it has not."""
+        """Answer for an attempt that this node knows; False when it does not."""
         key, now = key_of(message), self._loop.time()
         attempt = self._in_flight.find(key)
         if attempt is None and not self._delivery.has_any(key) and not self._ended.renew(key, now):
@@ -147,8 +147,8 @@ class Admission:
                 else _ended_before(message, ending)
             )
         else:
-            # Two claims with one number: the database went back in time. What became of the other
-            # is no answer for this one, which nobody has executed: it is to be claimed again.
+            # Two claims with one number: the database was restored from a backup. Nobody executed
+            # this claim, so the outcome of the other is no answer: it has to be claimed again.
             link.send(_refused(message, Refusal.NEVER_SEEN, "known here by another claim"))
         return True
 
@@ -185,7 +185,7 @@ def _refused(message: AttemptMessage, reason: Refusal, text: str = "") -> Refuse
 
 
 def _ended_before(message: AttemptMessage, outcome: Outcome) -> Result:
-    """It ended, and its result had its receipt: how it ended is all that is kept."""
+    """It ended, and an admin has its result: only its outcome is remembered."""
     return Result(
         run=message.run,
         attempt=message.attempt,

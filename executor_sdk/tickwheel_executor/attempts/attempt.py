@@ -1,4 +1,4 @@
-"""One attempt that a node holds, from accepted until its result is safe."""
+"""One attempt in flight: from accepted until its result is safe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tickwheel_shared.protocol import Outcome, Result, RunRequest
 
 
 class InFlightAttempt:
-    """State of a held attempt. The node changes it; it only ever moves forward."""
+    """State of an attempt in flight. It only moves forward."""
 
     __slots__ = (
         "execution",
@@ -42,12 +42,12 @@ class InFlightAttempt:
         self.started = asyncio.get_running_loop().time()
         self.execution: Execution | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.stop: Stop | None = None  # set once, by timeout, cancel, cut-off or shutdown
-        self.is_lost = False  # it does not count any more, whatever its handler does
-        self.finished = False  # the handler has ended; the result is on its way to the disk
+        self.stop: Stop | None = None  # set once, by timeout, cancel, lease guard or shutdown
+        self.is_lost = False  # it no longer counts, whatever its handler does
+        self.finished = False  # the handler has ended; the result is being written to disk
 
     def request_stop(self, stop: Stop) -> None:
-        """Make the handler end; the first reason given is the one that is reported."""
+        """Make the handler end; the first reason is the one that is reported."""
         if self.stop is not None or self._has_ended:
             return
         self.stop = stop
@@ -58,7 +58,7 @@ class InFlightAttempt:
             self.run.log.warning("%s", remark)
 
     def stop_again(self) -> None:
-        """It was told to stop and has not ended: do not wait until it is told again anyway."""
+        """Cancel it again now: it was cancelled before and has not ended."""
         if self.execution is not None and not self._has_ended:
             self.execution.stop()
 
@@ -67,7 +67,7 @@ class InFlightAttempt:
         return self.finished or (self.execution is not None and self.execution.has_ended)
 
     def mark_lost(self) -> None:
-        """It does not count any more: tell those who want to know, once."""
+        """It no longer counts: call the hooks, once."""
         if not self.is_lost:
             self.is_lost = True
             self.handler.hooks.call_lost(self.run)

@@ -1,8 +1,8 @@
-"""Checkpoints of running attempts: the newest of each, sent once a second and again elsewhere.
+"""Checkpoints of running attempts: the latest of each, sent at most once a second.
 
-Nothing acknowledges a checkpoint. What went over a socket that closed afterwards may be lost, so it
-goes again over another one; its number tells the admins which of them is newer. What an attempt
-saved last goes with its result, unless it succeeds.
+Checkpoints have no receipts. One that was sent on a socket that closed afterwards may be lost, so
+it is sent again on another socket; its number tells the admins which is newer. The last checkpoint
+of an attempt is also part of its result, unless it succeeds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _LatestCheckpoint:
     link: Link  # where the run came from
     data: bytes = b"null"  # JSON
     seq: int = 0  # of the checkpoint, from 1
-    sent_on: Link | None = None  # None: it has to be sent
+    sent_on: Link | None = None  # None: it must be sent
 
 
 class Checkpoints:
@@ -61,7 +61,7 @@ class Checkpoints:
         self._is_running = lambda _: False
 
     def save(self, request: RunRequest, link: Link, data: msgspec.Raw) -> None:
-        """Take the newest checkpoint of an attempt; from any thread. None count after its end."""
+        """Take the latest checkpoint of an attempt, from any thread; ignored after its end."""
         key = key_of(request)
         with self._lock:
             newest = self._by_key.get(key)
@@ -77,25 +77,25 @@ class Checkpoints:
         if threading.get_ident() == self._loop_thread:
             self._arm()
             return
-        with suppress(RuntimeError):  # the loop has ended; nobody sends any more
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._arm, context=self._context)
 
     def end(self, key: Key) -> msgspec.Raw:
-        """The attempt is not going on any more: what it saved last; null when that is nothing."""
+        """The handler has ended: returns its last checkpoint, null if there is none."""
         with self._lock:
             newest = self._by_key.pop(key, None)
         if newest is None:
             return NULL
         if newest.data == b"null" and newest.sent_on is None:
-            self._send(newest)  # a result cannot say that an earlier one is taken back
+            self._send(newest)  # a result cannot remove an earlier checkpoint
         return msgspec.Raw(newest.data)
 
     def opened(self) -> None:
-        """A socket is open, perhaps the first one."""
+        """A socket has opened."""
         self._arm_if_needed()
 
     def closed(self, link: Link) -> None:
-        """What went over this socket last may not have arrived."""
+        """What was sent on this socket last may not have arrived."""
         with self._lock:
             for newest in self._by_key.values():
                 if newest.sent_on is link:
@@ -123,7 +123,7 @@ class Checkpoints:
                     newest.sent_on = self._send(newest)
 
     def _send(self, newest: _LatestCheckpoint) -> Link | None:
-        """Send it; None: there is no socket, and the next one that opens is to take it."""
+        """Send it; None: no socket is open, and it is sent on the next one."""
         target = self._links.pick(newest.link)
         if target is not None:
             request = newest.request

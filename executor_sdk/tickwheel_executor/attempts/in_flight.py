@@ -38,7 +38,7 @@ from .slots import Slots
 if TYPE_CHECKING:
     from tickwheel_executor.runner.process_runner import ProcessRunner
 
-CUT_OFF_GRACE_SECONDS = 2.0  # well within what is left of the lease
+CUT_OFF_GRACE_SECONDS = 2.0  # well within the rest of the lease
 
 
 class InFlightAttempts:
@@ -61,8 +61,8 @@ class InFlightAttempts:
         self._shipper = shipper
         self._slots = slots
         self._clock = clock
-        self._on_change = on_change  # one less is held
-        self._listener = on_progress  # of the test kit: hears every one, from any thread
+        self._on_change = on_change  # an attempt has left
+        self._listener = on_progress  # of the test kit: gets every report, from any thread
         self._progress = ProgressReporter(links, context=context)
         self._checkpoints = Checkpoints(links, context=context, is_running=self._is_running)
         self._async_runner = AsyncRunner(shipper)
@@ -79,38 +79,38 @@ class InFlightAttempts:
         return len(self._by_key)
 
     def find(self, key: Key) -> InFlightAttempt | None:
-        """The attempt of that name, whatever its claim."""
+        """The attempt with this key, of any claim."""
         return self._by_key.get(key)
 
     def names(self) -> list[RunKey]:
-        """What is held, for an admin."""
+        """The attempts in flight, for an admin."""
         return [
             RunKey(run=run, attempt=number, token=attempt.request.token)
             for (run, number), attempt in self._by_key.items()
         ]
 
     def welcomed(self) -> None:
-        """An admin has said how long a lease is."""
+        """An admin has sent the length of the lease."""
         self._lease_guard.aim()
         self.acknowledged()
 
     def acknowledged(self) -> None:
-        """An admin was heard; handlers in processes look at the time themselves."""
+        """The lease was renewed; handlers in processes watch the time themselves."""
         if self._process_runner is not None:
             self._process_runner.renew_lease(self._links.cut_off_at)
 
     def opened(self, link: Link) -> None:
-        """Checkpoints may leave."""
+        """A socket has opened: checkpoints may be sent."""
         self._checkpoints.opened()
 
     def closed(self, link: Link) -> None:
         """What was sent on this socket last may not have arrived."""
         self._checkpoints.closed(link)
 
-    # --- beginning -------------------------------------------------------------------------------
+    # --- beginning --------------------------------------------------------------------------------
 
     def warm_up(self, handlers: Handlers, *, title: str) -> None:
-        """Have a process ready if there are handlers that want one."""
+        """Start a process in advance if there are handlers with isolation."""
         if handlers.pickled is not None:
             from tickwheel_executor.runner.process_runner import ProcessRunner
 
@@ -180,10 +180,10 @@ class InFlightAttempts:
             self._listener(progress)
         self._progress.report(progress, link)
 
-    # --- ending ----------------------------------------------------------------------------------
+    # --- ending -----------------------------------------------------------------------------------
 
     def stop(self, attempt: InFlightAttempt, stop: Stop) -> None:
-        """Make the handler end, unless it was told before."""
+        """Make the handler end, unless it was told to before."""
         attempt.request_stop(stop)
         self._shipper.hurry(attempt.run.log)
 
@@ -196,7 +196,7 @@ class InFlightAttempts:
     def _stop_cut_off(self, attempt: InFlightAttempt) -> None:
         attempt.mark_lost()
         if attempt.stop is not None:
-            attempt.stop_again()  # it cleans up, and there is no time left for that
+            attempt.stop_again()  # it is still cleaning up, and the time for that is over
             return
         text = (
             f"cut off: no admin has answered for {self._links.cut_off_seconds:g} s, and nothing "
@@ -221,13 +221,13 @@ class InFlightAttempts:
         return attempt is not None and not attempt.finished
 
     def release(self, key: Key) -> None:
-        """The result is safe."""
+        """The result is safe: give the slot back."""
         if self._by_key.pop(key, None) is not None:
             self._slots.give_back()
             self._on_change()
 
     def abandon(self) -> None:
-        """The node is gone: cancel what can be cancelled, report nothing."""
+        """The node has ended: cancel what can be cancelled, report nothing."""
         self._lease_guard.close()
         for attempt in self._by_key.values():
             if attempt.timer is not None:

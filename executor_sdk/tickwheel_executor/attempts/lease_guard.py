@@ -1,11 +1,11 @@
-"""Attempts beside which nothing may run end by themselves when their node is cut off.
+"""Stops attempts that must not overlap with another run before the node's lease expires.
 
-Admins may give the work of a node to another one once the lease is over. So four fifths into the
+When the lease is over, admins may start the work of a node elsewhere. So after four fifths of the
 lease, counted from the sending of the newest heartbeat that an admin acknowledged, the node stops
-what must not run twice, and what remains of the lease is for the handler's cleaning up.
+these attempts. The rest of the lease is for the handlers to clean up.
 
-A timer is aimed at that very instant. After a freeze of the process it is too late, and what the
-freeze found ready to run may come before the timer: so each step of such a handler asks first.
+A timer is set for that instant. If the process was suspended, the timer is late, and callbacks that
+were ready may run before it: so each step of such a handler checks the time first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .attempt import InFlightAttempt
 
 
 class LeaseGuard:
-    """Watches over those attempts. `stop` is called once for each, when it must end."""
+    """Watches these attempts. `stop` is called once for each, when it must end."""
 
     def __init__(self, links: AdminLinks, stop: Callable[[InFlightAttempt], None]) -> None:
         self._links = links
@@ -30,7 +30,7 @@ class LeaseGuard:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, attempt: InFlightAttempt) -> None:
-        """Stop this attempt when the node is cut off."""
+        """Stop this attempt when the node is cut off from the admins."""
         self._watched[attempt.key] = attempt
         self.aim()
 
@@ -39,18 +39,18 @@ class LeaseGuard:
         self._watched.pop(attempt.key, None)
 
     def must_stop(self, attempt: InFlightAttempt) -> bool:
-        """Asked before each step of its handler; True when it was stopped by this very call."""
+        """Called before each step of its handler; True when this call stopped it."""
         if self._loop.time() < self._links.cut_off_at or attempt.key not in self._watched:
             return False
         self._stop_all()
         return True
 
     def aim(self) -> None:
-        """Set the timer. Also needed when the instant may have come nearer: by a new welcome."""
+        """Set the timer. Also needed after a new welcome, which may shorten the lease."""
         at = self._links.cut_off_at
         if self._timer is not None:
             if self._timer.when() <= at:
-                return  # aimed anew when it fires
+                return  # set again when it fires
             self._timer.cancel()
         self._timer = self._loop.call_at(at, self._fire, at) if self._watched else None
 
@@ -62,7 +62,7 @@ class LeaseGuard:
 
     def _fire(self, aimed_at: float) -> None:
         self._timer = None
-        # A loop may be a hair early: what it was aimed at counts, not the clock.
+        # A loop may fire a moment early: the instant that was set counts, not the clock.
         if self._links.cut_off_at <= max(aimed_at, self._loop.time()):
             self._stop_all()
         else:

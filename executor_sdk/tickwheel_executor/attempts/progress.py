@@ -1,4 +1,4 @@
-"""Progress of running attempts: only the newest counts, and once a second is enough."""
+"""Progress of running attempts: the latest of each, sent at most once a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 1.0
 
 
 class ProgressReporter:
-    """Merges what handlers report, and sends it at most once a second."""
+    """Keeps the latest report of each attempt and sends it at most once a second."""
 
     def __init__(self, links: AdminLinks, *, context: Context) -> None:
         self._links = links
@@ -30,12 +30,12 @@ class ProgressReporter:
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child: nothing leaves any more, and whoever held the lock is not here."""
+        """In a child: nothing is sent, and the thread that held the lock does not exist."""
         self._lock = threading.Lock()
         self._armed = True
 
     def report(self, progress: Progress, link: Link) -> None:
-        """Take the newest progress of an attempt; from any thread."""
+        """Take the latest progress of an attempt, from any thread."""
         with self._lock:
             self._newest[progress.run, progress.attempt] = (progress, link)
             if self._armed:
@@ -44,11 +44,11 @@ class ProgressReporter:
         if threading.get_ident() == self._loop_thread:
             self._arm()
             return
-        with suppress(RuntimeError):  # the loop has ended; nobody looks any more
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._arm, context=self._context)
 
     def close(self, key: tuple[int, int]) -> None:
-        """The attempt has ended: send what it reported last."""
+        """The attempt has ended: send its last report."""
         with self._lock:
             last = self._newest.pop(key, None)
         if last is not None:
@@ -68,5 +68,5 @@ class ProgressReporter:
 
     def _send(self, progress: Progress, link: Link) -> None:
         target = self._links.pick(link)
-        if target is not None:  # without a link it may be dropped: a newer one will come
+        if target is not None:  # without a link it is dropped: progress is not guaranteed
             target.send(progress)

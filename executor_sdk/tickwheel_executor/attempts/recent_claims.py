@@ -1,13 +1,13 @@
-"""What became of the attempts a node does not hold any more, for at least 15 minutes.
+"""Outcomes of the attempts that ended on a node, for at least 15 minutes.
 
-An attempt must start at most once, whatever arrives late or twice, and at 10,000 runs/s a quarter
-of an hour is 9 million attempts. So 16 bits are kept for each, 64 neighbouring runs in one integer,
-in generations of five minutes: some 4 bytes an attempt at high rates, where runs are neighbours, 20
-where this node gets every fourth, and 200 at low rates.
+An attempt must start at most once, even if messages arrive late or twice. At 10,000 runs/s,
+15 minutes are 9 million attempts. So each takes 16 bits, with 64 neighbouring runs in one integer,
+in generations of five minutes: about 4 bytes per attempt at high rates, where runs are neighbours,
+20 if this node gets every fourth run, and 200 at low rates.
 
-Four bits say how it ended, twelve are a hash of the claim's token: after a restored backup the same
-attempt may be claimed anew, and to answer for the new claim what became of the old one would be to
-say that work was done which nobody did (one time in 4,096 it still is).
+Four bits are the outcome, twelve a hash of the claim's token: after a restored backup the same
+attempt may be claimed again, and the outcome of the old claim must not be reported for the new one.
+One time in 4,096 the hashes are equal, and it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CODES = {ending: code for code, ending in enumerate(_ENDINGS, start=1)}
 
 
 class RecentClaims:
-    """Remembers how claims of attempts ended. `now` is the loop's monotonic time in seconds."""
+    """Remembers the outcomes of claims. `now` is the loop's monotonic time in seconds."""
 
     def __init__(self) -> None:
         self._generations: deque[dict[Key, int]] = deque([{}], maxlen=_GENERATIONS)
@@ -42,14 +42,14 @@ class RecentClaims:
         self._put(run, attempt, _CODES[ending] | _hash(token) << 4)
 
     def find(self, claim: Claim, now: float) -> Outcome | Refusal | None:
-        """How it ended; None when it is unknown, forgotten, or another claim of the attempt is."""
+        """Its outcome; None if it is unknown or forgotten, or belongs to another claim."""
         self._turn(now)
         run, attempt, token = claim
         bits = self._get(run, attempt)
         return _ENDINGS[(bits & 15) - 1] if bits and bits >> 4 == _hash(token) else None
 
     def renew(self, key: Key, now: float) -> bool:
-        """Whether any claim of the attempt has ended; if so, remember it for as long again."""
+        """Whether any claim of the attempt has ended; if so, remember it for another 15 minutes."""
         self._turn(now)
         bits = self._get(*key)
         if bits:

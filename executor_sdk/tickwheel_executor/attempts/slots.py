@@ -8,9 +8,9 @@ _logger = logging.getLogger("tickwheel.node")
 
 
 class Slots:
-    """A counter with a ceiling; the node refuses what finds no free slot.
+    """A counter with a limit; the node refuses attempts when no slot is free.
 
-    `configured` is what the service was started with; an operator may set another ceiling.
+    `configured` is the limit that the service was started with; an operator may set another one.
     """
 
     __slots__ = ("_configured", "capacity", "in_use")
@@ -21,7 +21,7 @@ class Slots:
         self.in_use = 0
 
     def resize(self, capacity: int | None) -> None:
-        """Change the ceiling, None: as configured. Attempts above a lower one go on."""
+        """Change the limit, None: as configured. Running attempts above a lower limit continue."""
         capacity = self._configured if capacity is None else capacity
         if capacity != self.capacity:
             _logger.info(

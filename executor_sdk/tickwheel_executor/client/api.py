@@ -1,4 +1,4 @@
-"""HTTP to whichever admin answers: the next one is asked when one is away."""
+"""HTTP requests to the first admin that answers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import aiohttp
 from tickwheel_executor.errors import ClientError, NoAdminError, NotFoundError, TokenRefusedError
 from tickwheel_executor.version import SDK
 
-_REQUEST_SECONDS = 15.0  # an admin whose database is away answers well before
+_REQUEST_SECONDS = 15.0  # an admin without its database answers well before
 _PAUSES = (0.5, 1.0)  # seconds between rounds over all admins
-_AWAY = (502, 503, 504)  # this admin, or its database, does not answer now
+_AWAY = (502, 503, 504)  # this admin, or its database, is unavailable
 _BASE = "/api/v1"
 
 
@@ -30,30 +30,30 @@ class _Request:
 
 
 class Api:
-    """The API of a cluster of admins. What is sent may arrive twice: it must bear that."""
+    """The API of a cluster of admins. A request may arrive twice, so it must be idempotent."""
 
     def __init__(self, admins: Sequence[str], token: str) -> None:
-        self._admins = list(admins)  # whoever answered last comes first
+        self._admins = list(admins)  # the one that answered last comes first
         self._token = token
         self._kept: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # where that may be used
-        self._users = 0  # who opened it and has not closed it yet
+        self._loop: asyncio.AbstractEventLoop | None = None  # the loop of that session
+        self._users = 0  # calls of `open` without `close`
 
     async def open(self) -> None:
-        """Keep connections from request to request, on the running loop, until `close`."""
+        """Keep connections between requests, on the running loop, until `close`."""
         self._users += 1
         if self._kept is None:
             self._kept, self._loop = self._session(), asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Close what `open` keeps, once for each time that it was opened; the last one counts."""
+        """Undo one `open`; the last one closes the connections."""
         self._users -= 1
         if self._users == 0 and self._kept is not None:
             kept, self._kept = self._kept, None
             await kept.close()
 
     async def get(self, path: str, **query: object) -> Any:
-        """The body of the answer to a GET.
+        """The body of the response to a GET.
 
         Raises:
             ClientError: as of `_answer`.
@@ -62,7 +62,7 @@ class Api:
         return await self._ask(_Request(method="GET", path=path, query=told, body=None, headers={}))
 
     async def post(self, path: str, body: Mapping[str, Any], *, idempotency_key: str) -> Any:
-        """The same for a POST that an admin does once, however often it gets it."""
+        """The same for a POST; the key makes it idempotent."""
         headers = {"Idempotency-Key": idempotency_key}
         return await self._ask(
             _Request(method="POST", path=path, query={}, body=body, headers=headers)
@@ -79,7 +79,7 @@ class Api:
                     except _AdminUnavailable as reason:
                         away[admin] = str(reason)
                         continue
-                    # In one step: threads may ask side by side.
+                    # One assignment: threads may use the client concurrently.
                     self._admins = [admin, *(each for each in self._admins if each != admin)]
                     return answer
                 pause = next(pauses, None)
@@ -130,7 +130,7 @@ def _answer(status: int, text: str) -> Any:
     """The body of a success.
 
     Raises:
-        TokenRefusedError, NotFoundError, ClientError: the admin refuses, or this is no admin.
+        TokenRefusedError, NotFoundError, ClientError: the admin refused, or this is no admin.
     """
     try:
         body = json.loads(text)

@@ -1,4 +1,4 @@
-"""One way to write a method for code with an event loop and for code without one."""
+"""Client methods that work with and without an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Call(Coroutine[Any, Any, T]):
-    """A request that begins when it is awaited, or when its result is asked for.
+    """A request that starts when it is awaited, or when its result is requested.
 
     `await client.run_job(…)` on an event loop; `client.run_job(…).result()` where there is none.
     """
@@ -19,15 +19,15 @@ class Call(Coroutine[Any, Any, T]):
         self._coroutine = coroutine
 
     def result(self) -> T:
-        """Do it on an event loop of its own, and wait for it.
+        """Run it on a new event loop and wait for the result.
 
         Raises:
-            RuntimeError: this thread runs an event loop, which would stand still meanwhile.
+            RuntimeError: this thread runs an event loop, which would be blocked.
         """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            pass  # and not here: what is raised would drag this error along
+            pass  # the call is below: here its errors would have this one as their context
         else:
             self._coroutine.close()
             raise RuntimeError("this thread runs an event loop: use `await` instead of `.result()`")
@@ -37,13 +37,13 @@ class Call(Coroutine[Any, Any, T]):
         return self._coroutine.__await__()
 
     def send(self, value: Any) -> Any:
-        """As of any coroutine; for the event loop."""
+        """Part of the coroutine protocol."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """As of any coroutine; for the event loop."""
+        """Part of the coroutine protocol."""
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """As of any coroutine; for the event loop."""
+        """Part of the coroutine protocol."""
         self._coroutine.close()

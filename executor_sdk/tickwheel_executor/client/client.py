@@ -1,4 +1,4 @@
-"""Trigger jobs and follow their runs from any program, through the admins' API."""
+"""Start jobs and follow their runs from any program, through the API of the admins."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .call import Call
 _FIRST_POLL_SECONDS = 0.2
 _LONGEST_POLL_SECONDS = 2.0
 _SHORTEST_QUESTION_SECONDS = 1.0
-_SLOWER = 1.5  # each pause is so much longer than the one before
-_OUTAGE_SECONDS = 60.0  # `wait` bears that no admin answers for so long
+_SLOWER = 1.5  # factor between two pauses
+_OUTAGE_SECONDS = 60.0  # how long `wait` tolerates that no admin answers
 _PAGE = 500
 _LINES = 5_000
 
@@ -43,22 +43,22 @@ class LogLine:
 
 
 class Client:
-    """Runs jobs and tells how they ended. Each method is awaited, or its `.result()` is asked for:
+    """Starts jobs and reports their results. Await each method, or call its `.result()`:
 
         run_id = await client.run_job("billing/send-invoices")
         run_id = client.run_job("billing/send-invoices").result()  # where there is no event loop
 
-    Every method raises ClientError, or one of those below it, when the admins refuse or cannot be
-    reached. `async with client:` keeps connections between calls; without it each makes its own.
+    Every method raises a ClientError when the admins refuse the request or cannot be reached.
+    `async with client:` keeps connections between calls; without it each call opens its own.
 
     Args:
-        admins: Base URLs of admins; when one is away the next is asked. TICKWHEEL_ADMINS (with
-            commas) when omitted.
-        token: An API token, made with `tickwheel token create`; not that of an executor.
+        admins: Base URLs; if one is unavailable, the next is asked. TICKWHEEL_ADMINS
+            (comma-separated) when omitted.
+        token: An API token, made with `tickwheel token create`; not an executor token.
             TICKWHEEL_API_TOKEN when omitted.
 
     Raises:
-        ConfigurationError: naming everything that cannot work.
+        ConfigurationError: lists every invalid setting.
     """
 
     def __init__(self, admins: Sequence[str] | None = None, token: str | None = None) -> None:
@@ -88,16 +88,16 @@ class Client:
         delay_seconds: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[int]:
-        """Ask for one run of a job; returns the run's id.
+        """Start one run of a job; returns the run's id.
 
         Args:
             job: Its id, or "executor/name".
-            parameters: Laid over the job's own, key by key.
-            node: Id or name of the node that it has to run on; else the job's routing chooses.
-            delay_seconds: It starts so much later, at most 30 days.
-            idempotency_key: The same key gives the same run of the job, however often it is asked
-                for: 1 to 80 visible ASCII characters. When omitted, one is made for this call, so
-                that also a call that had to be repeated behind the scenes is one run.
+            parameters: Override the job's own, key by key.
+            node: Id or name of the node that must run it; else the job's routing chooses.
+            delay_seconds: Delay before it starts, at most 30 days.
+            idempotency_key: Calls with the same key return the same run of the job: 1 to 80 visible
+                ASCII characters. When omitted, each call gets a new key, so that internal retries
+                do not start a second run.
 
         Raises:
             NotFoundError: there is no such job, or the token may not see it.
@@ -113,26 +113,26 @@ class Client:
         return Call(self._run_job(job, body, idempotency_key or secrets.token_hex(16)))
 
     def run(self, run_id: int) -> Call[RunStatus]:
-        """How a run stands now.
+        """The current status of a run.
 
         Raises:
-            NotFoundError: there is none of that id, or the token may not see it.
+            NotFoundError: there is no such run, or the token may not see it.
         """
         return Call(self._run(run_id))
 
     def wait(
         self, run_id: int, *, timeout: float | None = None, check: bool = True
     ) -> Call[RunStatus]:
-        """Wait until the run has ended; asks after 0.2 s at first, every 2 s later on.
+        """Wait until the run has ended; polls after 0.2 s at first, later every 2 s.
 
         Args:
-            timeout: Longest wait in seconds; None: as long as it takes.
-            check: Raise when it did not succeed; else look at the answer's `state`.
+            timeout: Longest wait in seconds; None: no limit.
+            check: Raise if the run did not succeed; else check `state` of the result.
 
         Raises:
-            RunNotSucceededError: it ended otherwise; `run` has it all.
-            WaitTimeoutError: it goes on, or no admin said otherwise in time.
-            NoAdminError: none could be reached at first, or for a minute.
+            RunNotSucceededError: it did not succeed; `run` is its status.
+            WaitTimeoutError: it has not ended in time, or no admin could tell.
+            NoAdminError: none could be reached, at first or for a minute.
         """
         return Call(self._wait(run_id, timeout, check))
 
@@ -147,7 +147,7 @@ class Client:
         """
         return Call(self._log(run_id, attempt, after))
 
-    # --- the work --------------------------------------------------------------------------------
+    # --- the work ---------------------------------------------------------------------------------
 
     async def _run_job(self, job: int | str, body: Mapping[str, Any], key: str) -> int:
         job_id = job if isinstance(job, int) else await self._find_job(job)
@@ -232,7 +232,7 @@ class Client:
 
 
 def _left(ends_at: float, now: float) -> float | None:
-    """How long one question may take: a second at least, so that it is asked at all."""
+    """How long one request may take: at least a second, so that it is sent at all."""
     return None if ends_at == float("inf") else max(ends_at - now, _SHORTEST_QUESTION_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Jobs declared in code, as the hello proposes them to the admin."""
+"""Jobs declared in code, which hello proposes to the admin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tickwheel_shared.protocol import MAX_DECLARED_BYTES, MAX_DECLARED_JOBS
 
 from .job_fields import JOB_FIELDS, TRIGGER_DETAILS, TRIGGER_FIELDS
 
-_WHEN = ("cron", "every", "at")  # one trigger in short
+_WHEN = ("cron", "every", "at")  # one trigger, in short form
 _OF_ONE_TRIGGER = (*TRIGGER_DETAILS, "dialect", "anchor_at")
 
 
@@ -46,10 +46,10 @@ class JobDeclarations:
         self._by_name[name] = job
 
     def check(self, handlers: Iterable[str]) -> list[msgspec.Raw]:
-        """JSON of every job, when all handlers are known.
+        """JSON of every job; called when all handlers are registered.
 
         Raises:
-            HandlerError: a job names another handler, or they are too many for a hello.
+            HandlerError: a job names an unknown handler, or the jobs are too large for a hello.
         """
         known = list(handlers)
         for name, job in self._by_name.items():
@@ -60,13 +60,13 @@ class JobDeclarations:
                     f"job {name!r} names the handler {job['handler']!r}, which this executor does "
                     f"not have{hint}"
                 )
-        told = [msgspec.Raw(msgspec.json.encode(job)) for job in self._by_name.values()]
-        size = sum(len(bytes(each)) for each in told)
+        encoded = [msgspec.Raw(msgspec.json.encode(job)) for job in self._by_name.values()]
+        size = sum(len(bytes(each)) for each in encoded)
         if size > MAX_DECLARED_BYTES:
             raise HandlerError(
                 f"the declared jobs are {size:,} bytes of JSON; the limit is {MAX_DECLARED_BYTES:,}"
             )
-        return told
+        return encoded
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self._by_name.values())
@@ -104,7 +104,7 @@ def _short(name: str, value: Any) -> dict[str, Any]:
         return {"kind": "once", "at": value}
     trigger = {"kind": "cron", "expression": value}
     parts = value.split() if isinstance(value, str) else []
-    # Only Quartz has a seventh field, or needs a “?”; without these it may be Spring's as well.
+    # Only Quartz has a seventh field or needs a “?”; otherwise it could also be Spring's.
     if len(parts) == 7 or (len(parts) == 6 and "?" in parts):
         trigger["dialect"] = "quartz"
     return trigger
@@ -133,7 +133,7 @@ def _refuse_unknown(fields: Iterable[str], known: Sequence[str], where: str) -> 
 
 
 def _plain(name: str, value: object, where: str) -> Any:
-    """The value as JSON has it: lengths of time are seconds, instants ISO 8601."""
+    """The value as in JSON: durations are seconds, instants ISO 8601."""
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
         return int(seconds) if seconds.is_integer() else seconds

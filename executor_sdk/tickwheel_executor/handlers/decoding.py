@@ -1,4 +1,4 @@
-"""Make of a request what its handler is given."""
+"""Decode a run request into the input of its handler."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _object_or_none = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def decode(request: RunRequest, signature: Signature) -> RunInput:
-    """What the request gives a handler with this signature.
+    """The input for a handler with this signature.
 
     Raises:
-        Fail: its parameters are not what the handler takes, and never will be.
-        ValueError: the state or the checkpoint is no JSON.
+        Fail: the parameters do not match the signature; a retry would not help.
+        ValueError: the state or the checkpoint is not JSON.
     """
     try:
         parameters = _object.decode(request.parameters)

@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("tickwheel.executor")
 
-# What may be registered: the run and its parameters by name; it returns the run's result.
+# A handler: called with the run and its parameters by name; returns the run's result.
 HandlerFunction = Callable[..., Any]
 
 MAX_NAME_CHARS = 128
-MAX_HANDLERS = 2_000  # an admin takes no more in a hello
+MAX_HANDLERS = 2_000  # an admin accepts no more in a hello
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run of a handler may take, in a process of its own; None: what there is."""
+    """Limits of one run in a separate process; None: no limit."""
 
-    memory_mb: int | None = None  # MiB, beyond what the process has before the run
+    memory_mb: int | None = None  # MiB, on top of what the process has before the run
     cpu_seconds: float | None = None  # of all its threads
 
 
 def limits_of(
     name: str, isolation: str | None, *, memory_mb: int | None, cpu_seconds: float | None
 ) -> Limits | None:
-    """What a handler with these settings is held to; None: it runs in the node's process.
+    """The limits of a handler with these settings; None: it runs in the node's process.
 
     Raises:
-        HandlerError: there is no such isolation, or a limit is impossible.
+        HandlerError: unknown isolation, or an invalid limit.
     """
     if isolation not in (None, "process"):
         raise HandlerError(
@@ -68,7 +68,7 @@ def limits_of(
 
 
 class Handler:
-    """One function that runs the jobs which name it."""
+    """One registered function."""
 
     __slots__ = (
         "_signature",
@@ -86,7 +86,7 @@ class Handler:
     ) -> None:
         self.name = name
         self.hooks = hooks  # of its executor
-        self.in_process = limits is not None  # runs in a process of its own
+        self.in_process = limits is not None  # runs in a separate process
         self.memory_mb = limits.memory_mb if limits is not None else None
         self.cpu_seconds = limits.cpu_seconds if limits is not None else None
         self.function = function
@@ -95,10 +95,10 @@ class Handler:
 
     @property
     def signature(self) -> Signature:
-        """What it takes. Read when it is wanted: by then all types of its module are known.
+        """Its signature. Read lazily: by then all types of its module are defined.
 
         Raises:
-            HandlerError: it takes what no run can give.
+            HandlerError: it needs arguments that no run can provide.
         """
         if self._signature is None:
             self._signature = Signature(self.name, self.function)
@@ -106,11 +106,11 @@ class Handler:
 
     @property
     def stoppable(self) -> bool:
-        """Whether something else than itself can end it; a thread cannot be ended."""
+        """Whether it can be stopped from outside; a thread cannot."""
         return self.is_async or self.in_process
 
     def call(self, run: Run) -> Any:
-        """Call the function; for an async one this only makes its coroutine."""
+        """Call the function; for an async one this only creates its coroutine."""
         signature = self.signature
         arguments = arguments_of(run)
         if signature.run_first:
@@ -121,7 +121,7 @@ class Handler:
 
 
 class Handlers:
-    """All handlers of a node. Complete before the node starts: its hello lists them."""
+    """All handlers of a node. Complete when the node starts, because hello lists them."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Handler] = {}
@@ -129,19 +129,17 @@ class Handlers:
         self.hooks = Hooks()
         self.jobs = JobDeclarations()
         self.declared: list[msgspec.Raw] = []  # the jobs as JSON, once closed
-        self.pickled: PickledHandlers | None = (
-            None  # those in processes, once closed; None: there are none
-        )
+        self.pickled: PickledHandlers | None = None  # those in processes, once closed
         self.schemas: dict[str, msgspec.Raw] = {}  # of those that say what they take, once closed
 
     def add(self, name: str, function: HandlerFunction, limits: Limits | None = None) -> None:
         """Offer `function` under this name.
 
         Args:
-            limits: It runs in a process of its own, which is held to these.
+            limits: Run it in a separate process, with these limits.
 
         Raises:
-            HandlerError: bad or taken name, no function, or the node has started.
+            HandlerError: invalid or taken name, not callable, or the node has started.
         """
         if self._closed:
             raise HandlerError(f"handler {name!r} comes too late: the executor has started")
@@ -157,10 +155,10 @@ class Handlers:
         self._by_name[name] = Handler(name, function, hooks=self.hooks, limits=limits)
 
     def add_hook(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
-        """Call `hook` with those of its kind.
+        """Add `hook` to the list of its kind.
 
         Raises:
-            HandlerError: the node has started, or it is no function.
+            HandlerError: the node has started, or the hook is not callable.
         """
         if self._closed:
             raise HandlerError("a hook comes too late: the executor has started")
@@ -172,17 +170,17 @@ class Handlers:
         """Propose a job to the admin.
 
         Raises:
-            HandlerError: the node has started, the name is taken, or a field is wrong.
+            HandlerError: the node has started, the name is taken, or a field is invalid.
         """
         if self._closed:
             raise HandlerError(f"job {job!r} comes too late: the executor has started")
         self.jobs.add(job, handler, fields)
 
     def close(self) -> None:
-        """Take no more: the node is about to say what it offers.
+        """Accept no more: the node is about to send its hello.
 
         Raises:
-            HandlerError: a handler takes what no run can give, or a job has no handler here.
+            HandlerError: an invalid signature, or a job without a handler here.
         """
         if self._closed:
             return
@@ -206,10 +204,10 @@ class Handlers:
         return self._by_name.get(name)
 
     def only(self, name: str) -> Handlers:
-        """A set of just this handler, as registered; this one stays open.
+        """A new set with this handler only; this one stays open.
 
         Raises:
-            HandlerError: there is none of that name.
+            HandlerError: there is no such handler.
         """
         if name not in self._by_name:
             raise HandlerError(self.explain_unknown(name))
@@ -220,11 +218,11 @@ class Handlers:
 
     @property
     def unstoppable(self) -> list[str]:
-        """Names of the plain functions: once one runs, nothing but itself can end it."""
+        """Names of the handlers that cannot be stopped from outside: plain functions in threads."""
         return [handler.name for handler in self._by_name.values() if not handler.stoppable]
 
     def explain_unknown(self, name: str) -> str:
-        """One sentence for a run whose handler is not here."""
+        """One sentence for a run with an unknown handler."""
         close = get_close_matches(name, self._by_name, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         return f"no handler {name!r} on this node{hint}; it has: {', '.join(self) or 'none'}"
@@ -247,8 +245,8 @@ def _is_async(name: str, function: HandlerFunction) -> bool:
 
 
 def _within_limits(schemas: dict[str, bytes | None]) -> dict[str, msgspec.Raw]:
-    """What an admin takes of them. A handler goes without a form rather than not at all."""
-    told: dict[str, msgspec.Raw] = {}
+    """The schemas that an admin accepts; a handler with a larger one has no form."""
+    accepted: dict[str, msgspec.Raw] = {}
     room = MAX_SCHEMAS_BYTES
     for name, schema in schemas.items():
         if schema is None:
@@ -264,5 +262,5 @@ def _within_limits(schemas: dict[str, bytes | None]) -> dict[str, msgspec.Raw]:
             )
             continue
         room -= len(schema)
-        told[name] = msgspec.Raw(schema)
-    return told
+        accepted[name] = msgspec.Raw(schema)
+    return accepted

@@ -1,4 +1,4 @@
-"""What a service does around each of its handlers: before, after, and when a run is given up."""
+"""Hooks around every handler: before, after, and when an attempt no longer counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ending:
     """How an attempt ended, for `on_ended`."""
 
     outcome: str  # succeeded, failed, skipped, timed_out, cancelled, cut_off
-    message: str  # what is wrong, for people; empty when it succeeded
+    message: str  # why it did not succeed; empty when it did
     seconds: float  # from its start to the end of its handler
 
 
@@ -31,17 +31,17 @@ LostHook = Callable[[Run], Any]
 
 @dataclass(slots=True)
 class Hooks:
-    """All hooks of an executor, in the order in which they were named."""
+    """All hooks of an executor, in the order of registration."""
 
     started: list[StartedHook] = field(default_factory=list)
     ended: list[EndedHook] = field(default_factory=list)
     lost: list[LostHook] = field(default_factory=list)
-    _background: set[asyncio.Task[Any]] = field(default_factory=set)  # kept from being forgotten
+    _background: set[asyncio.Task[Any]] = field(default_factory=set)  # the loop has weak references
 
     def call_started(self, run: Run) -> None:
-        """Before a plain handler, in its thread or process. What a hook raises, the run fails with.
+        """Before a plain handler, in its thread or process. If a hook raises, the run fails.
 
-        An `async def` hook has a loop of its own there.
+        An `async def` hook gets an event loop of its own.
         """
         for hook in self.started:
             value = hook(run)
@@ -56,13 +56,13 @@ class Hooks:
                 await value
 
     def call_ended(self, run: Run, ending: Ending) -> None:
-        """After a plain handler. What a hook raises is in the run's log, and changes nothing."""
+        """After a plain handler. Exceptions of hooks are only written to the run's log."""
         for hook in self.ended:
             try:
                 value = hook(run, ending)
                 if inspect.isawaitable(value):
                     asyncio.run(_awaited(value))
-            except Exception:  # a hook is the service's code and may raise anything
+            except Exception:  # user code may raise anything
                 run.log.exception("the hook %s failed", _name(hook))
 
     async def await_ended(self, run: Run, ending: Ending) -> None:
@@ -76,7 +76,7 @@ class Hooks:
                 run.log.exception("the hook %s failed", _name(hook))
 
     def call_lost(self, run: Run) -> None:
-        """On the loop, when the attempt does not count any more; its handler may still go on."""
+        """On the loop, when the attempt no longer counts; its handler may still be running."""
         for hook in self.lost:
             context = copy_context()
             context.run(running.set, run)

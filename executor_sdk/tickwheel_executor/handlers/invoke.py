@@ -1,7 +1,7 @@
-"""Call a handler with the hooks around it, and say what its end means.
+"""Call a handler with its hooks and determine the outcome.
 
-It is the same in a task, a thread and a process: the hooks run where the handler does, and what
-cannot be kept of its return value fails the run before `on_ended` is told how it ended.
+This is the same in a task, a thread and a process. A return value that cannot be stored fails the
+run before `on_ended` is called, so the hook gets the final outcome.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .hooks import Ending
 
 
 class HandlerExitError(Exception):
-    """The handler called sys.exit(); it must not end the whole service."""
+    """The handler called sys.exit(), which must not end the service."""
 
 
 def invoke(handler: Handler, run: Run) -> AttemptOutcome:
@@ -32,12 +32,10 @@ def invoke(handler: Handler, run: Run) -> AttemptOutcome:
         completion = Completion(_called(handler, run))
     except SystemExit as error:
         completion = Completion(error=_exit(error))
-    except BaseException as error:  # noqa: BLE001 (whatever it is, it ends the run only)
+    except BaseException as error:  # noqa: BLE001 (any error fails only this run)
         completion = Completion(error=error)
     if os.getpid() != process:
-        forks.exit_child(
-            completion.error
-        )  # the handler forked, and this is the child: it returns to nobody
+        forks.exit_child(completion.error)  # this is a child that the handler forked
     outcome = outcome_of(run, completion)
     if handler.hooks.ended:
         handler.hooks.call_ended(run, _ending(outcome, time.monotonic() - begun))
@@ -48,7 +46,7 @@ async def invoke_async(handler: Handler, run: Run) -> AttemptOutcome:
     """Run an async handler to its end, in this task.
 
     Raises:
-        asyncio.CancelledError: the node is gone, and nobody wants to know.
+        asyncio.CancelledError: the node has ended, and the outcome is not needed.
     """
     loop = asyncio.get_running_loop()
     begun, process = loop.time(), os.getpid()
@@ -61,9 +59,9 @@ async def invoke_async(handler: Handler, run: Run) -> AttemptOutcome:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if stop_of(run) is None and task is not None and task.cancelling():
-            raise  # by the node, without a word: it is gone
+            raise  # cancelled by the end of the node
         completion = Completion(error=error)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it ends the run only)
+    except Exception as error:  # noqa: BLE001 (any error fails only this run)
         completion = Completion(error=error)
     if os.getpid() != process:
         forks.exit_child(completion.error)

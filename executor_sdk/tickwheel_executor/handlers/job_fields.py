@@ -1,6 +1,6 @@
-"""What a job that is declared in code may say: the fields of the API's job (docs/api.md).
+"""Fields of a job that is declared in code: those of a job in the API (docs/api.md).
 
-The values are checked by the admin, which knows zones, calendars and what goes with what.
+The admin checks the values: it knows time zones, calendars and which fields go together.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ Instant = datetime | str  # with an offset from UTC
 
 
 class TriggerDetails(TypedDict, total=False):
-    """What any kind of trigger may say besides when it fires."""
+    """Fields of triggers of every kind."""
 
-    timezone: str  # IANA name, such as Asia/Shanghai; of a cron expression UTC when omitted
+    timezone: str  # IANA name, such as Asia/Shanghai; UTC for cron when omitted
     calendar: str  # name of a calendar of days on which it does not fire
-    misfire: Literal["fire_once", "fire_all", "skip"]  # what becomes of fires that were missed
-    misfire_threshold_seconds: Seconds  # later than this, a fire was missed
+    misfire: Literal["fire_once", "fire_all", "skip"]  # what to do about missed fires
+    misfire_threshold_seconds: Seconds  # a fire later than this is missed
     catch_up_limit: int  # of fire_all
-    gap: str  # a time that summer time skips
-    overlap: str  # a time that summer time repeats
+    gap: str  # for times that daylight saving time skips
+    overlap: str  # for times that daylight saving time repeats
     start_at: Instant
     end_at: Instant
     repeat_count: int
@@ -51,14 +51,14 @@ class TriggerFields(TriggerDetails, total=False):
 
 
 class ChildFields(TypedDict, total=False):
-    """A job that runs afterwards."""
+    """A job that runs after this one."""
 
-    job: int  # its number
+    job: int  # its id
     on: Literal["success", "failure", "always"]
 
 
 class JobFields(TriggerDetails, total=False):
-    """A job: its own fields, and its triggers, or one trigger in short."""
+    """A job: its own fields, and its triggers, or one trigger in short form."""
 
     description: str
     owner: str
@@ -91,8 +91,8 @@ class JobFields(TriggerDetails, total=False):
     children: Sequence[ChildFields]
     triggers: Sequence[TriggerFields]
 
-    # One trigger in short: when it fires is one of these, the rest is as above.
-    cron: str  # 5 fields; 6 or 7 are quartz's, with “?” for a day that does not matter
+    # One trigger in short form: one of these says when it fires; the rest is as above.
+    cron: str  # 5 fields (unix); 6 or 7 with “?” (quartz)
     dialect: Literal["unix", "quartz", "spring"]
     every: Seconds  # at a fixed rate
     anchor_at: Instant

@@ -1,4 +1,4 @@
-"""The types of a handler's parameters: looked up from its annotations, made fit to read JSON."""
+"""The types of a handler's parameters: resolved from annotations, and used to decode JSON."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tickwheel_executor.run.context import Run
 
 
 class ParameterTypes:
-    """The annotations of a function, looked up when they are wanted."""
+    """The annotations of a function, resolved on demand."""
 
     def __init__(self, handler: str, function: Callable[..., Any]) -> None:
         self._handler = handler
         self._globals = getattr(plain(function), "__globals__", {})
 
     def is_run(self, parameter: inspect.Parameter) -> bool:
-        """Whether its annotation says that it is given the run."""
+        """Whether its annotation says that it receives the run."""
         annotation = parameter.annotation
         if parameter.kind in VARIADIC or annotation is parameter.empty:
             return False
         if isinstance(annotation, str) and "Run" not in annotation:
-            return False  # need not be looked up to know that
+            return False  # no need to resolve it
         if isinstance(annotation, str) and parameter.name == "run":
             try:
                 annotation = self._look_up(parameter)
-            except HandlerError:  # imported for type checkers only, say: its name tells enough
+            except HandlerError:  # for example, imported for type checkers only: its name is enough
                 return True
         else:
             annotation = self._look_up(parameter)
@@ -40,19 +40,19 @@ class ParameterTypes:
         return _is_run(annotation)
 
     def of(self, parameter: inspect.Parameter) -> Any:
-        """Its type; any JSON when it says none."""
+        """Its type; any JSON without an annotation."""
         if parameter.annotation is parameter.empty:
             return Any
         wanted = self._look_up(parameter)
         return Any if wanted is object else wanted
 
     def decoder(self, parameter: inspect.Parameter) -> msgspec.json.Decoder[Any]:
-        """Reads values of one parameter; HandlerError when its type cannot come from JSON."""
+        """Decoder for one parameter; HandlerError if its type cannot be decoded from JSON."""
         wanted = self.of(parameter)
         try:
             msgspec.json.schema(wanted)  # stricter than the decoder, which takes any class
             return msgspec.json.Decoder(wanted)
-        except Exception as error:  # a type's own code may raise anything
+        except Exception as error:  # code of a type may raise anything
             reason = str(error).rpartition("\n")[2]
             raise HandlerError(
                 f"handler {self._handler!r}: parameter {parameter.name!r} cannot be read from "
@@ -64,7 +64,7 @@ class ParameterTypes:
     def struct(
         self, names: Mapping[str, str], parameters: Iterable[inspect.Parameter], *, lenient: bool
     ) -> type[msgspec.Struct]:
-        """All parameters as one type. Its fields have names of their own, which clash with none."""
+        """All parameters as one struct. Its fields have generated names, which cannot clash."""
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         for field, parameter in zip(names, parameters, strict=True):
             self.decoder(parameter)  # one by one, so that an error names the parameter
@@ -102,7 +102,7 @@ class ParameterTypes:
 
 
 class _AnnotationHolder:
-    """Something with annotations, for get_type_hints."""
+    """An object with annotations, for get_type_hints."""
 
     def __init__(self, annotations: dict[str, Any]) -> None:
         self.__annotations__ = annotations

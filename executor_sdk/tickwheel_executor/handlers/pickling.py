@@ -1,4 +1,4 @@
-"""What handlers with isolation="process" are to the processes that run them: names to import."""
+"""Handlers with isolation="process", pickled: names that the pool processes import."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .hooks import Hooks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PickledHandlers:
-    """Functions as a pool process finds them again."""
+    """Functions in the form in which a pool process loads them."""
 
     handlers: Mapping[str, bytes]  # by name
-    hooks: bytes  # a pair of lists: those before, those after
+    hooks: bytes  # a pair of lists: on_started, on_ended
 
 
 def pickle_handlers(functions: Mapping[str, Callable[..., Any]], hooks: Hooks) -> PickledHandlers:
-    """How another process imports these.
+    """Pickle these for another process.
 
     Raises:
-        HandlerError: it could not; says what to do.
+        HandlerError: it could not import one of them; says what to do.
     """
     if functions and not _has_importable_main():
         for name, function in functions.items():

@@ -1,4 +1,4 @@
-"""JSON Schema of what a handler takes, as an admin and its console want it: self-contained."""
+"""JSON Schema of a handler's parameters, self-contained, for the admin and its console."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def schema_of(
     """JSON text of the schema (2020-12) of an object with this struct's fields.
 
     Args:
-        defaults: of the fields that may be left out, by name; those that are no JSON are not told.
-        extra: type of further fields; None: there may be none.
+        defaults: of optional fields, by name; those that are not JSON are left out.
+        extra: type of further fields; None: not allowed.
     """
     types = [struct] if extra is None else [struct, extra]
     schemas, parts = msgspec.json.schema_components(types, ref_template=_REFERENCE + "{name}")
@@ -62,7 +62,7 @@ _ALWAYS = ("properties", "additionalProperties")
 
 
 def _inlined(part: Any, choices: Mapping[str, Any]) -> Any:
-    """The same with the values of enums where they are used, so that a form finds them there."""
+    """The same with enums inlined where they are used, so that a form finds their values."""
     if isinstance(part, list):
         return [_inlined(each, choices) for each in part]
     if not isinstance(part, dict):
@@ -78,8 +78,8 @@ def _default(defaults: Mapping[str, object], name: str) -> dict[str, Any]:
         return {}
     value = defaults[name]
     if isinstance(value, float) and not math.isfinite(value):
-        return {}  # JSON has no such number
+        return {}  # not a JSON number
     try:
         return {"default": msgspec.Raw(msgspec.json.encode(value))}
-    except (TypeError, ValueError, RecursionError):  # some object of the handler's own
+    except (TypeError, ValueError, RecursionError):  # an object without a JSON form
         return {}

@@ -1,7 +1,7 @@
-"""Instants and times of day, which msgspec describes as any text where a zone is not demanded.
+"""Adds formats to schemas of dates and times without a required zone.
 
-JSON Schema's "date-time" and "time" demand an offset from UTC, so msgspec does not name them for a
-plain `datetime`. Without any format, though, a form has nothing to say of the text that it wants.
+JSON Schema's "date-time" and "time" require an offset from UTC, so msgspec does not use them for a
+plain `datetime`. But without a format, a form could not show which text it expects.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _FORMATS: dict[type, str] = {mi.DateTimeType: "date-time", mi.TimeType: "time"}
 def name_formats(
     types: Sequence[Any], schemas: Sequence[dict[str, Any]], parts: Mapping[str, dict[str, Any]]
 ) -> None:
-    """Add "format" where one of these types is.
+    """Add "format" to the schemas of these types.
 
     Args:
-        types: what msgspec made the schemas from.
-        schemas: of each type, as `msgspec.json.schema_components` gives them; they are changed.
-        parts: what they refer to, by the last part of a reference.
+        types: the types that the schemas describe.
+        schemas: one per type, from `msgspec.json.schema_components`; changed in place.
+        parts: the schemas that they refer to, by the last part of the reference.
     """
     open_pairs = list(zip(mi.multi_type_info(types), schemas, strict=True))
     seen: set[str] = set()
@@ -42,7 +42,7 @@ def name_formats(
 
 
 def _inner(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """What a type is made of, each with its schema."""
+    """The parts of a type, each with its schema."""
     if isinstance(info, mi.CollectionType):
         yield from _one(info.item_type, schema.get("items"))
     elif isinstance(info, mi.TupleType):
@@ -53,7 +53,7 @@ def _inner(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, dict[str, A
         yield from _forms(info, schema)
     elif fields := getattr(info, "fields", ()):
         properties = schema.get("properties")
-        if properties is None:  # told as a list, perhaps after the tag of its type
+        if properties is None:  # encoded as a list, perhaps after the tag of the type
             yield from zip((each.type for each in fields), _last(schema, len(fields)), strict=True)
             return
         for field in fields:
@@ -61,8 +61,7 @@ def _inner(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, dict[str, A
 
 
 def _forms(union: mi.UnionType, schema: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """msgspec tells null last, and before that what it takes for structs, in a list of their own
-    when they are several."""
+    """msgspec lists null last, and structs before it, several of them in a list of their own."""
     plain: list[Any] = []
     structs: list[Any] = []
     for each in union.types:

@@ -1,8 +1,8 @@
-"""The signature of a handler is what it takes: read once, checked at every run, told as a schema.
+"""The signature of a handler: read once, checked for every run, and published as a schema.
 
-One parameter gets the run: the one annotated `Run`, else the one named `run`. All others are the
-run's parameters by name, `**extra` those that have no parameter of their own. A handler without any
-of these takes its parameters as they come, from `run.parameters`, and has no schema.
+One parameter receives the run: the one annotated `Run`, else the one named `run`. All others
+receive the run's parameters by name, and `**extra` those without a parameter of their own. If a
+handler takes nothing but the run, it accepts any parameters, in `run.parameters`: no schema.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _raw_object = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ParametersError(Exception):
-    """The run's parameters are not what the handler takes; says where and why."""
+    """The run's parameters do not match the signature; says where and why."""
 
 
 class Signature:
-    """What one handler takes.
+    """The parameters of one handler.
 
     Raises:
-        HandlerError: it cannot be called with a run's parameters; says how it could.
+        HandlerError: it cannot be called with a run's parameters; says how to fix it.
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
@@ -42,7 +42,7 @@ class Signature:
         self._refuse_what_has_no_name()
         types = ParameterTypes(name, function)
         run = self._find_run(types)
-        self.run_by_name = ""  # how the run is passed; empty: not, or as the first argument
+        self.run_by_name = ""  # parameter that gets the run; empty: none, or the first argument
         self.run_first = False
         if run is not None:
             self.run_first = next(iter(self._parameters)) == run.name and run.kind in _POSITIONAL
@@ -57,7 +57,7 @@ class Signature:
         self._known = frozenset(self._names.values())
         self._struct = types.struct(self._names, self._named, lenient=extra is not None)
         self._decoder = msgspec.json.Decoder(self._struct)
-        # JSON Schema of the parameters; None: it takes what comes.
+        # JSON Schema of the parameters; None: it accepts any.
         self.schema: bytes | None = None
         if self.takes_parameters:
             defaults = {each.name: each.default for each in self._named}
@@ -69,10 +69,10 @@ class Signature:
             )
 
     def read(self, parameters: Raw) -> dict[str, Any]:
-        """The arguments for a run with these parameters: JSON of an object.
+        """The arguments for a run with these parameters, a JSON object.
 
         Raises:
-            ParametersError: they are others than it takes.
+            ParametersError: they do not match.
         """
         if not self.takes_parameters:
             return {}
@@ -81,11 +81,11 @@ class Signature:
             arguments = {}
             for field, name in self._fields:
                 value = getattr(found, field)
-                if value is not UNSET:  # else the function's own default
+                if value is not UNSET:  # else the function's default applies
                     arguments[name] = value
         except (msgspec.DecodeError, RecursionError) as error:
             raise ParametersError(self._explain(str(error))) from None
-        except (Exception, SystemExit) as error:  # a type's own code may raise anything
+        except (Exception, SystemExit) as error:  # code of a type may raise anything
             raise ParametersError(f"parameters: {describe(error)}") from error
         if self._extra is not None:
             self._add_extra(arguments, parameters, self._extra)
@@ -115,7 +115,7 @@ class Signature:
         return f"parameters: {found}: the handler takes no such parameter; {hint}"
 
     def _refuse_what_has_no_name(self) -> None:
-        """Parameters of a run have names: what can only be passed by place cannot be one."""
+        """Parameters of a run are passed by name, so positional-only parameters are refused."""
         for index, each in enumerate(self._parameters.values()):
             if index == 0 and each.name == "self" and each.annotation is each.empty:
                 raise HandlerError(
@@ -162,7 +162,7 @@ def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramet
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return {}  # a built-in that tells nothing about itself: called with nothing
+        return {}  # a built-in without a signature: called without arguments
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:
@@ -177,7 +177,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _at(message: str, *, prefix: str = "") -> str:
-    """msgspec's message, with the place first: `parameters: month: expected str, got int`."""
+    """msgspec's message, with the path first: `parameters: month: expected str, got int`."""
     text, _, path = message.partition(" - at `$")
     path = path.rstrip("`").removeprefix(".")
     missing = text.partition("missing required field `")[2].rstrip("`")

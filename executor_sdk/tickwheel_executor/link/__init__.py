@@ -1,1 +1,1 @@
-"""The link to the admins."""
+"""The connections to the admins."""

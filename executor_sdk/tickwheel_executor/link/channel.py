@@ -1,4 +1,4 @@
-"""One connection to one admin: what a Link needs of it, and the WebSocket that provides it."""
+"""One connection to one admin: the interface that a Link needs, and its WebSocket."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MAX_REASON_BYTES = 123  # RFC 6455: a close frame has no room for more
 class AdminChannel(Protocol):
     """Frames in both directions, in order, until one side closes.
 
-    A channel finds out by itself that the other end is gone (nothing came for 15 s, pongs
-    included); then, and after `close` or `abort`, a pending `receive` returns None.
+    A channel notices by itself that the other end is gone (nothing came for 15 s, not even a
+    pong). Then, and after `close` or `abort`, a pending `receive` returns None.
     """
 
     @property
@@ -44,10 +44,10 @@ class AdminChannel(Protocol):
         """The next frame; None for ever after the channel has closed."""
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Close in good order: what was sent arrives first."""
+        """Close gracefully: what was sent arrives first."""
 
     def abort(self) -> None:
-        """Break off at once. What was sent and has not arrived must not arrive any more."""
+        """Break off at once: what was sent and has not arrived must not arrive later."""
 
 
 # Opens a channel to an admin: (base URL, token) → AdminChannel.
@@ -57,8 +57,8 @@ Connect = Callable[[str, str], Awaitable[AdminChannel]]
 
 async def connect(url: str, token: str) -> AdminChannel:
     """Open a WebSocket to the admin with this base URL."""
-    # The node has its own limit for the whole opening; aiohttp's total of 5 minutes must not end
-    # a long-lived socket.
+    # The node itself limits the time to connect; aiohttp's total of 5 minutes must not end a
+    # long-lived socket.
     session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
     try:
         socket_ = await session.ws_connect(
@@ -71,7 +71,7 @@ async def connect(url: str, token: str) -> AdminChannel:
     except (aiohttp.ClientError, OSError, ValueError) as error:
         await session.close()
         raise explain(error, url) from error
-    except BaseException:  # cancelled, also by a time limit: leave no open session behind
+    except BaseException:  # cancelled, perhaps by a time limit: leave no open session behind
         await session.close()
         raise
     return AdminSocket(session, socket_)
@@ -87,7 +87,7 @@ class AdminSocket:
         self._socket = socket_
         self._reason = ""
         self._ending: asyncio.Task[None] | None = None  # after abort
-        self._closing: asyncio.Future[None] | None = None  # our own close; done when it is through
+        self._closing: asyncio.Future[None] | None = None  # our own close
         forks.watch(self)
 
     @property
@@ -96,14 +96,14 @@ class AdminSocket:
         return self._reason
 
     async def send(self, frame: bytes) -> None:
-        """Send one text message; it is UTF-8 already, so it is not decoded and encoded again."""
+        """Send one text message. It is UTF-8 already, so send_str would only encode it again."""
         try:
             await self._socket.send_frame(frame, aiohttp.WSMsgType.TEXT)
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise ConnectError(str(error) or type(error).__name__) from error
 
     async def receive(self) -> bytes | str | None:
-        """Next message; ends the session when there is none any more."""
+        """The next message; closes the session when there is none."""
         message = await self._socket.receive()
         if message.type is aiohttp.WSMsgType.TEXT:
             text: str = message.data
@@ -112,7 +112,7 @@ class AdminSocket:
             await self.close(1008, "a binary message; frames are text")
             return None
         if self._closing is not None:
-            await asyncio.shield(self._closing)  # whoever stops reading must not cut the close off
+            await asyncio.shield(self._closing)  # a cancelled reader must not interrupt it
             return None
         if not self._reason:
             self._reason = self._describe(message)
@@ -133,18 +133,18 @@ class AdminSocket:
             await self._session.close()
 
     def abort(self) -> None:
-        """Reset the connection, so that the system drops what it has buffered too."""
+        """Reset the connection, so that the system drops its buffers too."""
         self._reason = self._reason or "broken off"
         raw: socket.socket | None = self._socket.get_extra_info("socket")
         if raw is not None:
             with suppress(OSError):  # closed already
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-                raw.shutdown(socket.SHUT_RDWR)  # wakes the reader; what cannot be flushed is gone
-        if self._ending is None:  # nobody may be reading any more
+                raw.shutdown(socket.SHUT_RDWR)  # wakes the reader; what is buffered is lost
+        if self._ending is None:  # perhaps nobody is reading
             self._ending = asyncio.get_running_loop().create_task(self._session.close())
 
     def forked(self) -> None:
-        """In a child: the connection is the parent's, and must end with the parent."""
+        """In a child: the connection belongs to the parent and must end with it."""
         raw: socket.socket | None = self._socket.get_extra_info("socket")
         if raw is not None:
             forks.release_file(raw.fileno())

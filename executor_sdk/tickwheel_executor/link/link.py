@@ -1,4 +1,4 @@
-"""One socket to one admin: hello and welcome, heartbeats, frames, reconnecting for ever."""
+"""The connection to one admin: hello and welcome, heartbeats, frames, reconnecting."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ CONNECT_SECONDS = 10.0
 WELCOME_SECONDS = 10.0
 MIN_BACKOFF_SECONDS = 0.5
 MAX_BACKOFF_SECONDS = 15.0
-FATAL_BACKOFF_SECONDS = 60.0  # after 401 or a fatal rejection: only people can change that
-STABLE_SECONDS = 10.0  # a socket that lived this long makes the next backoff start anew
+FATAL_BACKOFF_SECONDS = 60.0  # after 401 or a fatal rejection, which only an operator can resolve
+STABLE_SECONDS = 10.0  # after a socket that lived this long, the backoff starts again
 _TWIN_POLL_SECONDS = 5.0
-# Acceptances of several runs wait so long for something that leaves with them: results of those
-# that end at once, above all. The admin then has one change of each run to write instead of two.
+# Acceptances of several runs wait so long for messages to send with them, above all the results of
+# runs that end at once: then the admin writes one change per run instead of two.
 LINGER_SECONDS = 0.005
-FEW = 16  # messages that leave at once, though they could wait for others
+FEW = 16  # up to so many messages are sent at once
 
 
 class LinkOwner(Protocol):
-    """What a link needs of the node it belongs to."""
+    """What a link needs from its node."""
 
     @property
     def in_use(self) -> int:
-        """Attempts the node runs now, for heartbeats."""
+        """Number of attempts in flight, for heartbeats."""
 
     def hello(self) -> Hello:
-        """First message on every socket."""
+        """The first message on every socket."""
 
     def successor_of(self, link: Link) -> Link | None:
-        """A link by another URL to the same admin that has just taken the place of this one."""
+        """A link to the same admin by another URL, which has just replaced this one."""
 
     def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
-        """What goes first on the new socket: results, then held."""
+        """The first messages on the new socket: results, then held."""
 
     def opened(self, link: Link) -> None:
-        """The link takes messages from now on."""
+        """The link accepts messages from now on."""
 
     def closed(self, link: Link) -> None:
         """The link is down; what was sent on it may not have arrived."""
@@ -67,11 +67,11 @@ class LinkOwner(Protocol):
         """An admin has committed a renewal of the lease, after a heartbeat sent at this time."""
 
     def receive(self, link: Link, message: FromAdmin) -> None:
-        """Handle one message that is not the link's own affair."""
+        """Handle a message that the link does not handle itself."""
 
 
 class _SocketEnd(Exception):
-    """This socket is over; `wait_seconds` says how long to stay away, None: usual backoff."""
+    """This socket has ended; `wait_seconds` until the next one, None: the usual backoff."""
 
     def __init__(self, reason: str, *, wait_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -90,54 +90,52 @@ class Link:
         self.hello_sent_at = 0.0  # loop time, of the newest socket
         self.is_open = False  # welcomed, and messages may be sent
         self.down_since: float | None = None  # loop time; None while it is up
-        self.trouble = ""  # why the newest attempt to connect, or the last socket, ended
-        self.refused = False  # that was an answer which only people can change
-        self.reported_at: float | None = (
-            None  # loop time; None: nobody was told yet that it is down
-        )
+        self.trouble = ""  # why the last attempt to connect, or the last socket, ended
+        self.refused = False  # the admin refused, and only an operator can resolve that
+        self.reported_at: float | None = None  # loop time when it was last logged as down
         self._owner = owner
         self._token = token
         self._connect = connect
         self._random = random
         self._channel: AdminChannel | None = None
         self._outbox: list[Message] = []
-        self._patient = 0  # messages in it that may wait for others
-        self._lingers = False  # the writer gives them that time
+        self._patient = 0  # messages in the outbox that may wait for others
+        self._lingers = False  # the writer is waiting for others
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
         self._closing = False
-        self._dead = False  # aborted: the channel is not ours to touch any more
+        self._dead = False  # aborted: the channel must not be touched
         self._beats = 0
-        self._beats_sent_at: dict[int, float] = {}  # those that were not acknowledged
+        self._beats_sent_at: dict[int, float] = {}  # heartbeats without acknowledgement
         self._beat_timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._twin: Link | None = None
 
     @property
     def complaint(self) -> str:
-        """Why the admin cannot be reached, for people; empty when that is said otherwise."""
+        """Why the admin cannot be reached; empty when it is open, or something else reports it."""
         return "" if self.is_open or self.refused or self._twin is not None else self.trouble
 
     def send(self, message: Message) -> None:
-        """Queue a message; all that is queued in one turn of the loop leaves as one frame."""
+        """Queue a message; all messages of one turn of the loop are sent as one frame."""
         self._outbox.append(message)
         self._wake.set()
 
     def send_patiently(self, message: Message) -> None:
-        """Queue a message that may wait for others, for 5 ms, if there are many like it."""
+        """Queue a message that may wait up to 5 ms for others, if there are many like it."""
         self._outbox.append(message)
         self._patient += 1
         if not self._lingers:
             self._wake.set()
 
     def drop(self, reason: str) -> None:
-        """Break the socket off, with everything buffered in it, and connect anew."""
+        """Break the socket off, with everything buffered in it, and reconnect."""
         if self._channel is not None:
             _logger.warning("breaking off the connection to %s: %s", self.url, reason)
             self._channel.abort()
 
     async def close(self) -> None:
-        """Send what is queued, close the socket in good order, and stay away."""
+        """Send what is queued, close the socket gracefully, and do not reconnect."""
         self._closing = True
         if self._beat_timer is not None:
             self._beat_timer.cancel()  # nothing comes after goodbye
@@ -147,7 +145,7 @@ class Link:
             await channel.close()
 
     def abort(self, *, break_channel: bool) -> None:
-        """Be dead from this very moment: send nothing that is queued, and tell nobody."""
+        """Stop at once: send nothing, not even what is queued, and call nobody."""
         if break_channel and self._channel is not None:
             self._channel.abort()
         self._dead = self._closing = True
@@ -155,14 +153,14 @@ class Link:
         self._went_down()
 
     async def run(self) -> None:
-        """Hold a socket to the admin until `close`."""
+        """Keep a socket to the admin open until `close`."""
         loop = asyncio.get_running_loop()
         self.down_since = loop.time()
         while not self._closing:
             started_at = loop.time()
             wait: float | None = None
             try:
-                await self._leave_to_twin()
+                await self._wait_for_twin()
                 await self._serve(await self._open_channel())
             except _SocketEnd as end:
                 reason, wait = str(end), end.wait_seconds
@@ -172,7 +170,7 @@ class Link:
             except ConnectError as error:
                 reason = str(error)
             except Exception as error:
-                # A mistake of ours in handling one message must not end the link for ever.
+                # A bug in the handling of one message must not end the link for ever.
                 _logger.exception("the link to %s failed", self.url)
                 reason = f"{type(error).__name__}: {error}"
             if self._closing:
@@ -183,7 +181,7 @@ class Link:
             self._log_down(loop.time())
             await asyncio.sleep(self._backoff() if wait is None else wait)
 
-    # --- one socket ------------------------------------------------------------------------------
+    # --- one socket -------------------------------------------------------------------------------
 
     async def _open_channel(self) -> AdminChannel:
         try:
@@ -223,7 +221,7 @@ class Link:
             self._went_down()
 
     async def _greet(self, channel: AdminChannel) -> list[FromAdmin]:
-        """Say hello, wait for welcome, queue the opening; returns what came after welcome."""
+        """Send hello, wait for welcome, queue the opening; returns what came after welcome."""
         self.hello_sent_at = asyncio.get_running_loop().time()
         for frame in encode_frames([self._owner.hello()]):
             await channel.send(frame)
@@ -285,8 +283,8 @@ class Link:
             self._owner.receive(self, message)
 
     def _acknowledged(self, seq: int) -> None:
-        # What counts is when the heartbeat was sent: an acknowledgement that lay in a buffer while
-        # this process was frozen says nothing about now.
+        # The time of sending counts: an acknowledgement that waited in a buffer while this process
+        # was suspended says nothing about now.
         sent_at = self._beats_sent_at.get(seq)
         if sent_at is not None:
             for older in [beat for beat in self._beats_sent_at if beat <= seq]:
@@ -314,10 +312,10 @@ class Link:
                     await channel.close(1000, "the node is going away")
                     return
         except ConnectError:
-            channel.abort()  # so the reader ends too, and `run` connects anew
+            channel.abort()  # so that the reader ends too, and `run` reconnects
 
     async def _linger(self) -> None:
-        """Wait for a message that cannot wait, but not for long."""
+        """Wait a moment for a message that cannot wait itself."""
         self._lingers = True
         try:
             async with asyncio.timeout(LINGER_SECONDS):
@@ -329,7 +327,7 @@ class Link:
         self._wake.clear()
 
     def _went_down(self) -> None:
-        """Forget the socket, once. Sends and awaits nothing: also the way out when cancelled."""
+        """Forget the socket, once. Sends and awaits nothing, so it also works when cancelled."""
         was_open, self.is_open = self.is_open, False
         self._channel = None
         if self._beat_timer is not None:
@@ -342,16 +340,16 @@ class Link:
             self._twin = self._owner.successor_of(self)
             self._owner.closed(self)
 
-    # --- between sockets -------------------------------------------------------------------------
+    # --- between sockets --------------------------------------------------------------------------
 
-    async def _leave_to_twin(self) -> None:
-        """Two URLs of one admin: it keeps the newer socket, and two would push each other out."""
+    async def _wait_for_twin(self) -> None:
+        """Two URLs of one admin: it keeps only the newer socket, so do not compete for it."""
         while self._twin is not None and self._twin.is_open:  # noqa: ASYNC110 (rare and slow)
             await asyncio.sleep(_TWIN_POLL_SECONDS)
         self._twin = None
 
     def _backoff(self) -> float:
-        """Half to all of 1, 2, 4, 8, 15 seconds, so that nodes do not come back in step."""
+        """Half to all of 1, 2, 4, 8, 15 seconds, so that nodes do not reconnect in step."""
         ceiling = min(MAX_BACKOFF_SECONDS, 2 * MIN_BACKOFF_SECONDS * 2**self._failures)
         self._failures = min(self._failures + 1, 10)
         return self._random.uniform(max(MIN_BACKOFF_SECONDS, ceiling / 2), ceiling)
@@ -367,7 +365,7 @@ class Link:
 
     def _log_down(self, now: float) -> None:
         if self.reported_at is None and self.complaint:
-            self.reported_at = now  # from now on AdminLinks logs once a minute who is away
+            self.reported_at = now  # from now on AdminLinks logs it once a minute
             _logger.warning("admin %s: %s; trying again until it answers", self.url, self.trouble)
         else:
             _logger.debug("admin %s: %s; trying again", self.url, self.trouble)

@@ -1,4 +1,4 @@
-"""All links of a node: one to every admin, the lease they renew, and which one to send on."""
+"""All links of a node: one to every admin, the lease that they renew, and which to send on."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .link import Link, LinkOwner
 
 _logger = logging.getLogger("tickwheel.link")
 
-FORGET_SECONDS = 300.0  # an admin nobody names any more is given up when it was away this long
+FORGET_SECONDS = 300.0  # after so long, an unreachable admin that no other names is dropped
 SUCCESSION_SECONDS = 5.0  # an admin closes the older of two sockets of a node at once
-CUT_OFF_AFTER = 0.8  # of the lease: what remains is for ending what must not outlive it
-REPORT_SECONDS = 60.0  # how often people are told who is still away
-MAX_LINKS = 64  # a welcome cannot make the node open sockets without end
+CUT_OFF_AFTER = 0.8  # of the lease: the rest is for stopping what must not outlive it
+REPORT_SECONDS = 60.0  # how often unreachable admins are logged
+MAX_LINKS = 64  # a bound on what a welcome makes the node open
 
 
 class AdminLinks:
-    """Opens, lists and drops links. `owner` is asked by them for everything that is the node's."""
+    """Opens, lists and drops links. `owner` is the node that they belong to."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class AdminLinks:
         random: Random,
     ) -> None:
         self._configured = tuple(admins)
-        # The token must not travel in clear because an admin names its neighbours carelessly.
+        # The token must not be sent unencrypted because an admin names others by http://.
         self._only_https = all(url.startswith("https://") for url in admins)
         self._make: Callable[[str], Link] = lambda url: Link(
             url, owner, token=token, connect=connect, random=random
@@ -43,31 +43,31 @@ class AdminLinks:
         self._random = random
         self._links: dict[str, Link] = {}
         self._runners: dict[str, asyncio.Task[None]] = {}
-        self._named: frozenset[str] = frozenset()  # by the admin that named them last
-        self._refused: set[str] = set()  # learned URLs that were complained about once
+        self._named: frozenset[str] = frozenset()  # by the latest list of any admin
+        self._refused: set[str] = set()  # learned URLs that were logged as refused
         self._stopped = False
         self._lease_seconds = 15.0
         self._acknowledged_at = 0.0
-        self._was_welcome = False  # to any admin, ever
+        self._was_welcome = False  # an admin has ever welcomed this node
         self._refused_by_all = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to connect to every configured admin."""
+        """Start to connect to every configured admin."""
         for url in self._configured:
             self._add(url)
 
     @property
     def any_open(self) -> bool:
         """Whether an admin can be reached."""
-        # Of a copy: threads ask this, too, while a link may come or go.
+        # A copy: threads call this too, while links come and go.
         return any(link.is_open for link in list(self._links.values()))
 
     def open_links(self) -> list[Link]:
-        """Links that take messages."""
+        """Links that accept messages."""
         return [link for link in self._links.values() if link.is_open]
 
     def pick(self, preferred: Link | None = None, *, avoid: Link | None = None) -> Link | None:
-        """An open link: the preferred one, or any; the one to avoid only when it is the last."""
+        """An open link: the preferred one, or any; the one to avoid only if no other is open."""
         if preferred is not None and preferred.is_open:
             return preferred
         if avoid is None:
@@ -85,7 +85,8 @@ class AdminLinks:
     def successor_of(self, link: Link, now: float) -> Link | None:
         """An open link to an admin of the same name, welcomed just before this one was closed.
 
-        Only then it is the same admin by another URL. Two admins may well have the same name.
+        Then it is the same admin by another URL. The name alone proves nothing: two admins may
+        have the same one.
         """
         for other in self._links.values():
             recent = now - other.welcomed_at <= SUCCESSION_SECONDS
@@ -93,17 +94,17 @@ class AdminLinks:
                 return other
         return None
 
-    # --- what a welcome and an acknowledgement say ------------------------------------------------
+    # --- welcome, acknowledgement, lease ----------------------------------------------------------
 
     def welcomed(self, welcome: Welcome, sent_at: float) -> None:
-        """An admin has registered us: the lease runs from our hello, and we know its neighbours."""
+        """An admin has registered the node: the lease runs from the hello."""
         self._was_welcome = True
         self._lease_seconds = welcome.lease_ms / 1000
         self.acknowledged(sent_at)
         self.learn(welcome.admins)
 
     def learn(self, admins: Sequence[str]) -> None:
-        """These are all admins that are up, by their URLs: connect to those that are new to us."""
+        """The URLs of all live admins: connect to new ones."""
         urls = [url for url in map(self._learnable, admins) if url is not None]
         self._named = frozenset(urls)
         for url in urls:
@@ -112,37 +113,37 @@ class AdminLinks:
                 self._add(url)
 
     def acknowledged(self, sent_at: float) -> None:
-        """The lease was renewed, after something that was sent at this time."""
+        """The lease was renewed, by a message that was sent at this time."""
         self._acknowledged_at = max(self._acknowledged_at, sent_at)
 
     def lease_is_over(self, now: float) -> bool:
-        """Whether admins may have taken this node for dead by now."""
+        """Whether admins may consider this node dead by now."""
         return now - self._acknowledged_at >= self._lease_seconds
 
     @property
     def cut_off_seconds(self) -> float:
-        """After so long without acknowledgement this node is cut off."""
+        """After so long without acknowledgement this node counts as cut off."""
         return CUT_OFF_AFTER * self._lease_seconds
 
     @property
     def cut_off_at(self) -> float:
-        """Loop time from which on nothing may run here beside which nothing else may run."""
+        """Loop time at which runs that must not overlap with others have to be stopped."""
         return self._acknowledged_at + self.cut_off_seconds
 
     async def until_refused(self) -> str:
-        """Wait until every configured admin has refused this node and none ever let it in; why.
+        """Wait until every configured admin has refused this node and none ever welcomed it; why.
 
-        A token or a name that never worked is a mistake of this process; one that worked is not.
+        A token or name that never worked is a wrong setting; one that has worked is not.
         """
         await self._refused_by_all.wait()
         return "; ".join(f"{url}: {self._links[url].trouble}" for url in self._configured)
 
     def check(self, now: float) -> None:
-        """Drop all sockets when the lease is over; give up admins that nobody names any more; tell
-        who is away. Called about once a second."""
+        """Drop all sockets when the lease is over, drop admins that no other names any more, and
+        log which are unreachable. Called about once a second."""
         if self.lease_is_over(now):
-            # Another attempt of our runs may start elsewhere now: nothing that still waits in a
-            # socket may arrive after that and look alive.
+            # Our runs may be started elsewhere now: nothing that still waits in a socket may arrive
+            # after that and look alive.
             for link in self.open_links():
                 link.drop(f"no heartbeat was acknowledged for {self._lease_seconds:.0f} s")
         for url, link in list(self._links.items()):
@@ -162,7 +163,7 @@ class AdminLinks:
         self._report_unreachable(now)
 
     def _report_unreachable(self, now: float) -> None:
-        """Say once a minute who is away and why, all in one line."""
+        """Log once a minute which admins are unreachable and why, in one line."""
         away = [link for link in self._links.values() if link.complaint]
         if not any(
             link.reported_at is not None and now - link.reported_at >= REPORT_SECONDS
@@ -197,7 +198,7 @@ class AdminLinks:
             _logger.warning("not connecting to admin %r, named by another admin: %s", url, problem)
         return None
 
-    # --- beginning and end -----------------------------------------------------------------------
+    # --- start and end ----------------------------------------------------------------------------
 
     def _add(self, url: str) -> None:
         if self._stopped:
@@ -209,7 +210,7 @@ class AdminLinks:
         )
 
     async def close(self, within_seconds: float) -> None:
-        """Close every socket in good order, within the time given."""
+        """Close every socket gracefully, within the time given."""
         self._stopped = True
         await asyncio.gather(*(link.close() for link in self._links.values()))
         runners = [self._runners[link.url] for link in self.open_links()]
@@ -220,7 +221,7 @@ class AdminLinks:
         await asyncio.gather(*self._runners.values(), return_exceptions=True)
 
     def abort(self, *, break_channels: bool) -> None:
-        """End at once, without a word to anybody."""
+        """End at once, without a message to anybody."""
         self._stopped = True
         for url, runner in self._runners.items():
             self._links[url].abort(break_channel=break_channels)

@@ -1,4 +1,4 @@
-"""Why a WebSocket to an admin did not open, in words that say where to look."""
+"""Why a WebSocket to an admin did not open, with a hint where to look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AWAY = (500, 502, 503, 504)  # an admin, or a proxy before it, that is starting
 
 
 def explain(error: Exception, url: str) -> ConnectError:
-    """The error to raise for what aiohttp, ssl or the system raised at this base URL."""
+    """The error to raise for an error of aiohttp, ssl or the system at this base URL."""
     if isinstance(error, aiohttp.WSServerHandshakeError):
         return _answered(error)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
@@ -56,7 +56,7 @@ def _answered(error: aiohttp.WSServerHandshakeError) -> ConnectError:
 
 
 def _system(error: OSError) -> str:
-    """What the system says: "Connection refused"."""
+    """The message of the system, such as "Connection refused"."""
     number = error.errno
     if number is not None and number > 0:
         return os.strerror(number)  # asyncio's own text repeats the address

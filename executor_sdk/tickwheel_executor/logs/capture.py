@@ -1,8 +1,9 @@
-"""What code inside a handler logs in the usual way, or prints, becomes lines of its run's log.
+"""Copies what handlers log or print into the log of their run.
 
-Between `begin` and `end` every logger passes by here after it has called its handlers. A handler
-on the root logger would be simpler, but not invisible: `logging.basicConfig`, Flask and werkzeug
-set up nothing where they find one, and the service would lose lines of its own.
+Between `begin` and `end`, every record passes through here after the logger has called its logging
+handlers. A logging handler on the root logger would be simpler, but it has side effects:
+`logging.basicConfig`, Flask and werkzeug configure nothing if there is one, and the service would
+lose output.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class LogCapture:
         self._users = 0
         self._guard = threading.Lock()
         self._prints = PrintCapture()
-        self._before: _CallHandlers | None = None  # what we have put ourselves in the place of
+        self._before: _CallHandlers | None = None  # what we have replaced
         self._ours: _CallHandlers | None = None
 
     def begin(self) -> None:
-        """One more executor is running."""
+        """An executor has started."""
         with self._guard:
             self._users += 1
             if self._users == 1:
@@ -47,7 +48,7 @@ class LogCapture:
                 self._install()
 
     def end(self) -> None:
-        """One executor less is running."""
+        """An executor has ended."""
         with self._guard:
             self._users -= 1
             if self._users == 0:
@@ -64,7 +65,7 @@ class LogCapture:
     def _install(self) -> None:
         def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
             run = running.get(None)
-            # Who has put himself in our place since may go on calling us when our time is over.
+            # Code that has replaced us since may still call us after `end`.
             if run is None or self._ours is not call_handlers:
                 before(logger, record)
                 return
@@ -84,16 +85,16 @@ class LogCapture:
 
 def _pass_on(record: logging.LogRecord, run: Run) -> None:
     if record.name.partition(".")[0] == "tickwheel":
-        return  # our own records are about the node, not about the run
+        return  # the SDK's own records concern the node, not the run
     try:
         text = _format(record)
-    except Exception:  # noqa: BLE001 (a bad logging call must not fail the run: as in logging)
+    except Exception:  # noqa: BLE001 (as in logging, a wrong call must not fail the run)
         text = f"{record.msg!r} cannot be formatted with {record.args!r}"
     run.log.write(level_of(record.levelno), text)
 
 
 def level_of(number: int) -> Level:
-    """The level of a line, by that of `logging`."""
+    """The level of a line, from that of `logging`."""
     if number >= logging.ERROR:
         return Level.ERROR
     if number >= logging.WARNING:

@@ -1,4 +1,4 @@
-"""From text of any length to lines of a run's log, and how many of them a run may have."""
+"""Splits text into lines of a run's log, and limits the size of the log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
 
 PIECE_CHARS = 64 * 1024
-_MIN_LINE_BYTES = 20  # what an empty line counts: storing it costs more than its text
-_ERROR_RESERVE_BYTES = 256 * 1024  # a full log still takes these errors: why did the run fail?
+_MIN_LINE_BYTES = 20  # minimum size of a line: storing it costs more than its text
+_ERROR_RESERVE_BYTES = 256 * 1024  # for errors in a full log: why did the run fail?
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut a long text between lines, so that no more than a piece is made into lines at once."""
+    """Split a long text between lines, so that one piece at a time is made into lines."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = text.find("\n", start + PIECE_CHARS) + 1
@@ -27,7 +27,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def lines_of(text: str, level: Level, at: int) -> list[WireLine]:
-    """The lines of a text, fit to be stored; a long one is cut."""
+    """The lines of a text, clean; long ones are cut."""
     text = clean(text)
     if "\n" not in text:  # nearly always
         return [WireLine(at, level, cut(text, MAX_LINE_CHARS))]
@@ -43,7 +43,7 @@ class LogLimit:
         self._max_bytes = max_log_mb * 1024 * 1024
 
     def admit(self, log: RunLog, lines: list[WireLine], at: int) -> list[WireLine]:
-        """Those that fit, and once a line that says that no more do."""
+        """The lines that fit; the first that does not is replaced by a line that says so."""
         sizes = [max(_MIN_LINE_BYTES, _bytes_of(line.text) + 1) for line in lines]
         if log.size + sum(sizes) <= self._max_bytes:  # nearly always
             log.size += sum(sizes)
@@ -61,7 +61,7 @@ class LogLimit:
         return kept
 
     def last_line(self, log: RunLog, at: int) -> WireLine | None:
-        """What ends a log that became full."""
+        """The last line of a log that became full."""
         if not log.left_out:
             return None
         text = f"{log.left_out:,} lines were left out: {self._rule()}"

@@ -1,4 +1,4 @@
-"""What code inside a handler prints is still printed, and is a line of its run's log, too."""
+"""Copies what handlers print into the log of their run; it is printed as well."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STREAMS = (("stdout", Level.INFO), ("stderr", Level.WARNING))
 
 
 class _ThreadState(threading.local):
-    """What this thread is doing."""
+    """What is printed by this thread."""
 
-    is_muted = False  # it prints what the run's log is told in another way
-    expected: str | None = None  # what it prints next, and the run's log knows already
+    is_muted = False  # what it prints is in the run's log already
+    expected: str | None = None  # what it prints next, which is in the run's log already
 
 
 _thread = _ThreadState()
@@ -26,7 +26,7 @@ _thread = _ThreadState()
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """What this thread prints meanwhile is no line: the run's log is told in another way."""
+    """Do not copy what this thread prints in the block: it is in the run's log already."""
     before, _thread.is_muted = _thread.is_muted, True
     try:
         yield
@@ -35,26 +35,26 @@ def muted() -> Iterator[None]:
 
 
 def expect(text: str) -> None:
-    """This thread is about to print just this, which is in the run's log already."""
+    """This thread is about to print this text, which is in the run's log already."""
     _thread.expected = text
 
 
 class PrintCapture:
-    """Stands in for sys.stdout and sys.stderr between `begin` and `end`."""
+    """Replaces sys.stdout and sys.stderr between `begin` and `end`."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}
 
     def begin(self) -> None:
-        """Capture. Whoever took hold of a stream before writes past us."""
+        """Replace the streams. Code with a reference to the old ones is not captured."""
         for name, level in _STREAMS:
             stream = getattr(sys, name)
-            if stream is not None:  # a program without a terminal may have none
+            if stream is not None:  # a program may have none
                 self._streams[name] = _Stream(stream, level)
                 setattr(sys, name, self._streams[name])
 
     def end(self) -> None:
-        """Put back what was there, unless somebody has put something else there since."""
+        """Restore the streams, unless they have been replaced since."""
         for name, stream in self._streams.items():
             stream.is_on = False
             if getattr(sys, name) is stream:
@@ -63,7 +63,7 @@ class PrintCapture:
 
 
 class _Stream:
-    """A text stream that shows what is written to it to the run that is going on."""
+    """A text stream that also writes to the log of the current run."""
 
     def __init__(self, beneath: TextIO, level: Level) -> None:
         self.beneath = beneath
@@ -71,13 +71,13 @@ class _Stream:
         self._level = level
 
     def write(self, text: str) -> int:
-        """Write it, and let the run have it; may wait, as all its log calls may."""
+        """Write to the stream and to the run's log; may wait, as every log call."""
         count = self.beneath.write(text)
         if self.is_on and not _thread.is_muted and (run := running.get(None)) is not None:
             if _thread.expected is None or text.rstrip("\n") != _thread.expected:
                 run.log.printed(self._level, text)
             else:
-                # A newline may come by itself, and is expected, too.
+                # The newline may be written separately.
                 _thread.expected = None if text.endswith("\n") else ""
         return count
 

@@ -1,13 +1,13 @@
-"""Log lines on their way from a handler to an admin.
+"""Sends log lines from handlers to an admin.
 
-The LogShipper cuts what all RunLogs wrote into chunks, sends them and keeps each until its
-receipt, resending it unchanged: neither gap nor double.
+The LogShipper collects the lines of all RunLogs into chunks, sends them, and resends each unchanged
+until its receipt: no line is lost or duplicated.
 
-Memory is bounded by slowing handlers down: above the soft limits a thread waits inside its log
-call, and an async handler waits at its next `await` (AsyncRunner asks `must_wait`). That bridges a
-broken connection, too; but to wait for an admin that is down would stop the business. So after a
-while without a link, and for an async handler that logs without ever awaiting, lines above the hard
-limits are dropped, and a line in the log says how many.
+Memory is bounded by back-pressure: above the soft limits a thread waits inside its log call, and an
+async handler at its next `await` (AsyncRunner calls `must_wait`). This also bridges short
+disconnects. But handlers must not wait for an admin that is down. So after a while without a link,
+and for an async handler that never awaits, lines above the hard limits are dropped, and a line in
+the log says how many.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from tickwheel_shared.protocol import (
 
 from .lines import PIECE_CHARS, LogLimit, lines_of, pieces
 
-RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more than this unconfirmed is slowed down
+RUN_SOFT_CHARS = 1024 * 1024  # an attempt with more unconfirmed characters is slowed down
 NODE_SOFT_CHARS = 32 * 1024 * 1024  # the same for all attempts together
 RUN_HARD_CHARS = 4 * RUN_SOFT_CHARS  # above these, lines are dropped and counted
 NODE_HARD_CHARS = 2 * NODE_SOFT_CHARS
 
-_LINE_OVERHEAD_CHARS = 64  # what a short line costs beside its text
+_LINE_OVERHEAD_CHARS = 64  # cost of a line besides its text
 _MAX_CHUNK_CHARS = 256 * 1024  # as JSON at most 6 times as many bytes: well within a frame
-_LINGER_SECONDS = 0.1  # lines written within this time travel together
-PATIENCE_SECONDS = 10.0  # so long nobody goes on without a link; most breaks are over by then
-_RESEND_SECONDS = 10.0  # a chunk without receipt is sent again, perhaps to another admin
+_LINGER_SECONDS = 0.1  # lines written within this time are sent together
+PATIENCE_SECONDS = 10.0  # how long writers wait without a link; most disconnects are shorter
+_RESEND_SECONDS = 10.0  # a chunk without receipt is resent, perhaps to another admin
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class _SentChunk:
     chunk: LogChunk
     log: RunLog
     size: int  # characters it holds in the buffer
-    link: Link | None  # on whose socket it is; None: on none
+    link: Link | None  # that it was sent on; None: not sent
     sent_at: float
 
 
 class LogShipper:
-    """Buffers, sends, resends and slows down; one for a node."""
+    """Buffers, sends and resends log lines, and slows writers down; one per node."""
 
     def __init__(
         self,
@@ -69,32 +69,32 @@ class LogShipper:
         self._links = links
         self._limit = LogLimit(max_log_mb)
         self._clock = clock
-        self._context = context  # ours, so that nothing here runs in the name of a handler
+        self._context = context  # of the node: nothing here may run in the context of a handler
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._lock = threading.Lock()  # guards the unsent lines and the counts
         self._dirty: dict[RunLog, None] = {}  # logs with unsent lines, oldest first
-        self._keeper = 0  # the thread that holds the lock to put lines here
-        self._late: deque[tuple[RunLog, Level, str, int]] = deque()  # came from it meanwhile
-        self._armed = False  # a shipment is on its way
+        self._keeper = 0  # the thread that holds the lock
+        self._late: deque[tuple[RunLog, Level, str, int]] = deque()  # written by it meanwhile
+        self._armed = False  # sending is scheduled
         self._buffered = 0
         self._unconfirmed: dict[tuple[int, int, int], _SentChunk] = {}
         self._room = threading.Condition()  # threads wait on this
         self._waiters: list[asyncio.Future[None]] = []  # async handlers on these
         self._waiting_threads = 0
         self._patient_until = float("-inf")  # loop time; it counts while there is no link
-        self._is_copy = False  # in a forked child: takes nothing
+        self._is_copy = False  # in a forked child
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child: whoever held a lock is not here, and nobody sends what is written."""
+        """In a child: nothing is sent, and threads that held locks do not exist."""
         self._lock = threading.Lock()
         self._room = threading.Condition()
         self._is_copy = True
 
     @property
     def idle(self) -> bool:
-        """Whether everything written was confirmed."""
+        """Whether all lines have their receipt."""
         return not self._dirty and not self._unconfirmed
 
     @property
@@ -104,10 +104,10 @@ class LogShipper:
             len(sent.chunk.lines) for sent in self._unconfirmed.values()
         )
 
-    # --- writing ---------------------------------------------------------------------------------
+    # --- writing ----------------------------------------------------------------------------------
 
     def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
-        """Take lines from a handler; may keep its thread waiting."""
+        """Take lines from a handler; may block its thread."""
         if self._is_copy:
             return
         if len(text) <= PIECE_CHARS:
@@ -120,7 +120,7 @@ class LogShipper:
         lines = lines_of(text, level, at)
         thread = threading.get_ident()
         if self._keeper == thread:
-            # Python may clean up objects anywhere, here too, and these may log or warn.
+            # Finalizers may run anywhere, also here, and may log.
             self._late.append((log, level, text, at))
             return
         with self._lock:
@@ -132,7 +132,7 @@ class LogShipper:
             arm = kept and not self._armed
             self._armed = self._armed or kept
         while self._late:
-            with suppress(IndexError):  # another thread was quicker
+            with suppress(IndexError):  # another thread took it
                 self._add(*self._late.popleft())
         if not kept:
             return
@@ -167,7 +167,7 @@ class LogShipper:
         self._dirty[log] = None
 
     def close(self, log: RunLog) -> int:
-        """The attempt has ended: send what is left; returns how many lines it wrote in all."""
+        """The attempt has ended: send the rest; returns how many lines it wrote in total."""
         log.finish_prints()
         with self._lock:
             log.closed = True
@@ -181,7 +181,7 @@ class LogShipper:
             self._send_lines(log, self._links.pick(log.link))
         return log.next_seq - 1
 
-    # --- sending, on the loop --------------------------------------------------------------------
+    # --- sending, on the loop ---------------------------------------------------------------------
 
     def _arm(self) -> None:
         self._loop.call_later(_LINGER_SECONDS, self._ship, context=self._context)
@@ -191,7 +191,7 @@ class LogShipper:
             self._armed = False
             dirty = list(self._dirty)
         if not self._links.any_open:
-            return  # `opened` ships them
+            return  # `opened` sends them
         for log in dirty:
             self._send_lines(log, self._links.pick(log.link))
 
@@ -226,7 +226,7 @@ class LogShipper:
         link.send(sent.chunk)
 
     def receipt(self, message: LogReceipt) -> None:
-        """An admin has committed a chunk."""
+        """An admin has stored a chunk."""
         sent = self._unconfirmed.pop((message.run, message.attempt, message.first_seq), None)
         if sent is None:
             return
@@ -236,14 +236,14 @@ class LogShipper:
         self._make_room()
 
     def opened(self, link: Link) -> None:
-        """A link is up: send what is on no socket."""
+        """A link is up: send what is not sent."""
         for sent in self._unconfirmed.values():
             if sent.link is None:
                 self._send(sent, link)
         self._ship()
 
     def closed(self, link: Link) -> None:
-        """A link is down: what it was sent goes to another, if there is one."""
+        """A link is down: resend its chunks on another, if there is one."""
         other = self._links.pick()
         for sent in self._unconfirmed.values():
             if sent.link is link:
@@ -254,16 +254,16 @@ class LogShipper:
             self._patient_until = self._loop.time() + PATIENCE_SECONDS
 
     def resend_overdue(self, now: float) -> None:
-        """Send again what has had no receipt for too long; called about once a second."""
+        """Resend chunks without receipt. Called about once a second."""
         for sent in self._unconfirmed.values():
             if sent.link is not None and now - sent.sent_at >= _RESEND_SECONDS:
                 link = self._links.pick(avoid=sent.link)
                 if link is not None:
                     self._send(sent, link)
         if not self._links.any_open:
-            self._make_room()  # the time of patience may be over
+            self._make_room()  # the patience of waiting writers may be over
 
-    # --- slowing down ----------------------------------------------------------------------------
+    # --- slowing down -----------------------------------------------------------------------------
 
     def must_wait(self, log: RunLog) -> bool:
         """Whether the writer of this log has to wait for receipts before it goes on."""
@@ -283,12 +283,12 @@ class LogShipper:
             await waiter
 
     def hurry(self, log: RunLog) -> None:
-        """Let the writer of this log go on at once: its attempt is to end."""
+        """Let the writer of this log continue at once: its attempt has to end."""
         log.hurried = True
         self._make_room()
 
     def release_all(self) -> None:
-        """Let everybody go on: the node is stopping."""
+        """Let all writers continue: the node is stopping."""
         self._patient_until = float("-inf")
         self._make_room()
 
@@ -297,7 +297,7 @@ class LogShipper:
             self._waiting_threads += 1
             try:
                 while self.must_wait(log):
-                    # The loop wakes us; the limit is for a loop that has ended meanwhile.
+                    # The loop notifies us; the timeout is for a loop that has ended.
                     self._room.wait(1.0)
                     if self._loop.is_closed():
                         return
@@ -314,12 +314,12 @@ class LogShipper:
                 self._room.notify_all()
 
     def _call_on_loop(self, function: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended; so has the node, and nobody reads this
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(function, context=self._context)
 
 
 def _chars(lines: list[WireLine]) -> int:
-    """What they take in the buffer."""
+    """Their size in the buffer."""
     return sum([len(line.text) for line in lines]) + _LINE_OVERHEAD_CHARS * len(lines)
 
 

@@ -1,4 +1,4 @@
-"""structlog's own printed lines, with their level."""
+"""A structlog processor that keeps the level of printed lines."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _OTHER_METHODS = {"exception": logging.ERROR, "err": logging.ERROR, "msg": loggi
 
 
 def structlog_lines(logger: Any, method_name: str, event: Any) -> Any:
-    """A structlog processor: puts what is rendered into the log of the run that is going on here.
+    """A structlog processor that writes rendered events to the log of the current run.
 
         structlog.configure(processors=[…, structlog.dev.ConsoleRenderer(), structlog_lines])
 
-    It comes last, after the renderer. Without it what structlog prints is in the log as well, as
-    all prints are, at level info. It does nothing where structlog passes its events to `logging`,
-    for there the level is kept anyway, nor outside of handlers.
+    It must be the last one, after the renderer. Without it, what structlog prints is in the log as
+    well, but at level info, as all prints. It does nothing outside of handlers, and nothing if
+    structlog passes its events to `logging`, which keeps the level anyway.
     """
     run = running.get(None)
     if run is None or isinstance(logger, logging.Logger):
         return event
     text = event.decode(errors="replace") if isinstance(event, bytes) else event
-    if isinstance(text, str):  # else another processor comes after this one: not rendered yet
+    if isinstance(text, str):  # else not rendered yet: another processor follows
         name = method_name.upper()
         number = _OTHER_METHODS.get(method_name, _LEVELS.get(name, logging.INFO))
         expect(text)

@@ -1,1 +1,1 @@
-"""The life of a node."""
+"""A node: assembly, lifecycle, shutdown, and embedding in other programs."""

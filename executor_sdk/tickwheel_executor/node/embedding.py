@@ -1,13 +1,13 @@
-"""A node beside a program that has no event loop: in a thread of its own, until the program ends.
+"""A node in a background thread, for programs without an event loop.
 
-At the end of the main thread Python first stops its thread pools and then calls `atexit`: too late
-for a node that still has results to write. So it is stopped just before that.
+When the main thread ends, Python first stops its thread pools and then calls `atexit`: too late for
+a node that still has results to write. So the node is stopped just before that.
 """
 
 from __future__ import annotations
 
 import atexit
-import concurrent.futures.thread  # noqa: F401 (stops its pools later than what is registered later)
+import concurrent.futures.thread  # noqa: F401 (imported first: what registers later is called earlier)
 import logging
 import threading
 
@@ -20,13 +20,13 @@ from .lifecycle import NodeLifecycle
 
 _logger = logging.getLogger("tickwheel.executor")
 
-_STOP_SECONDS = 30.0  # beyond the grace: more than everything else in a shutdown may take together
+_STOP_SECONDS = 30.0  # on top of the grace period: more than all other steps of a shutdown take
 
 _at_exit = getattr(threading, "_register_atexit", atexit.register)
 
 
 class EmbeddedNode:
-    """Starts and stops nodes in a thread of their own; from any thread, one call at a time."""
+    """Starts and stops a node in a background thread; callable from any thread."""
 
     def __init__(self, life: NodeLifecycle, *, grace_seconds: float) -> None:
         self._lifecycle = life
@@ -36,11 +36,11 @@ class EmbeddedNode:
         forks.watch(self)
 
     def start(self, timeout: float | None) -> None:
-        """Start a node, and return when its spool is open.
+        """Start a node; returns when its spool is open.
 
         Raises:
-            ConfigurationError: there is one already.
-            SpoolError: results could not be kept, or not within `timeout` seconds.
+            ConfigurationError: it was already started.
+            SpoolError: the spool cannot be used, or did not open within `timeout` seconds.
         """
         with self._guard:
             if self._thread is not None:
@@ -61,7 +61,7 @@ class EmbeddedNode:
         """Stop the node, if there is one; returns whether nothing was left behind.
 
         Raises:
-            RuntimeError: it would wait for itself.
+            RuntimeError: called from a handler, which would deadlock.
         """
         thread = self._thread
         if thread is not None and (thread.is_current or running.get(None) is not None):
@@ -82,39 +82,39 @@ class EmbeddedNode:
             return clean and has_ended
 
     def forked(self) -> None:
-        """In a child: the thread is the parent's, and so is whoever held the lock."""
+        """In a child: the thread, and the one that held the lock, exist only in the parent."""
         self._thread = None
         self._guard = threading.Lock()
 
 
 class _RunningNodes:
-    """What is to be stopped when the main thread ends."""
+    """The nodes to stop when the main thread ends."""
 
     def __init__(self) -> None:
         self._nodes: list[EmbeddedNode] = []
         self._registered = False
 
     def register(self) -> None:
-        """Be called at the end.
+        """Register with the interpreter's shutdown.
 
         Raises:
-            RuntimeError: that is now.
+            RuntimeError: it is shutting down already.
         """
         if not self._registered:
             _at_exit(self._stop_all)
             self._registered = True
 
     def add(self, node: EmbeddedNode) -> None:
-        """Stop it at the end, unless it is stopped before."""
+        """Stop this node at the end."""
         self._nodes.append(node)
 
     def discard(self, node: EmbeddedNode) -> None:
-        """It is stopped."""
+        """This node has been stopped."""
         if node in self._nodes:
             self._nodes.remove(node)
 
     def forked(self) -> None:
-        """In a child: none of them runs."""
+        """In a child: none of them is running."""
         self._nodes.clear()
 
     def _stop_all(self) -> None:

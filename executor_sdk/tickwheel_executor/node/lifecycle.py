@@ -1,4 +1,4 @@
-"""From the start of a node to its end, and to the start of the next one."""
+"""Starts and stops the node of an executor, any number of times."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _logger = logging.getLogger("tickwheel.executor")
 
 
 class NodeLifecycle:
-    """Holds at most one node; each start makes a new one, which admins know by another key.
+    """Has at most one node; each start creates a new one, with a new key.
 
     Args:
-        settings: asked at each start, for a forked process has another name.
+        settings: called at each start, because a forked process has another name.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class NodeLifecycle:
         forks.watch(self)
 
     async def start(self) -> None:
-        """Make a node on the running loop; returns when its spool is open.
+        """Create a node on the running loop; returns when its spool is open.
 
         Raises:
-            ConfigurationError: there is one already.
-            SpoolError: results could not be kept.
+            ConfigurationError: it was already started.
+            SpoolError: the spool cannot be used.
         """
         if self._node is not None:
             raise ConfigurationError(["this executor has been started already"])
@@ -81,7 +81,7 @@ class NodeLifecycle:
         capture.begin()
         try:
             await node.start()
-        except BaseException:  # cancelled too: the host is left as it was found
+        except BaseException:  # also when cancelled: leave nothing behind in the host process
             self._node = None
             capture.end()
             node.abort(break_channels=True)
@@ -89,27 +89,24 @@ class NodeLifecycle:
             raise
 
     async def until_refused(self) -> str:
-        """Wait until every configured admin has refused the node and none ever let it in; why."""
+        """Wait until every configured admin has refused the node and none ever welcomed it; why."""
         if self._node is None:
             raise ConfigurationError(["this executor has not been started"])
         return await self._node.until_refused()
 
     async def stop(self) -> bool:
-        """Finish what runs, deliver it and end; returns whether nothing was left behind.
-
-        Nothing to do when there is no node.
-        """
+        """Stop the node, if there is one; returns whether nothing was left behind."""
         node, spool = self._node, self._spool
         if node is None or spool is None:
             return True
         try:
             clean = await node.drain(self._grace_seconds)
-        except BaseException:  # cancelled while draining: nothing may go on behind the back
+        except BaseException:  # cancelled while draining: nothing may continue in the background
             node.abort(break_channels=True)
-            spool.give_up()  # unlocked, what is in it is delivered by the next node
+            spool.give_up()  # unlocked, so that the next node delivers its results
             raise
         finally:
-            if self._node is node:  # else another stop was quicker
+            if self._node is node:  # else another call has stopped it
                 self._node = None
                 capture.end()
         _logger.info("ended%s", "" if clean else "; something was left behind, see above")
@@ -128,5 +125,5 @@ def _default_spool_dir(executor: str) -> Path:
         raise ConfigurationError(
             ["this user has no home directory for the spool: give `spool_dir`"]
         ) from None
-    # A name is any text: it must stay one path component, and not be "." or "..".
+    # A name may be any text: make it one path component other than "." and "..".
     return root / "tickwheel" / quote(executor, safe="").replace(".", "%2E")

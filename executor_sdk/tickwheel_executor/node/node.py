@@ -1,25 +1,24 @@
-"""The core of the SDK: one node, put together from its parts.
+"""The core of the SDK: one node, assembled from its parts.
 
-A Node is made of parts that take everything from outside, so that the simulator can run several of
-them in one process, in virtual time:
+Every dependency is injected, so that the simulator can run several nodes in one process, in virtual
+time:
 
     node = Node(
         NodeSettings(executor="billing", admins=("http://a1",), token="…", name="n1", slots=4),
-        handlers,                       # Handlers; async ones only where there are no threads
+        handlers,                       # Handlers; only async ones where threads are not available
         connect=connect,                # (base URL, token) → AdminChannel
-        spool=spool,                    # spool.Spool: outlives the node, as a disk does
-        clock=lambda: wall_ms,          # UTC epoch ms, for people only
-        random=random.Random(seed),     # node_key, jitter, choice of a link
+        spool=spool,                    # Spool; outlives the node, as a disk does
+        clock=lambda: wall_ms,          # UTC epoch ms, for display only
+        random=random.Random(seed),     # node key, jitter, choice of a link
     )
     await node.start()                  # returns at once; links connect in the background
     await node.drain(grace_seconds)     # as SIGTERM: finish, deliver, say goodbye, end
     node.abort()                        # as kill -9: all tasks are cancelled, nothing is sent
 
-Time is only ever the loop's (`time`, `call_at`, `call_later`, `asyncio.sleep`, `asyncio.timeout`);
-no part iterates over a set; a thread is started by plain `def` handlers alone. `abort` leaves the
-channels to whoever made them: as with a real death, the other end learns of it from the transport.
-A handler sees the abort as CancelledError, and what it does then happens after the death of its
-process.
+All time is the loop's (`time`, `call_at`, `call_later`, `asyncio.sleep`, `asyncio.timeout`). No
+part iterates over a set, and only plain `def` handlers start threads. `abort` does not close the
+channels: as with a killed process, the other end notices through the transport. A handler sees the
+abort as CancelledError; what it does then counts as done after the death of its process.
 
 The way of a run: a Link reads the request, Admission accepts or refuses it, InFlightAttempts runs
 its handler, ResultDelivery writes the result to the spool and sends it until a receipt comes, and
@@ -80,7 +79,7 @@ _ADOPT_SECONDS = 30.0
 
 
 class Node:
-    """One node of an executor. Implements what its links ask of it (LinkOwner)."""
+    """One node of an executor. Implements LinkOwner for its links."""
 
     def __init__(
         self,
@@ -107,13 +106,13 @@ class Node:
             settings.admins, self, token=settings.token, connect=connect, random=random
         )
 
-    # --- beginning and end -----------------------------------------------------------------------
+    # --- start and end ----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the spool and begin to connect.
+        """Open the spool and start to connect.
 
         Raises:
-            SpoolError: results could not be kept.
+            SpoolError: the spool cannot be used.
         """
         self._handlers.close()
         self._put_together()
@@ -130,7 +129,7 @@ class Node:
         self._links.start()
 
     def _put_together(self) -> None:
-        """Make the parts that live on the running loop."""
+        """Create the parts that need the running loop."""
         self._loop = asyncio.get_running_loop()
         context = copy_context()
         self._delivery = ResultDelivery(
@@ -170,10 +169,10 @@ class Node:
         }
 
     async def drain(self, grace_seconds: float) -> bool:
-        """Take no more runs, finish what is held, deliver it and end.
+        """Accept no more runs, finish those in flight, deliver their results and end.
 
-        What still runs after `grace_seconds` is cancelled and reported as failed. Returns whether
-        nothing was left behind: no handler that would not end, no result only in memory.
+        Handlers that still run after `grace_seconds` are cancelled and reported as failed. Returns
+        whether nothing was left behind: no handler that did not end, no result only in memory.
         """
         self._admission.leaving = True
         clean = await self._shutdown.finish(self._in_flight, grace_seconds)
@@ -183,18 +182,18 @@ class Node:
         try:
             await self._spool.close()
         except SpoolError as error:
-            # What lies in it is safe and is adopted by the next process; only the tidying failed.
+            # Its contents are safe and are adopted by the next process; only the clean-up failed.
             _logger.warning("the spool could not be tidied up: %s", error)
         return clean
 
     async def until_refused(self) -> str:
-        """Wait until every configured admin has refused this node and none ever let it in; why."""
+        """Wait until every configured admin has refused this node and none welcomed it; why."""
         return await self._links.until_refused()
 
     def abort(self, *, break_channels: bool = False) -> None:
-        """End at once, as a process that dies: cancel everything, send nothing.
+        """End at once, like a killed process: cancel everything, send nothing.
 
-        The channels are left alone unless `break_channels`, for a process that lives on.
+        The channels stay open unless `break_channels`, for a process that continues.
         """
         self._end()
         self._links.abort(break_channels=break_channels)
@@ -209,7 +208,7 @@ class Node:
         self._shipper.release_all()
 
     async def _watch(self) -> None:
-        """What depends on time alone: the lease, resending, results of neighbours that died."""
+        """Periodic checks: the lease, resending, results of processes that died."""
         adopt_at = self._loop.time() + _ADOPT_SECONDS
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
@@ -221,7 +220,7 @@ class Node:
                 adopt_at = now + _ADOPT_SECONDS
                 await self._delivery.adopt()
 
-    # --- what links ask --------------------------------------------------------------------------
+    # --- LinkOwner --------------------------------------------------------------------------------
 
     @property
     def in_use(self) -> int:
@@ -229,7 +228,7 @@ class Node:
         return self._slots.in_use
 
     def hello(self) -> Hello:
-        """Who we are and what we offer."""
+        """The hello message."""
         settings = self._settings
         return Hello(
             versions=list(SPOKEN_VERSIONS),
@@ -248,11 +247,11 @@ class Node:
         )
 
     def successor_of(self, link: Link) -> Link | None:
-        """A link that has just taken the place of this one."""
+        """A link that has just replaced this one."""
         return self._links.successor_of(link, self._loop.time())
 
     def opening(self, link: Link, welcome: Welcome) -> Iterable[Message]:
-        """Results without receipt, then what is still held."""
+        """Results without receipt, then the attempts in flight."""
         self._slots.resize(welcome.slots)
         self._links.welcomed(welcome, link.hello_sent_at)
         self._in_flight.welcomed()
@@ -262,12 +261,12 @@ class Node:
             yield Draining()
 
     def opened(self, link: Link) -> None:
-        """Log lines and checkpoints may leave."""
+        """Log lines and checkpoints may be sent."""
         self._shipper.opened(link)
         self._in_flight.opened(link)
 
     def closed(self, link: Link) -> None:
-        """Log lines and checkpoints go elsewhere; results are sent again when their time comes."""
+        """Log lines and checkpoints go to another link; results are resent when overdue."""
         if not self._stopped:
             self._shipper.closed(link)
             self._in_flight.closed(link)
@@ -281,7 +280,7 @@ class Node:
         """Handle a message."""
         self._receivers[type(message)](link, message)
 
-    # --- what parts say --------------------------------------------------------------------------
+    # --- callbacks of the parts -------------------------------------------------------------------
 
     def _on_log_receipt(self, link: Link, message: LogReceipt) -> None:
         self._shipper.receipt(message)
@@ -296,13 +295,13 @@ class Node:
 
 
 def _on_notice(link: Link, message: Notice) -> None:
-    """An admin has something to say to the people who look after this node."""
+    """A message of an admin for the operators of this node."""
     level = logging.getLevelNamesMapping()[message.level.upper()]
     _logger.log(level, "an admin says: %s", message.text)
 
 
 async def _forever(part: Callable[[], Awaitable[None]]) -> None:
-    """Keep a part of the node going: a mistake in one pass must not end it for good."""
+    """Run a part of the node again when it fails: one error must not end it for good."""
     while True:
         try:
             await part()

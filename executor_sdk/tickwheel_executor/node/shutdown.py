@@ -15,16 +15,16 @@ from tickwheel_shared.protocol import Draining, Goodbye, Outcome
 
 _logger = logging.getLogger("tickwheel.node")
 
-STOP_SECONDS = 5.0  # what is cancelled may take this long to end
-_KILL_SECONDS = 4.0  # and a handler's process, so that its death is reported in time
-RECEIPT_SECONDS = 5.0  # what is sent may take this long to be receipted
+STOP_SECONDS = 5.0  # cancelled handlers may take this long to end
+_KILL_SECONDS = 4.0  # then its process is killed, early enough to report that
+RECEIPT_SECONDS = 5.0  # how long to wait for receipts
 
 
 class Shutdown:
-    """Waits for the parts of a node to have nothing left; they say `changed` when they have less.
+    """Waits until the parts of a node have nothing left; they call `changed` on progress.
 
-    The order: first no admin sends more runs; then handlers end, by themselves or cancelled; then
-    what they left behind reaches an admin; only then the lease may end at once, by `goodbye`.
+    The order: first the admins stop sending runs. Then handlers end, by themselves or cancelled.
+    Then their results and logs reach an admin. Only then `goodbye` may end the lease at once.
     """
 
     def __init__(self, links: AdminLinks, delivery: ResultDelivery, shipper: LogShipper) -> None:
@@ -35,14 +35,14 @@ class Shutdown:
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """Something has ended or was delivered."""
+        """An attempt has ended, or something was delivered."""
         self._changed.set()
 
     async def finish(self, in_flight: InFlightAttempts, grace_seconds: float) -> bool:
         """Let all attempts in flight end and be delivered; nothing new may begin meanwhile.
 
-        What still runs after `grace_seconds` is cancelled and reported as failed. Returns whether
-        nothing was left behind: no handler that would not end, no result only in memory.
+        Handlers that still run after `grace_seconds` are cancelled and reported as failed. Returns
+        whether nothing was left behind: no handler that did not end, no result only in memory.
         """
         deadline = self._loop.time() + grace_seconds
         self._links.broadcast(Draining())

@@ -1,1 +1,1 @@
-"""Processes, threads and signals."""
+"""Forks, threads and signals."""

@@ -1,9 +1,9 @@
-"""What a forked child inherits of a running node, and must not keep.
+"""Releases what a forked child inherits from a running node.
 
-A fork copies the memory of every thread and lets one of them go on: in the child a node is a
-picture without life. Open files are shared, though. A socket that the child holds stays open when
-the parent dies, and the lock of a spool stays locked. So whatever owns such things is watched here,
-and lets go of them in the child, which may then start a node of its own.
+A fork copies the memory, but only the forking thread continues: in the child the node is dead. Open
+files are shared, though. A socket that the child keeps open stays open when the parent dies, and
+the lock of a spool stays locked. So owners of such resources register here and release them in the
+child, which may then start a node of its own.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from weakref import WeakSet
 
 
 class ForkObserver(Protocol):
-    """Something of a node that means nothing in a forked child, or does harm there."""
+    """A part of a node that must not be used in a forked child."""
 
     def forked(self) -> None:
-        """We are the child now, its only thread: let go of everything. Must not wait or log."""
+        """Called in the child, its only thread: release everything. Must not wait or log."""
 
 
 _watched: WeakSet[ForkObserver] = WeakSet()
-# In a child: never freed, for then coroutines would be ended and sockets taken out of the selector,
-# which is the parent's too.
+# In a child: never freed, because that would end coroutines and remove sockets from the selector,
+# which the parent uses too.
 _kept: set[ForkObserver] = set()
 
 
 def watch(owner: ForkObserver) -> None:
-    """Call its `forked` in every child that is forked while it lives."""
+    """Call its `forked` in every child that is forked during its lifetime."""
     _watched.add(owner)
 
 
 def release_file(file: int) -> None:
-    """Give up an open file of the parent; nothing for -1.
+    """Release an open file of the parent; does nothing for -1.
 
-    Its number now means the null device, and is not free: the object that owns the number may
-    close it yet, and must not hit another file by that.
+    Its number now refers to the null device instead of being free: the object that owns the number
+    may still close it, and must not close another file by that.
     """
     if file < 0:
         return
@@ -48,22 +48,22 @@ def release_file(file: int) -> None:
 
 
 def exit_child(error: BaseException | None = None) -> NoReturn:
-    """End the child whose handler has returned, or come to an `await`, in it.
+    """End a child whose handler has returned, or reached an `await`.
 
-    What comes next on its stack is the node's, which is the parent's alone.
+    The rest of its stack belongs to the node, which exists only in the parent.
     """
     if error is not None:
         traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # closed, or broken: there is nobody to tell
+        with suppress(Exception):  # closed or broken
             stream.flush()
     os._exit(0 if error is None else 1)
 
 
 def _in_child() -> None:
     _kept.update(_watched)
-    for owner in list(_watched):  # they stay watched: a child that is a node may fork, too
-        with suppress(OSError):  # too many open files: the others are no less important
+    for owner in list(_watched):  # still registered: the child may start a node and fork again
+        with suppress(OSError):  # such as too many open files: continue with the others
             owner.forked()
 
 

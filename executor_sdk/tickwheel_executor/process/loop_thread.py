@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for a service that has no loop: `Executor.start()`."""
+"""An event loop in a background thread, for programs without a loop: `Executor.start()`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _JOIN_SECONDS = _LEFTOVER_SECONDS + 3.0
 class LoopThread:
     """The loop runs from construction to `end`.
 
-    The thread is a daemon: a program that ends without a word must not hang in it.
+    The thread is a daemon, so that it does not keep a program alive.
     """
 
     def __init__(self, name: str = "tickwheel") -> None:
@@ -33,7 +33,7 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether it is this thread that asks."""
+        """Whether the caller runs in this thread."""
         return threading.current_thread() is self._thread
 
     def submit(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
@@ -44,21 +44,21 @@ class LoopThread:
         """Run it on the loop and wait; returns what it returns, and raises what it raises.
 
         Raises:
-            TimeoutError: it takes more than `timeout` seconds; it goes on.
+            TimeoutError: it takes more than `timeout` seconds; it continues.
         """
         return self.submit(coroutine).result(timeout)
 
     def end(self) -> bool:
-        """Cancel what is still on the loop and end the thread; whether that is done.
+        """Cancel what is left on the loop and end the thread; returns whether it has ended.
 
-        It is not when a handler blocks the loop: then the thread ends as soon as it is let.
+        It has not if a handler blocks the loop; then the thread ends as soon as it can.
         """
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
         return not self._thread.is_alive()
 
     def forked(self) -> None:
-        """In a child: nothing done to its copy of the selector may reach the parent's."""
+        """In a child: changes of the selector must not affect the parent."""
         fileno = getattr(self._selector, "fileno", None)  # not every kind has a file
         if fileno is not None:
             forks.release_file(fileno())
@@ -73,7 +73,7 @@ class LoopThread:
 
 
 async def cancel_leftovers() -> None:
-    """Cancel what is still on the loop, and do not wait long for what refuses to end."""
+    """Cancel what is left on the loop, and wait for it, but not long."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for other in others:
         other.cancel()

@@ -1,4 +1,4 @@
-"""Whether this process is one of a node's pool, which runs handlers with isolation="process"."""
+"""Whether this process belongs to a node's pool for handlers with isolation="process"."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ _is_pool_process = False
 
 
 class PoolProcessReached(BaseException):
-    """A script without a main guard came to where it would run an executor."""
+    """A script without a main guard tries to run an executor in a pool process."""
 
 
 def in_pool_process() -> bool:
-    """Whether nodes must not be started here: the script is only read for its handlers."""
+    """Whether no node may be started here: the script is only loaded for its handlers."""
     return _is_pool_process
 
 
 def enter() -> None:
-    """This process belongs to a pool from now on."""
+    """Mark this process as part of a pool."""
     global _is_pool_process
     _is_pool_process = True

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT of a process that is a node and nothing else: `Executor.run()`."""
+"""SIGTERM and SIGINT for `Executor.run()`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import forks
 
 
 class ShutdownSignals:
-    """Calls `on_signal` on the running loop, for as long as that loop is not closed."""
+    """Calls `on_signal` on the running loop until that loop is closed."""
 
     NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
@@ -20,16 +20,16 @@ class ShutdownSignals:
         forks.watch(self)
 
     def take(self) -> None:
-        """Take them over. From the main thread only."""
+        """Install the signal handlers. Main thread only."""
         loop = asyncio.get_running_loop()
         for number in self.NUMBERS:
             self._before[number] = signal.getsignal(number)
             loop.add_signal_handler(number, self._on_signal, number)
 
     def forked(self) -> None:
-        """In a child, of a handler for instance: what ends the child must not stop the node.
+        """In a child, for example of a handler: its signals must not stop the node.
 
-        asyncio tells its loop of a signal through a socket, which the child shares.
+        asyncio notifies its loop of a signal through a socket, which the child shares.
         """
         signal.set_wakeup_fd(-1)
         for number, handler in self._before.items():

@@ -31,16 +31,16 @@ from .log import RunLog
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# The run whose handler is executing in this context; asyncio copies it into everything the
-# handler starts, and the thread runner carries it over.
+# The run whose handler executes in this context. asyncio copies it into every task that the handler
+# starts, and the thread runner sets it in the thread.
 running: ContextVar[Run] = ContextVar("tickwheel_run")
 
 
 def current_run() -> Run:
-    """The run whose handler is executing here, for code that is not passed the run.
+    """The run whose handler is executing, for code that does not receive it as an argument.
 
     Raises:
-        OutsideRunError: no handler is executing here.
+        OutsideRunError: not called from a handler.
     """
     run = running.get(None)
     if run is None:
@@ -102,18 +102,18 @@ class Run:
         self._save = save
         self._stop: Stop | None = None
         self.parameters = run_input.parameters
-        """The run's parameters, as the job or whoever started the run gave them."""
+        """The run's parameters, from the job or from the caller that started the run."""
         self.log = log
-        """Lines for the run's log: `run.log.info("sent %d", n)`."""
+        """The run's log: `run.log.info("sent %d", n)`."""
 
     @property
     def id(self) -> int:
-        """Number of the run; the same for all its attempts."""
+        """Id of the run; the same for all its attempts."""
         return self._request.run
 
     @property
     def attempt(self) -> int:
-        """Number of this attempt; (id, attempt) never starts twice."""
+        """Number of this attempt; the pair (id, attempt) never starts twice."""
         return self._request.attempt
 
     @property
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def max_tries(self) -> int:
-        """How many tries the run has in all."""
+        """How many tries the run has in total."""
         return self._request.max_tries
 
     @property
@@ -138,19 +138,18 @@ class Run:
 
     @property
     def scheduled_at(self) -> datetime:
-        """The instant it works for, in UTC: the one it fired for, and not when it started.
+        """The time that the run was scheduled for, in UTC; not the time when it started.
 
-        A retry by hand has that of the run that it does again; `due_at` says when it was to start
-        itself.
+        A manual retry keeps that of the run it repeats; see `due_at`.
         """
         return _EPOCH + timedelta(milliseconds=self._request.scheduled_at)
 
     @property
     def due_at(self) -> datetime:
-        """When this try was to start, in UTC: `scheduled_at` with the trigger's jitter.
+        """When this try was due, in UTC.
 
-        Later for a missed fire that was made up for, for a retry by hand, and for another try after
-        its pause. An admin of an earlier version does not say it; then it is `scheduled_at`.
+        Later than `scheduled_at` after jitter, a misfire, a manual retry or a retry delay. Equal to
+        it when the admin has an older version, which does not send it.
         """
         due_at = self._request.due_at
         if isinstance(due_at, msgspec.UnsetType):
@@ -159,16 +158,17 @@ class Run:
 
     @property
     def deadline(self) -> datetime | None:
-        """When its timeout ends it, in UTC and by this machine's clock; None: it has no timeout."""
+        """When its timeout expires, in UTC by this machine's clock; None without a timeout."""
         if self._deadline_at is None:
             return None
         return _EPOCH + timedelta(milliseconds=self._deadline_at)
 
     @property
     def recovering(self) -> bool:
-        """Whether an earlier attempt was lost: the machine died, say, and what it did is unknown.
+        """Whether an earlier attempt was lost, for example because its machine died.
 
-        Its work may be done in part or in whole, and it may even go on somewhere, cut off.
+        Its work may be done in part or in whole, and it may even still run on a node without
+        network.
         """
         return self._request.recovering
 
@@ -179,11 +179,11 @@ class Run:
 
     @property
     def shard_total(self) -> int:
-        """Into how many shards the run is cut."""
+        """How many shards the run has."""
         return self._request.shard_total
 
     def progress(self, fraction: float, text: str = "") -> None:
-        """Show how far it is, `fraction` from 0 to 1. Only the newest counts: call it freely."""
+        """Report progress, `fraction` from 0 to 1. Only the latest counts: call it freely."""
         fraction = float(fraction)
         if math.isnan(fraction):
             raise ValueError("progress is not a number")
@@ -192,13 +192,13 @@ class Run:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the job's last run left, `{}` at first: change it, or assign another dict.
+        """The state that the job's last run saved, `{}` at first: change it, or assign a dict.
 
-        As it is when the handler returns, or raises `Skip`, the next run gets it. What a run
-        leaves that does not succeed is forgotten. JSON of at most 64 KiB, else the run fails.
+        It is saved for the next run when the handler returns or raises `Skip`, and discarded when
+        the run does not succeed. JSON of at most 64 KiB, else the run fails.
 
         Raises:
-            StateUnavailableError: this job keeps none: its runs may go on side by side.
+            StateUnavailableError: this job has no state, because its runs may overlap.
         """
         if self._state is None:
             raise StateUnavailableError(self.job)
@@ -214,21 +214,21 @@ class Run:
 
     @property
     def checkpoint(self) -> Any:
-        """What an earlier try of this run saved last; None when it is the first, or saved none."""
+        """The last checkpoint of an earlier try of this run; None if there is none."""
         return self._checkpoint
 
     def save_checkpoint(self, value: Any) -> None:
-        """Leave this for the next try of the run, in case this one does not succeed.
+        """Save this for the next try of the run, in case this one does not succeed.
 
-        Only the newest counts: call it after every step. It leaves within a second, so a process
-        that dies at once may have saved only the one before; do a step's work again if need be.
+        Only the latest counts: call it after every step. It is sent within a second, so a process
+        that dies may lose the latest one; its step is then done again.
 
         Args:
-            value: anything that can be written as JSON of at most 64 KiB; None takes back what
-                was saved.
+            value: anything that can be written as JSON of at most 64 KiB; None removes the
+                checkpoint.
 
         Raises:
-            CheckpointError: it cannot; what was saved before stays.
+            CheckpointError: not JSON, or too large; the previous checkpoint stays.
         """
         data, problem = encode(value, what="the checkpoint", limit=MAX_CHECKPOINT_BYTES)
         if problem:
@@ -237,14 +237,14 @@ class Run:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run was told to end: by a cancel, say. A plain `def` handler polls this."""
+        """Whether the run has to end, say after a cancel. A plain `def` handler polls this."""
         return self._stop is not None
 
     def raise_if_cancelled(self) -> None:
-        """Leave the handler when the run was told to end.
+        """Leave the handler if the run has to end.
 
         Raises:
-            RunCancelledError: it was; let it pass through.
+            RunCancelledError: it has to; do not catch it.
         """
         if self._stop is not None:
             raise RunCancelledError(f"run {self.id} was cancelled")
@@ -254,17 +254,17 @@ class Run:
 
 
 def mark_cancelled(run: Run, stop: Stop) -> None:
-    """Let the handler see that its run is to end. For the node only."""
+    """Tell the handler that its run has to end. For the node only."""
     run._stop = stop
 
 
 def stop_of(run: Run) -> Stop | None:
-    """Why the run was told to end, if it was."""
+    """Why the run has to end; None if it does not."""
     return run._stop
 
 
 def deadline_of(run: Run) -> int | None:
-    """What `run.deadline` shows, in UTC epoch ms."""
+    """The value of `run.deadline`, in UTC epoch ms."""
     return run._deadline_at
 
 
@@ -274,7 +274,7 @@ def arguments_of(run: Run) -> dict[str, Any]:
 
 
 def state_left_by(run: Run) -> tuple[msgspec.Raw, str]:
-    """JSON of the state if the handler changed it, else null; and what is wrong with it."""
+    """JSON of the state if the handler changed it, else null; and what is wrong with it, or ""."""
     if run._state is None:
         return NULL, ""
     state, problem = encode(run._state, what="the state", limit=MAX_STATE_BYTES)

@@ -1,4 +1,4 @@
-"""The writing end of one attempt's log: what a handler knows as `run.log`."""
+"""The log of one attempt: `run.log`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
 
 
 class LogSink(Protocol):
-    """Where lines go; `log_shipper.LogShipper` is one."""
+    """Receives lines; LogShipper is one."""
 
     def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
         """Take text of any length, from any thread; may make the caller wait for room.
@@ -45,33 +45,33 @@ class RunLog:
         self, sink: LogSink, link: Link | None, *, run: int, attempt: int, token: str
     ) -> None:
         self._sink = sink
-        self.link = link  # where the run came from, and its lines go if it is still open
+        self.link = link  # that the run came from; its lines go there if it is open
         self.run, self.attempt, self.token = run, attempt, token
         self.lines: list[WireLine] = []  # not yet in a chunk
         self.next_seq = 1  # number of the first line in `lines`
         self.buffered = 0  # characters in `lines` and in chunks without receipt
-        self.dropped = 0  # lines dropped since the last one that was kept
-        self.size = 0  # bytes of all lines that were kept
-        self.left_out = 0  # lines that were not, because the log is full
-        # Printed, by level and thread; "": a part of a line that was long has been written.
+        self.dropped = 0  # lines dropped since the last one that was accepted
+        self.size = 0  # bytes of all accepted lines
+        self.left_out = 0  # lines left out because the log is full
+        # Incomplete prints by level and thread; "": the start of a long line has been written.
         self._unfinished: dict[tuple[Level, int], str] = {}
-        self.hurried = False  # the attempt is to end: do not make it wait any more
-        self.closed = False  # the attempt has ended: later lines come too late
+        self.hurried = False  # the attempt has to end: do not make it wait
+        self.closed = False  # the attempt has ended: later lines are ignored
 
     def debug(self, message: str, *args: object) -> None:
-        """Write a line; `args` are put in with % as in `logging`."""
+        """Write a line; `args` are %-formatted as in `logging`."""
         self.write(Level.DEBUG, message % args if args else message)
 
     def info(self, message: str, *args: object) -> None:
-        """Write a line; `args` are put in with % as in `logging`."""
+        """Write a line; `args` are %-formatted as in `logging`."""
         self.write(Level.INFO, message % args if args else message)
 
     def warning(self, message: str, *args: object) -> None:
-        """Write a line; `args` are put in with % as in `logging`."""
+        """Write a line; `args` are %-formatted as in `logging`."""
         self.write(Level.WARNING, message % args if args else message)
 
     def error(self, message: str, *args: object) -> None:
-        """Write a line; `args` are put in with % as in `logging`."""
+        """Write a line; `args` are %-formatted as in `logging`."""
         self.write(Level.ERROR, message % args if args else message)
 
     def exception(self, message: str, *args: object) -> None:
@@ -84,14 +84,14 @@ class RunLog:
         self._sink.add(self, level, str(text), at)
 
     def printed(self, level: Level, text: str) -> None:
-        """Take what was printed: it is written when its line is complete.
+        """Take printed text; a line is written when it is complete.
 
-        Of a line that goes back to its beginning, as progress bars do, the last state counts.
+        If a line is overwritten with carriage returns, as by progress bars, the last state counts.
         """
-        key = (level, threading.get_ident())  # so that threads do not cut up each other's lines
+        key = (level, threading.get_ident())  # so that threads do not mix their lines
         before = self._unfinished.pop(key, None)
         if before == "":
-            text = text.removeprefix("\n")  # the end of a line that was written when it was long
+            text = text.removeprefix("\n")  # the end of a long line that was written before
         text = (before or "") + text
         lines, newline, rest = text.rpartition("\n")
         if len(rest) > MAX_LINE_CHARS:
@@ -103,7 +103,7 @@ class RunLog:
             self.write(level, "\n".join(_last_state(line) for line in lines.split("\n")))
 
     def finish_prints(self) -> None:
-        """Nothing more is printed: write what has no newline."""
+        """Write what is left without a newline."""
         while self._unfinished:
             (level, _), rest = self._unfinished.popitem()
             if rest:

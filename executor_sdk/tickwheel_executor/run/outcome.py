@@ -1,4 +1,4 @@
-"""What the end of a handler means: found where the handler ran, reported by its node."""
+"""The outcome of an attempt, determined where the handler ran and reported by its node."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level
 
 from .context import Run, state_left_by, stop_of
 
-_STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler did as it was told
-_GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after which the job keeps the state
-_WORDS = (Retry, Fail, Skip)  # the handler says itself what its end means
+_STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
+_GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
+_SIGNALS = (Retry, Fail, Skip)  # raised on purpose: no traceback
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """How a handler ended: a value, or what it raised."""
+    """How a handler ended: with a value or an exception."""
 
     value: Any = None
     error: BaseException | None = None
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How an attempt ended, as its result will say."""
+    """The outcome of an attempt, for its result."""
 
     kind: Outcome
     message: str = ""
@@ -38,10 +38,10 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def outcome_of(run: Run, completion: Completion) -> AttemptOutcome:
-    """What became of the run. Writes what the handler raised to the run's log."""
+    """The outcome of the run. Writes an exception of the handler to the run's log."""
     stop, error = stop_of(run), completion.error
     if stop is not None:
-        # Whatever the handler did after that, it was told to end; what it returned is kept.
+        # It was told to stop, whatever it did then; its return value is kept.
         if error is not None and not isinstance(error, _STOP_ERRORS):
             _write(run, error)
         outcome = AttemptOutcome(kind=stop.outcome, message=stop.message)
@@ -75,12 +75,12 @@ def _failed(
 
 
 def fitting(message: str) -> str:
-    """A message that a result takes: clean, and no longer than allowed."""
+    """A message for a result: clean, and cut to the allowed length."""
     return clean(cut(message, MAX_MESSAGE_CHARS))
 
 
 def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:
-    """With what the handler leaves; one that succeeded fails when that cannot be kept."""
+    """Add result and state; a success becomes a failure if they cannot be stored."""
     result, problem = encode(value, what="the handler's return value", limit=MAX_RESULT_BYTES)
     if problem:
         run.log.error("%s", problem)
@@ -89,7 +89,7 @@ def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:
     state = NULL
     if outcome.kind in _GOOD_ENDS:
         state, problem = state_left_by(run)
-        if problem:  # the next run would go on from the wrong one
+        if problem:  # the next run would continue from a wrong state
             run.log.error("%s", problem)
             return _failed(problem)
     if result is NULL and state is NULL:
@@ -98,8 +98,8 @@ def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:
 
 
 def _write(run: Run, error: BaseException) -> None:
-    """What a handler raised, in its log: a traceback, unless it said in words what it means."""
-    if not isinstance(error, _WORDS):
+    """Log an exception of the handler: with traceback, unless it was raised on purpose."""
+    if not isinstance(error, _SIGNALS):
         run.log.write(Level.ERROR, traceback_of(error))
         return
     level = Level.INFO if isinstance(error, Skip) else Level.ERROR

@@ -1,4 +1,4 @@
-"""Ways to execute a handler: on the event loop or in a thread."""
+"""Ways to execute a handler: on the event loop, in a thread or in a process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Execution(Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the handler is through, even if that was not reported yet."""
+        """Whether the handler has ended, even if that is not reported yet."""
 
     def stop(self) -> str:
-        """Ask it to end, as strongly as is possible; returns a line for the run's log, or ""."""
+        """Stop it as far as possible; returns a line for the run's log, or ""."""
 
     def abandon(self) -> None:
-        """The node is gone: cancel what can be cancelled; nobody waits for the end."""
+        """The node has ended: cancel it if possible, and do not report its end."""
 
 
 # Called on the event loop when a handler has ended.
 OnEnd = Callable[[AttemptOutcome], None]
-# Called before each step of an async handler; True: it was told to end by this very call.
+# Called before each step of an async handler; True: this call told it to end.
 MustStop = Callable[[], bool]

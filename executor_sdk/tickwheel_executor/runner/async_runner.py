@@ -1,4 +1,4 @@
-"""Async handlers: one asyncio task each, slowed down when they log faster than lines can leave."""
+"""Async handlers: one asyncio task each, slowed down when they log faster than lines are sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECANCEL_SECONDS = 10.0
 
 
 class AsyncRunner:
-    """Starts async handlers. Uses no thread, so that the simulator can run it."""
+    """Starts async handlers. Uses no threads, so that the simulator can run it."""
 
     def __init__(self, shipper: LogShipper) -> None:
         self._shipper = shipper
@@ -30,7 +30,7 @@ class AsyncRunner:
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child: there is no loop, whatever a handler that forked may await."""
+        """In a child: there is no loop for a handler that forked and then awaits."""
         self._is_copy = True
 
     def start(
@@ -55,7 +55,7 @@ class AsyncRunner:
     def _paced(
         self, handler: Handler, run: Run, must_stop: MustStop | None
     ) -> Generator[Any, Any, AttemptOutcome]:
-        """Drive the handler; before it goes on after an `await`, wait until its log has room."""
+        """Drive the handler; after each `await`, wait until its log has room."""
         log, shipper = run.log, self._shipper
         coroutine = invoke_async(handler, run)
         resume: Callable[[Any], Any] = coroutine.send
@@ -63,7 +63,7 @@ class AsyncRunner:
         while True:
             if must_stop is not None and must_stop():
                 try:
-                    yield  # here the cancellation arrives
+                    yield  # the cancellation is raised here
                 except BaseException as error:  # noqa: BLE001 (the handler's to deal with)
                     value, resume = error, coroutine.throw
             try:
@@ -108,7 +108,7 @@ class AsyncExecution:
         return ""
 
     def abandon(self) -> None:
-        """Cancel and forget."""
+        """Cancel it and do not report its end."""
         self._on_end = None
         if self._timer is not None:
             self._timer.cancel()
@@ -125,10 +125,10 @@ class AsyncExecution:
         if self._timer is not None:
             self._timer.cancel()
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        # Forgotten, for it knows the attempt, which knows us: a ring that only the garbage
-        # collector would find, and thousands of rings a second keep it busy.
+        # Cleared, because it refers to the attempt, which refers to us: thousands of such reference
+        # cycles per second would keep the garbage collector busy.
         on_end, self._on_end = self._on_end, None
-        if on_end is not None:  # an error: it was cancelled before it began, say
+        if on_end is not None:  # an error: for example, cancelled before it began
             on_end(
                 outcome_of(self._run, Completion(error=error))
                 if error is not None

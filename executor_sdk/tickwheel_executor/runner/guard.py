@@ -1,4 +1,4 @@
-"""The node's end of the program that kills its pool processes when it died (process_guard.py)."""
+"""Starts and feeds process_guard.py, which kills the pool processes of a node that died."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PROGRAM = Path(__file__).with_name("process_guard.py")
 
 
 def python() -> str:
-    """The interpreter for other processes; multiprocessing.set_executable() says another one."""
+    """The interpreter for other processes; multiprocessing.set_executable() can change it."""
     executable = get_executable()
     return executable.decode() if isinstance(executable, bytes) else executable or sys.executable
 
 
 class ProcessGuard:
-    """Told of every process group that begins and ends; safe to use from any thread."""
+    """Knows every process group that is alive; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class ProcessGuard:
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child: the groups are the parent's, and so must be the end of the pipe."""
+        """In a child: the groups, and the pipe to the guard, belong to the parent."""
         if self._process is not None and self._process.stdin is not None:
             forks.release_file(self._process.stdin.fileno())
         self._process = None
@@ -41,32 +41,32 @@ class ProcessGuard:
         self._lock = threading.Lock()
 
     def watch(self, group: int) -> None:
-        """Kill this process group if we die."""
+        """Kill this process group if the node dies."""
         with self._lock:
             self._living.add(group)
             self._tell(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """It has ended; called before another process may have its number."""
+        """It has ended; called before its number can be reused."""
         with self._lock:
             self._living.discard(group)
             self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """Kill what is left."""
+        """Kill all groups that are left."""
         with self._lock:
             self._closed = True
             process, self._process = self._process, None
         if process is not None:
-            process.communicate()  # the end of its input
+            process.communicate()  # closes its input, which makes it act
 
     def _tell(self, line: str) -> None:
         if self._closed:
-            return  # what is left was killed
+            return  # everything has been killed
         if self._process is not None:
             try:
                 self._write(self._process, line)
-            except OSError:  # somebody has killed it
+            except OSError:  # it was killed
                 self._process.communicate()
                 self._process = None
             else:
@@ -76,12 +76,12 @@ class ProcessGuard:
         try:
             self._process = self._start()
             self._write(self._process, "".join(f"+{group}\n" for group in sorted(self._living)))
-        except OSError as error:  # the processes see the end of the node themselves, but for a hang
+        except OSError as error:  # without it, only hanging processes would outlive the node
             _logger.warning("no guard for the processes of handlers: %s", error)
 
     @staticmethod
     def _write(process: subprocess.Popen[bytes], text: str) -> None:
-        assert process.stdin is not None  # noqa: S101 (asked for below)
+        assert process.stdin is not None  # noqa: S101 (requested below)
         process.stdin.write(text.encode())
 
     @staticmethod
@@ -90,5 +90,5 @@ class ProcessGuard:
             [python(), "-I", "-S", str(_PROGRAM)],
             stdin=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # what ends the node's terminal must not end it
+            start_new_session=True,  # signals of the node's terminal must not end it
         )

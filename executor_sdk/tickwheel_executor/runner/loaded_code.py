@@ -1,4 +1,4 @@
-"""The handlers of a node, found again in its pool processes."""
+"""The handlers of a node, loaded in a pool process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .process_wire import Setup
 
 
 class CannotLoadError(Exception):
-    """A handler is not found in this process, though the node has it; `details` is a traceback."""
+    """A handler of the node cannot be loaded in this process; `details` is a traceback."""
 
     def __init__(self, message: str, details: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class CannotLoadError(Exception):
 
 
 class LoadedCode:
-    """Everything that can be run here."""
+    """The handlers and hooks that can run in this process."""
 
     def __init__(self, setup: Setup) -> None:
         sys.argv[:] = map(os.fsdecode, setup.argv)
@@ -45,7 +45,7 @@ class LoadedCode:
             try:
                 function = pickle.loads(pickled)  # noqa: S301 (the same)
                 self._handlers[name] = handler = Handler(name, function, hooks=hooks)
-                _ = handler.signature  # now, not in the first run
+                _ = handler.signature  # read it now, not in the first run
             except BaseException as error:  # noqa: BLE001 (so may that of a module)
                 self._handlers[name] = _cannot_load(f"handler {name!r}", error)
 
@@ -67,9 +67,9 @@ def _cannot_load(what: str, error: BaseException) -> CannotLoadError:
 
 
 def _load_main(name: str | None, path: str | None) -> None:
-    """Make the node's script known as `__main__`, as multiprocessing does.
+    """Load the node's script as `__main__`, as multiprocessing does.
 
-    Executed up to where it would run the executor, should it have no main guard.
+    Without a main guard it is executed up to the point where it would run the executor.
     """
     module = ModuleType("__mp_main__")
     code: CodeType | None
@@ -88,6 +88,6 @@ def _load_main(name: str | None, path: str | None) -> None:
         raise ImportError(f"no code of {name!r}")
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     try:
-        exec(code, module.__dict__)  # noqa: S102 (the very script that the node runs)
+        exec(code, module.__dict__)  # noqa: S102 (the same script that the node runs)
     except PoolProcessReached:
         return

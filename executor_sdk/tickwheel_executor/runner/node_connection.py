@@ -1,8 +1,8 @@
-"""The line from a pool process to its node, and the signal that ends a handler.
+"""The connection of a pool process to its node, and the signal that interrupts a handler.
 
-A plain handler is ended by an exception that a signal raises in the main thread, wherever that is.
-It must not hit half a message: then the line would be broken. So while the main thread sends, the
-signal only leaves a note, and the exception is raised when the message is through.
+A signal raises an exception in the main thread, wherever the handler is. It must not interrupt the
+sending of a message, which would corrupt the connection. So while the main thread sends, the signal
+is only recorded, and the exception is raised when the message is complete.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class NodeConnection:
     def __init__(self, connection: socket.socket, interrupt: Interrupt) -> None:
         self._connection = connection
         self._interrupt = interrupt
-        self._lock = threading.RLock()  # what Python cleans up meanwhile may log or warn
+        self._lock = threading.RLock()  # objects that are freed meanwhile may log or warn
         self._is_copy = False
         forks.watch(self)
 
     def forked(self) -> None:
-        """In a child of the handler: it has nothing to say, and holds nothing open."""
+        """In a child of the handler: it sends nothing and keeps nothing open."""
         self._is_copy = True
         forks.release_file(self._connection.fileno())
 
     def send(self, message: Any) -> None:
-        """Send; waits while the node takes no more, which slows a handler down that logs a lot."""
+        """Send; waits while the node does not read, which slows down a handler that logs a lot."""
         if self._is_copy:
             return
         data = frame_of(message)
@@ -47,10 +47,10 @@ class NodeConnection:
             try:
                 self._connection.sendall(data)
             except OSError:
-                os.killpg(0, signal.SIGKILL)  # the node is gone: so are we, and what we started
+                os.killpg(0, signal.SIGKILL)  # the node has ended: end with all we started
 
     def send_last(self, message: Any) -> None:
-        """Send it if that is possible at once; nothing may be sent after it."""
+        """Send it if possible without waiting; nothing may be sent after it."""
         if self._lock.acquire(timeout=_LAST_SECONDS):
             self._connection.setblocking(False)
             with suppress(OSError):
@@ -58,31 +58,31 @@ class NodeConnection:
 
 
 class Interrupt:
-    """Raises RunCancelledError in the main thread, once for each run, where a handler executes."""
+    """Raises RunCancelledError in the main thread while a handler executes, once per run."""
 
     def __init__(self) -> None:
         self._armed = False
-        self._depth = 0  # of the parts of the main thread that must not be interrupted
+        self._depth = 0  # of nested blocks that must not be interrupted
         self._noted = False
         self._main = threading.main_thread().ident or 0
-        signal.signal(signal.SIGTERM, self._on_signal)  # a stray one must not end us
+        signal.signal(signal.SIGTERM, self._on_signal)  # a stray signal must not end the process
 
     def arm(self) -> None:
-        """From now on it may be raised; called in the main thread."""
+        """Allow it; called in the main thread."""
         self._noted = False
-        signal.signal(signal.SIGTERM, self._on_signal)  # again: a module may have taken it over
+        signal.signal(signal.SIGTERM, self._on_signal)  # again: a module may have set another
         self._armed = True
 
     def disarm(self) -> None:
-        """From now on it must not be."""
+        """Do not allow it any more."""
         self._armed = False
 
     def set_off(self) -> None:
-        """Raise it, from another thread; what the handler waits in is interrupted."""
+        """Raise it, from another thread; system calls of the handler are interrupted."""
         signal.pthread_kill(self._main, signal.SIGTERM)
 
     def deferred(self) -> _Deferral:
-        """Raise it only after this block, if it is the main thread's."""
+        """Raise it only after this block, if the main thread executes it."""
         return _Deferral(self, threading.get_ident() == self._main)
 
     def hold(self) -> None:
@@ -96,7 +96,7 @@ class Interrupt:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._armed:
-            return  # a stray one, or it comes too late
+            return  # stray, or too late
         if self._depth:
             self._noted = True
             return

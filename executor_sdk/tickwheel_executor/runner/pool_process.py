@@ -1,4 +1,4 @@
-"""One process of the pool, as the node sees it: started, spoken to, watched and killed."""
+"""One process of the pool, from the node's side: start, messages, supervision, kill."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .process_wire import FromProcess, MessageReader, ReadySignal, Setup, frame_
 
 _PROGRAM = Path(__file__).with_name("process_boot.py")
 _CHUNK_BYTES = 256 * 1024
-_LOOK_AGAIN_MS = 500  # where a death cannot be waited for
+_LOOK_AGAIN_MS = 500  # where there is no pidfd to wait for
 START_SECONDS = 60.0  # for the imports of a service
 _LEAVE_SECONDS = 2.0
 
 
 class NotStartedError(Exception):
-    """The process came to nothing; says why."""
+    """The process could not be started; says why."""
 
 
 class PoolProcess:
-    """A living process. All but `kill` is for the one thread that talks with it."""
+    """A running process. All methods but `kill` are for the one thread that talks to it."""
 
     def __init__(self, guard: ProcessGuard, *, title: str) -> None:
         """Start it; `begin` comes next.
@@ -40,7 +40,7 @@ class PoolProcess:
             NotStartedError: the system gives no process.
         """
         self._guard = guard
-        self._lock = threading.Lock()  # between sending and killing, and the end of the process
+        self._lock = threading.Lock()  # guards sending, killing and the end of the process
         self._reader = MessageReader(FromProcess)
         self._inbox: list[Any] = []
         self._socket, theirs = socket.socketpair()
@@ -48,7 +48,7 @@ class PoolProcess:
         self._is_over = False
         self._is_sending = False
         self.is_ready = False  # it has loaded the handlers
-        self._was_too_slow = False  # with that, and was killed
+        self._was_too_slow = False  # to load them, and was killed
         forks.watch(self)
         try:
             with theirs:
@@ -68,12 +68,12 @@ class PoolProcess:
             [python(), *flags, str(_PROGRAM), str(theirs.fileno()), title],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
-            start_new_session=True,  # a process group of its own, and no signals of a terminal
+            start_new_session=True,  # its own process group, and no signals of a terminal
         )
 
     def begin(self, setup: Setup) -> bool:
-        """Wait until it is ready; returns whether it is. It can be killed meanwhile."""
-        path = [each for each in sys.path if isinstance(each, str)]  # imports pass over the others
+        """Wait until it is ready; returns whether it is. It may be killed meanwhile."""
+        path = [each for each in sys.path if isinstance(each, str)]  # imports ignore the others
         first = json.dumps(path).encode() + b"\n" + frame_of(setup)
         timer = threading.Timer(START_SECONDS, self._give_up)
         timer.daemon = True
@@ -88,25 +88,25 @@ class PoolProcess:
         self.kill()
 
     def why_not_ready(self, how: str) -> str:
-        """What kept it from being ready, by how it ended (`end`)."""
+        """Why it did not become ready; `how` is the result of `end`."""
         if self._was_too_slow:
             return f"it was not ready within {START_SECONDS:g} s and was killed"
         return f"it {how} before it was ready"
 
     def forked(self) -> None:
-        """In a child of the node: the socket is the parent's."""
+        """In a child of the node: the socket belongs to the parent."""
         forks.release_file(self._socket.fileno())
         forks.release_file(self._pidfd)
         self._is_over = True
 
-    # --- talking ---------------------------------------------------------------------------------
+    # --- messages ---------------------------------------------------------------------------------
 
     def send(self, message: Any) -> None:
-        """Say something; waits while the process does not read. Nothing happens when it is dead."""
+        """Send a message; waits while the process does not read, does nothing if it is dead."""
         self._send_bytes(frame_of(message))
 
     def send_now(self, message: Any) -> None:
-        """Say something short, from any thread, if that can be done without waiting."""
+        """Send a short message from any thread, if that is possible without waiting."""
         with self._lock, suppress(OSError):
             if self.is_ready and not self._is_over and not self._is_sending:
                 self._socket.send(frame_of(message))
@@ -117,7 +117,7 @@ class PoolProcess:
             with self._lock:
                 try:
                     view = view[self._socket.send(view) :]
-                    self._is_sending = bool(view)  # nothing else may come between the parts
+                    self._is_sending = bool(view)  # nothing may come between
                     continue
                 except BlockingIOError:
                     pass
@@ -126,9 +126,9 @@ class PoolProcess:
             self._wait(select.POLLOUT)
 
     def receive(self) -> Any:
-        """The next message; None when the process is dead and has said nothing more."""
+        """The next message; None when the process is dead and has sent nothing more."""
         while not self._inbox:
-            is_dead = self.is_dead  # looked at before reading: what it said before is read then
+            is_dead = self.is_dead  # checked before reading: everything it sent before is then read
             try:
                 data = self._socket.recv(_CHUNK_BYTES)
             except BlockingIOError:
@@ -139,7 +139,7 @@ class PoolProcess:
             except OSError:
                 return None
             if not data:
-                self._await_death()  # its files are closed a moment before it is dead
+                self._await_death()  # its files close a moment before it is dead
                 return None
             self._inbox = self._reader.feed(data)[::-1]
         return self._inbox.pop()
@@ -152,18 +152,18 @@ class PoolProcess:
             poll.register(self._pidfd, select.POLLIN)
         poll.poll(None if self._pidfd >= 0 else _LOOK_AGAIN_MS)
 
-    # --- the end ---------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has ended, by itself or not; it is not buried yet."""
+        """Whether it has ended, in whatever way; it may not be reaped yet."""
         if self._is_over:
             return True
         if self._pidfd >= 0:
             poll = select.poll()
             poll.register(self._pidfd, select.POLLIN)
             return bool(poll.poll(0))
-        # Looks without burying: until then nobody else has its number.
+        # Without reaping it: until then its number is not reused.
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         with suppress(ChildProcessError):
             return os.waitid(os.P_PID, self.pid, flags) is not None
@@ -180,10 +180,10 @@ class PoolProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def end(self, *, gently: bool = False) -> str:
-        """Make an end of it and of all that it started; returns how it ended.
+        """Kill it and all that it started; returns how it ended.
 
         Args:
-            gently: it has nothing to do, and may exit by itself within two seconds.
+            gently: it is idle, and may exit by itself within two seconds.
         """
         if gently:
             self._socket.close()
@@ -207,7 +207,7 @@ class PoolProcess:
 
 
 def ended_with(code: int) -> str:
-    """What a return code says, as the rest of a sentence."""
+    """What a return code means, as the rest of a sentence."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -1,4 +1,4 @@
-"""Where a pool process begins: finds the packages where its node found them, and runs its child."""
+"""Entry point of a pool process: takes over the node's `sys.path`, then runs ChildProcess."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 
 
 def main() -> None:
-    """Read the node's `sys.path` from the socket, then do what the node says."""
+    """Read the node's `sys.path` from the socket, then serve the node."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    connection.set_inheritable(False)  # what a handler starts must not hold it open
+    connection.set_inheritable(False)  # processes of a handler must not keep it open
     line = b""
-    while not line.endswith(b"\n"):  # byte for byte: what follows is for the child
+    while not line.endswith(b"\n"):  # byte by byte: the rest is for ChildProcess
         byte = connection.recv(1)
         if not byte:
             return  # the node has ended

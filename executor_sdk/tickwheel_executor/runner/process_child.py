@@ -1,8 +1,8 @@
-"""The inside of a pool process: it loads the handlers, runs what it is given, and dies in time.
+"""The main program of a pool process: loads the handlers and runs them one after another.
 
-The handlers run in the main thread, one after another, so that a signal can end them. A second
-thread listens to the node: it ends the handler that runs when the node says so, or when the node
-was cut off from its admins, and kills the process, with all that it started, when the node is gone.
+Handlers run in the main thread, so that a signal can interrupt them. A second thread listens to the
+node. It stops the running handler when the node says so, or when the node has been cut off from its
+admins. When the node has ended, it kills the process with everything that it started.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CUT_OFF = Stop(
     "nothing may run beside this run",
     grace_seconds=2.0,
 )
-_LEAVE_SECONDS = 1.0  # for the exit of a process that nobody needs any more
+_LEAVE_SECONDS = 1.0  # to exit when it is not needed any more
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -59,15 +59,15 @@ class ChildProcess:
         self._node = NodeConnection(connection, self._interrupt)
         self._reader = MessageReader(ToProcess)
         self._work: queue.SimpleQueue[RunAssignment | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards what both threads look at: the following
+        self._lock = threading.Lock()  # guards the following, which both threads use
         self._run: ProcessRun | None = None
-        self._stop: Stop | None = None  # came before the run had begun
+        self._stop: Stop | None = None  # received before the run had begun
         self._busy = False
         self._cut_off_at: float | None = None
         self._die_at: float | None = None
 
     def serve(self) -> None:
-        """Run what comes, until the node needs this process no more."""
+        """Run assignments until the node needs this process no more."""
         setup = self._first_message()
         code = LoadedCode(setup)
         set_up_logging(setup.log_level)
@@ -95,22 +95,22 @@ class ChildProcess:
                 assert isinstance(message, Setup)  # noqa: S101 (both ends are this package)
                 return message
 
-    # --- the listening thread --------------------------------------------------------------------
+    # --- the listening thread ---------------------------------------------------------------------
 
     def _listen(self) -> None:
         try:
-            self._hear()
-        except BaseException:  # noqa: BLE001 (deaf, it would hold its run for ever)
+            self._receive()
+        except BaseException:  # noqa: BLE001 (without this thread the run could never be stopped)
             traceback.print_exc()
             os.killpg(0, signal.SIGKILL)
 
-    def _hear(self) -> None:
-        poll = select.poll()  # `select` takes no number above 1,023, and a service may have more
+    def _receive(self) -> None:
+        poll = select.poll()  # `select` only takes file numbers below 1,024
         poll.register(self._connection, select.POLLIN)
         while True:
-            readable = poll.poll(self._patience_ms())
+            readable = poll.poll(self._wait_ms())
             with self._lock:
-                self._look_at_the_clock()
+                self._check_deadlines()
             if not readable:
                 continue
             data = self._connection.recv(_CHUNK_BYTES)
@@ -120,12 +120,12 @@ class ChildProcess:
                 with self._lock:
                     self._take(message)
 
-    def _patience_ms(self) -> int | None:
+    def _wait_ms(self) -> int | None:
         with self._lock:
             instants = [at for at in (self._cut_off_at, self._die_at) if at is not None]
         return max(0, math.ceil((min(instants) - time.monotonic()) * 1000)) if instants else None
 
-    def _look_at_the_clock(self) -> None:
+    def _check_deadlines(self) -> None:
         now = time.monotonic()
         if self._die_at is not None and now >= self._die_at:
             text = f"{_CUT_OFF.message}; it was killed {_CUT_OFF.grace_seconds:g} s later"
@@ -135,7 +135,7 @@ class ChildProcess:
         if self._cut_off_at is not None and now >= self._cut_off_at:
             self._cut_off_at = None
             self._die_at = now + _CUT_OFF.grace_seconds
-            self._tell(_CUT_OFF)
+            self._stop_run(_CUT_OFF)
 
     def _take(self, message: Any) -> None:
         match message:
@@ -145,17 +145,17 @@ class ChildProcess:
             case LeaseRenewal() if self._cut_off_at is not None:
                 self._cut_off_at = message.cut_off_at
             case StopRun() if self._busy:
-                self._tell(Stop(outcome=message.outcome, message=message.message))
+                self._stop_run(Stop(outcome=message.outcome, message=message.message))
 
-    def _tell(self, stop: Stop) -> None:
+    def _stop_run(self, stop: Stop) -> None:
         if self._run is not None:
             self._run.stop(stop)
         elif self._busy:
             self._stop = stop
 
     def _leave(self) -> None:
-        """The node is gone, or needs this process no more."""
+        """The node has ended, or needs this process no more."""
         if not self._busy:
             self._work.put(None)
-            time.sleep(_LEAVE_SECONDS)  # then the process has ended, unless something holds it
+            time.sleep(_LEAVE_SECONDS)  # by then the process has exited, unless something keeps it
         os.killpg(0, signal.SIGKILL)

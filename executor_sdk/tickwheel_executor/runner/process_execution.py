@@ -1,4 +1,4 @@
-"""One handler that runs in a pool process: its talk with the process, and how it is ended."""
+"""One handler that runs in a pool process: its messages, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class ProcessExecution:
         self._run = run
         self._assignment = assignment
         self._on_end: OnEnd | None = on_end
-        self._on_withdrawn = on_withdrawn  # it was told to stop before any process was claimed
-        self._lock = threading.Lock()  # between the first word to the process and a stop
+        self._on_withdrawn = on_withdrawn  # called if it is stopped before it has a process
+        self._lock = threading.Lock()  # guards the start in the process against a stop
         self._process: PoolProcess | None = None
-        self._is_claimed = False  # its thread goes on with it; before, it can be withdrawn
+        self._is_claimed = False  # its thread has taken it; before, it can be withdrawn
         self._is_withdrawn = False
         self._is_sent = False  # the process has received the assignment
         self._timer: asyncio.TimerHandle | None = None
         self._killed = False
         self.has_ended = False  # set by the thread of the process
 
-    # --- on the loop -----------------------------------------------------------------------------
+    # --- on the loop ------------------------------------------------------------------------------
 
     def stop(self) -> str:
-        """Let an exception end the handler; kill its process when that takes too long."""
+        """Interrupt the handler by an exception; kill its process if that takes too long."""
         stop = stop_of(self._run)
         assert stop is not None  # noqa: S101 (marked before this is called)
         with self._lock:
@@ -59,7 +59,7 @@ class ProcessExecution:
         return ""
 
     def _withdraw(self, stop: Stop) -> None:
-        """The process still starts: nobody has to wait for that."""
+        """The process is still starting: do not wait for it."""
         if not self._is_withdrawn:
             self._is_withdrawn = self.has_ended = True
             outcome = AttemptOutcome(kind=stop.outcome, message=stop.message)
@@ -73,29 +73,29 @@ class ProcessExecution:
             process.kill()
 
     def abandon(self) -> None:
-        """The node is gone, and with it the process."""
+        """The node has ended, and with it the process."""
         self._on_end = None
         self._kill()
 
     def report(self, outcome: AttemptOutcome) -> None:
-        """It has ended."""
+        """Report the end."""
         if self._timer is not None:
             self._timer.cancel()
-        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
+        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no reference cycle
         if on_end is not None:
             on_end(outcome)
 
-    # --- in the thread of the process ------------------------------------------------------------
+    # --- in the thread of the process -------------------------------------------------------------
 
     def claim(self, process: PoolProcess | None = None) -> bool:
-        """Go on with it, in this process or without one; returns False when it was withdrawn."""
+        """Take it, with this process or without one; returns False if it was withdrawn."""
         with self._lock:
             self._is_claimed = not self._is_withdrawn
             self._process = process
             return self._is_claimed
 
     def talk(self, process: PoolProcess) -> tuple[AttemptOutcome | None, bool]:
-        """Have the handler run there; how it ended, None: with its process; whether to go on."""
+        """Run it there; returns the outcome, None if the process died, and whether to reuse it."""
         process.send(self._assignment)
         with self._lock:
             self._is_sent = True
@@ -115,7 +115,7 @@ class ProcessExecution:
         return None, False
 
     def died(self, how: str) -> AttemptOutcome:
-        """What it means that the process is dead."""
+        """The outcome when the process has died."""
         stop = stop_of(self._run)
         if stop is not None:
             seconds = stop.grace_seconds
@@ -128,7 +128,7 @@ class ProcessExecution:
         return self.failed(how)
 
     def failed(self, how: str) -> AttemptOutcome:
-        """It failed with its process."""
+        """The outcome of a failure of the process."""
         message = f"the handler's process {how}"
         self._run.log.error("%s", message)
         return AttemptOutcome(kind=Outcome.FAILED, message=message)

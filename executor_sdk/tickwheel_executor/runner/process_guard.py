@@ -1,9 +1,9 @@
-"""Kills the pool processes of a node that died, and all they started; a program of its own.
+"""Kills the pool processes of a node that died, with everything they started; a separate program.
 
-A process that sees the end of its node ends itself, but one that hangs in foreign code sees
-nothing. This program waits on its standard input for "+123" and "-123", process groups that began
-and ended, and kills those that are left at the end of it: the end of the node, however it came.
-It is run with `python -I -S`, imports next to nothing and takes a few megabytes.
+A pool process normally notices the end of its node and exits, but not if it hangs in foreign code.
+This program reads process groups that begin and end, "+123" and "-123", from its standard input.
+When the input ends, the node has ended, in whatever way: it kills the groups that are left.
+It runs with `python -I -S`, imports almost nothing and takes a few megabytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 
 def main() -> None:
-    """Read until the node is gone."""
+    """Read until the node has ended."""
     living: set[int] = set()
     for line in sys.stdin:
         number = int(line[1:])
@@ -26,7 +26,7 @@ def main() -> None:
         try:
             os.killpg(number, signal.SIGKILL)
         except OSError:
-            continue  # it saw the end itself
+            continue  # it has ended by itself
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Limits on the memory and the CPU time of one run, in its pool process."""
+"""Limits of memory and CPU time for one run in a pool process."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ENFORCES_MEMORY = sys.platform == "linux"  # elsewhere RLIMIT_AS is taken and not looked at
+ENFORCES_MEMORY = sys.platform == "linux"  # elsewhere RLIMIT_AS is accepted and ignored
 
 _MIB = 1024 * 1024
 
 
 @contextmanager
 def limited(*, memory_mb: int | None, cpu_seconds: float | None) -> Iterator[None]:
-    """Hold what runs in here to these limits.
+    """Apply these limits to the code in the `with` block.
 
-    Beyond the one on memory, allocations fail (MemoryError); beyond the one on CPU time, the kernel
-    ends the process with SIGXCPU.
+    Above the memory limit, allocations fail (MemoryError). Above the CPU limit, the kernel ends the
+    process with SIGXCPU.
 
     Args:
-        memory_mb: MiB of address space that it may take beyond what the process has already.
-        cpu_seconds: CPU time of all its threads; the kernel counts whole seconds.
+        memory_mb: MiB of address space on top of what the process has already.
+        cpu_seconds: CPU time of all threads; the kernel counts whole seconds.
     """
     limits: list[tuple[int, int]] = []
     if memory_mb is not None and ENFORCES_MEMORY:
         limits.append((resource.RLIMIT_AS, _address_space() + memory_mb * _MIB))
     if cpu_seconds is not None:
         limits.append((resource.RLIMIT_CPU, math.ceil(time.process_time() + cpu_seconds)))
-        limits.append((resource.RLIMIT_CORE, 0))  # ended on purpose: nothing to look into
+        limits.append((resource.RLIMIT_CORE, 0))  # no core dump
     before = [(kind, *resource.getrlimit(kind)) for kind, _ in limits]
     try:
         for (kind, wanted), (_, _, hard) in zip(limits, before, strict=True):

@@ -27,16 +27,16 @@ from .process_wire import CheckpointData, LogText, ProgressReport, RunAssignment
 
 
 class _LogForwarder:
-    """Where `run.log` writes to: the node, which keeps the lines as if they were written there."""
+    """Sends what `run.log` writes to the node, which treats it like lines written there."""
 
     def __init__(self, node: NodeConnection) -> None:
         self._node = node
 
     def add(self, log: RunLog, level: Level, text: str, at: int | None = None) -> None:
-        """Send it on; waits while the node has no room."""
+        """Forward it; waits while the node has no room."""
         if not log.closed:
             for piece in pieces(text):
-                # Clean already: what came from a name of a file, say, may not be fit to be sent.
+                # Cleaned here, because text such as a file name may not be valid UTF-8.
                 self._node.send(LogText(time.time_ns() // 1_000_000, level, clean(piece)))
 
 
@@ -78,7 +78,7 @@ class ProcessRun:
         self._run = Run(request, run_input, log=self._log, report=report, save=save)
 
     def stop(self, stop: Stop) -> None:
-        """End the handler; from the listening thread."""
+        """Interrupt the handler; called by the listening thread."""
         mark_cancelled(self._run, stop)
         if self._loop is not None and self._task is not None:
             with suppress(RuntimeError):  # the loop has ended, and with it the handler
@@ -128,7 +128,7 @@ class ProcessRun:
                 return invoke(handler, self._run)
             finally:
                 self._interrupt.disarm()
-        except RunCancelledError as error:  # before it began, or after it had ended
+        except RunCancelledError as error:  # raised before it began, or after it had ended
             return outcome_of(self._run, Completion(error=error))
 
     async def _execute_async(self, handler: Handler) -> AttemptOutcome:
@@ -138,11 +138,11 @@ class ProcessRun:
             self._task.cancel()
         try:
             return await self._task
-        except asyncio.CancelledError as error:  # before it had begun
+        except asyncio.CancelledError as error:  # cancelled before it began
             return outcome_of(self._run, Completion(error=error))
 
     def _is_spent(self, outcome: AttemptOutcome) -> bool:
-        """Whether what the handler leaves behind may disturb another one."""
+        """Whether the process must not be reused, because the handler may have left something."""
         return (
             self._run.cancelled
             or threading.active_count() > self._threads

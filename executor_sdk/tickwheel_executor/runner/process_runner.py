@@ -1,8 +1,8 @@
-"""Handlers with isolation="process": a pool of warm processes that grows with the work.
+"""Handlers with isolation="process": a pool of warm processes that grows on demand.
 
-Each process has a thread here that talks with it: what the handler logs comes to the run's log in
-that thread, which waits there when the log has no room, and then the handler waits, too. Everything
-else happens on the node's loop.
+Each process has a thread in the node that talks to it. The thread writes what the handler logs to
+the run's log; when the log has no room, the thread waits, and so does the handler. Everything else
+happens on the node's loop.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .process_wire import LeaseRenewal, RunAssignment, Setup
 _logger = logging.getLogger("tickwheel.executor")
 
 IDLE_SECONDS = 60.0  # a process without work ends after this; one always stays
-_JOIN_SECONDS = 4.0  # more than a process may take to exit
+_JOIN_SECONDS = 4.0  # longer than a process takes to exit
 
 
 class ProcessRunner:
-    """Starts process handlers. The node's slots see to it that none waits for a process."""
+    """Starts process handlers. The node's slots limit them, so none waits for a process."""
 
     def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, *, title: str) -> None:
         self.loop = loop
         self.context = copy_context()
         self.guard = ProcessGuard()
-        # A start takes processor time: hundreds at once would leave none for heartbeats.
+        # Starting takes CPU time: hundreds at once would delay heartbeats.
         self.starting = threading.BoundedSemaphore(os.cpu_count() or 1)
         self.setup = _setup(handlers)
         self.title = title
@@ -54,7 +54,7 @@ class ProcessRunner:
         self._closed = False
 
     def warm_up(self) -> None:
-        """Have a process ready for the first run."""
+        """Start a process in advance for the first run."""
         if not self._all and not self._closed:
             self._idle.append(self._grow())
 
@@ -62,7 +62,7 @@ class ProcessRunner:
         self, handler: Handler, run: Run, request: RunRequest, on_end: OnEnd, *,
         cut_off_at: float | None = None,
     ) -> ProcessExecution:  # fmt: skip
-        """Give the handler to a process, a new one when none is idle.
+        """Give the handler to a process, a new one if none is idle.
 
         Args:
             cut_off_at: when it must end by itself, unless `renew_lease` extends it; None: never.
@@ -96,7 +96,7 @@ class ProcessRunner:
     def returned(
         self, member: _PoolMember, execution: ProcessExecution, outcome: AttemptOutcome
     ) -> None:
-        """A handler has ended, and its process may have another one."""
+        """A handler has ended, and its process can be reused."""
         if not self._closed:
             self._idle.append(member)
             member.leave_after(self.loop.call_later(IDLE_SECONDS, self._shrink, member))
@@ -117,7 +117,7 @@ class ProcessRunner:
             member.work.put(None)
 
     def close(self) -> None:
-        """The node is gone: end all processes, whatever they do."""
+        """The node has ended: end all processes."""
         if self._closed:
             return
         self._closed = True
@@ -142,26 +142,26 @@ class _PoolMember:
         )
         self._thread.start()
 
-    # --- on the loop -----------------------------------------------------------------------------
+    # --- on the loop ------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """There is work: do not leave."""
+        """There is work: do not end the process."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def leave_after(self, timer: asyncio.TimerHandle) -> None:
-        """This timer ends the process, unless there is work before."""
+        """Let this timer end the process, unless there is work before."""
         self.keep()
         self._timer = timer
 
     def tell(self, message: Any) -> None:
-        """Say something to the process, if there is one."""
+        """Send a message to the process, if there is one."""
         if (process := self._process) is not None:
             process.send_now(message)
 
     def close(self, *, gently: bool) -> None:
-        """End it at once, or let it exit when it does nothing; one that still starts is killed."""
+        """End it at once, or let it exit if it is idle; one that is starting is killed."""
         self.keep()
         process = self._process
         self._closed = not gently or process is None or not process.is_ready
@@ -170,10 +170,10 @@ class _PoolMember:
             process.kill()
 
     def join(self) -> None:
-        """Wait for the end of what was killed, so that nothing is left when the node has ended."""
+        """Wait for the end of the process, so that nothing outlives the node."""
         self._thread.join(_JOIN_SECONDS)
 
-    # --- in its thread ---------------------------------------------------------------------------
+    # --- in its thread ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
         try:
@@ -190,7 +190,7 @@ class _PoolMember:
         except NotStartedError as error:
             if not self._closed:
                 _logger.warning("a process for handlers could not be started: %s", error)
-        except Exception:  # the thread must live: it is tried again when there is work
+        except Exception:  # the thread must survive: it retries when there is work
             _logger.exception("a process for handlers could not be started")
 
     def _begin(self) -> PoolProcess:
@@ -200,7 +200,7 @@ class _PoolMember:
                 raise NotStartedError("the node has ended")
             self._process = process = PoolProcess(runner.guard, title=runner.title)
             if self._closed:
-                process.kill()  # `close` came before there was anything to kill
+                process.kill()  # `close` was called before there was a process to kill
             try:
                 is_ready = process.begin(runner.setup)
             except BaseException:
@@ -211,11 +211,11 @@ class _PoolMember:
         return process
 
     def _execute(self, execution: ProcessExecution) -> bool:
-        """Run one handler; returns whether the process may have another one."""
+        """Run one handler; returns whether the process can be reused."""
         runner = self._runner
         try:
             process = self._process
-            if process is None or process.is_dead:  # nothing had begun in it
+            if process is None or process.is_dead:  # nothing had been started in it
                 self._end()
                 process = self._begin()
             if not execution.claim(process):
@@ -225,7 +225,7 @@ class _PoolMember:
             if not execution.claim():
                 return True
             outcome, reusable = execution.failed(f"could not be started: {error}"), False
-        except Exception as error:  # a run must not be held for ever by our own mistake
+        except Exception as error:  # a bug of ours must not leave the run in flight for ever
             _logger.exception("lost touch with the process of a handler")
             if not execution.claim():
                 return True
@@ -248,7 +248,7 @@ class _PoolMember:
         outcome: AttemptOutcome,
     ) -> None:
         execution.has_ended = True
-        with suppress(RuntimeError):  # the loop has ended, and with it the node
+        with suppress(RuntimeError):  # the loop has ended
             self._runner.loop.call_soon_threadsafe(
                 what, self, execution, outcome, context=self._runner.context
             )

@@ -1,4 +1,4 @@
-"""What a node and its pool processes say to each other: JSON with its length before it."""
+"""Messages between a node and its pool processes: JSON with a length prefix."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ _LENGTH = struct.Struct("!I")
 
 
 class _Message(msgspec.Struct, tag=True, frozen=True):
-    """Base of everything they say."""
+    """Base of all messages."""
 
 
 # --- node to process -------------------------------------------------------------------------
 
 
 class Setup(_Message, frozen=True, kw_only=True):
-    """First of all: what there is to run."""
+    """The first message: the handlers of the node."""
 
     argv: list[bytes]  # an argument need not be text
     main_name: str | None  # of the node's `__main__`, as for `python -m`; None: not needed
     main_path: str | None
     log_level: int  # of the node's root logger
     handlers: dict[str, bytes]  # pickled functions, by name
-    hooks: bytes  # pickled: those before, those after
+    hooks: bytes  # pickled pair: on_started, on_ended
 
 
 class RunAssignment(_Message, frozen=True, kw_only=True):
-    """Run this handler; the answers come until `RunEnd`."""
+    """Run this handler; messages follow until `RunEnd`."""
 
     request: RunRequest
     deadline_at: int | None
     memory_mb: int | None
     cpu_seconds: float | None
-    cut_off_at: float | None  # monotonic: end by yourself then; None: never
+    cut_off_at: float | None  # monotonic time at which it must end by itself; None: never
 
 
 class StopRun(_Message, frozen=True, kw_only=True):
-    """End the handler that runs."""
+    """Stop the running handler."""
 
     outcome: Outcome
     message: str
 
 
 class LeaseRenewal(_Message, frozen=True, kw_only=True):
-    """An admin has been heard: the handler that runs may go on until this monotonic instant."""
+    """The lease was renewed: the running handler may continue until this monotonic instant."""
 
     cut_off_at: float
 
@@ -61,7 +61,7 @@ ToProcess = Setup | RunAssignment | StopRun | LeaseRenewal
 
 
 class ReadySignal(_Message, frozen=True):
-    """Everything is loaded."""
+    """All handlers are loaded."""
 
 
 class LogText(_Message, frozen=True):
@@ -89,7 +89,7 @@ class RunEnd(_Message, frozen=True):
     """The handler has ended."""
 
     outcome: AttemptOutcome
-    spent: bool  # do not give this process another run
+    spent: bool  # do not reuse this process
 
 
 FromProcess = ReadySignal | LogText | ProgressReport | CheckpointData | RunEnd
@@ -104,7 +104,7 @@ def frame_of(message: _Message) -> bytes:
 
 
 class MessageReader:
-    """Takes bytes as they come, gives messages."""
+    """Turns received bytes into messages."""
 
     def __init__(self, kind: Any) -> None:
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)

@@ -1,4 +1,4 @@
-"""Plain `def` handlers: a pool of threads that grows with the work, up to the node's slots."""
+"""Plain `def` handlers: a pool of threads that grows on demand, up to the node's slots."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ IDLE_SECONDS = 60.0  # a thread without work ends after this
 
 
 class ThreadRunner:
-    """Starts plain handlers. The node's slots see to it that none waits for a thread."""
+    """Starts plain handlers. The node's slots limit them, so none waits for a thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._context = copy_context()
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._idle = 0  # threads that wait, less the work that waits for them
+        self._idle = 0  # waiting threads, minus the work queued for them
         self._started = 0
         self._ended: deque[tuple[ThreadExecution, AttemptOutcome]] = deque()  # not reported yet
-        self._reporting = False  # the loop was woken to report them
+        self._reporting = False  # the loop has been woken to report them
 
     def start(self, handler: Handler, run: Run, on_end: OnEnd) -> ThreadExecution:
-        """Hand the handler to a thread, a new one when none is idle."""
+        """Give the handler to a thread, a new one if none is idle."""
         context = copy_context()
         context.run(running.set, run)
         execution = ThreadExecution(on_end)
@@ -45,7 +45,7 @@ class ThreadRunner:
                 return execution
             self._started += 1
             name = f"tickwheel-{self._started}"
-        # A daemon: a handler that never returns must not keep the process from ending.
+        # A daemon: a handler that never returns must not keep the process alive.
         threading.Thread(target=self._serve, name=name, daemon=True).start()
         return execution
 
@@ -56,11 +56,11 @@ class ThreadRunner:
             except queue.Empty:
                 with self._lock:
                     if self._idle <= 0:
-                        continue  # work was promised to this thread just now
+                        continue  # work was assigned to this thread just now
                     self._idle -= 1
                 return
             work()
-            del work  # hold nothing of a run while waiting for the next
+            del work  # keep no reference to a run while waiting
 
     def _execute(
         self, handler: Handler, run: Run, context: Context, execution: ThreadExecution
@@ -68,12 +68,12 @@ class ThreadRunner:
         outcome = context.run(invoke, handler, run)
         execution.has_ended = True
         with self._lock:
-            self._idle += 1  # before the report: what it sets off may start the next handler
+            self._idle += 1  # before the report, which may start the next handler
             self._ended.append((execution, outcome))
             if self._reporting:
-                return  # to wake the loop costs a system call
+                return  # waking the loop costs a system call
             self._reporting = True
-        with suppress(RuntimeError):  # the loop has ended, and with it the node
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._report, context=self._context)
 
     def _report(self) -> None:
@@ -82,7 +82,7 @@ class ThreadRunner:
             ended = list(self._ended)
             self._ended.clear()
         for execution, outcome in ended:
-            self._loop.call_soon(execution.ended, outcome)  # trouble with one stops no other
+            self._loop.call_soon(execution.ended, outcome)  # separately: one may fail
 
 
 class ThreadExecution:
@@ -95,18 +95,18 @@ class ThreadExecution:
         self.has_ended = False  # set by the thread
 
     def stop(self) -> str:
-        """Nothing can stop a thread; the handler itself must look at `run.cancelled`."""
+        """Nothing can stop a thread; the handler itself has to check `run.cancelled`."""
         return (
             "this handler is a plain function, which cannot be stopped from outside: it keeps its "
             "slot until it returns; it can look at run.cancelled to end sooner"
         )
 
     def abandon(self) -> None:
-        """Forget it."""
+        """Do not report its end."""
         self._on_end = None
 
     def ended(self, outcome: AttemptOutcome) -> None:
         """The handler has returned; called on the loop."""
-        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no ring is left
+        on_end, self._on_end = self._on_end, None  # as in AsyncExecution: no reference cycle
         if on_end is not None:
             on_end(outcome)

@@ -1,1 +1,1 @@
-"""Results that wait to be delivered."""
+"""The spool: results that wait for their receipt."""

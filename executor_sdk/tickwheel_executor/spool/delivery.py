@@ -1,4 +1,4 @@
-"""Results on their way: first safe on disk, then sent, and again until an admin has a receipt."""
+"""Delivery of results: write to the spool, send, and resend until the receipt."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class ResultDelivery:
     ) -> None:
         self._spool = spool
         self._links = links
-        self._on_handled = on_handled  # the result is safe: the attempt is not held any more
+        self._on_handled = on_handled  # the result is safe: the attempt is no longer in flight
         self._on_receipt = on_receipt
         self._unwritten: list[_PendingResult] = []  # since the last write began
         self._writing = False
         self._pending: dict[Claim, _PendingResult] = {}  # may be sent; least recently sent first
-        self._keys: dict[Key, int] = {}  # how many claims in `_pending` each attempt has
+        self._keys: dict[Key, int] = {}  # number of claims in `_pending` per attempt
         self._wake = asyncio.Event()
         self._retry_at = 0.0
-        self._adopt_trouble = ""  # said once
+        self._adopt_trouble = ""  # logged already
         self.trouble = ""  # why the spool does not work; empty while it does
 
     @property
@@ -112,10 +112,10 @@ class ResultDelivery:
                 self._keys[key] = others
         return pending
 
-    # --- writing ---------------------------------------------------------------------------------
+    # --- writing ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write what comes, all that is there at once, and send it; until cancelled."""
+        """Write and send results in batches, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await self._wake.wait()
@@ -134,7 +134,7 @@ class ResultDelivery:
         self._writing = True
         try:
             await self._spool.write([pending.result for pending in batch])
-        except Exception as error:  # noqa: BLE001 (whatever went wrong, no result is forgotten)
+        except Exception as error:  # noqa: BLE001 (whatever failed, no result may be lost)
             text = str(error) if isinstance(error, SpoolError) else repr(error)
             if self.trouble != text:
                 _logger.error("results cannot be saved on disk, new runs are refused: %s", text)
@@ -149,16 +149,16 @@ class ResultDelivery:
         for pending in batch:
             pending.written = True
             if pending.sent_at > float("-inf") and claim_of(pending.result) not in self._pending:
-                self._spool.remove(pending.result)  # its receipt came while it was written, at last
+                self._spool.remove(pending.result)  # its receipt came during the write
 
     def _release(self, pending: _PendingResult) -> None:
-        # Also when it could not be written: in memory it is no safer than on the wire, and a full
-        # disk would otherwise hold up runs that are long over. It is written as soon as it can be.
+        # Also if the write failed: in memory the result is no safer than on the wire, and a full
+        # disk must not delay runs that have ended. It is written as soon as possible.
         self._add(pending)
         self._on_handled(key_of(pending.result))
         self._send(pending, self._links.pick(pending.link))
 
-    # --- sending ---------------------------------------------------------------------------------
+    # --- sending ----------------------------------------------------------------------------------
 
     def _send(self, pending: _PendingResult, link: Link | None) -> None:
         if link is None:
@@ -169,7 +169,7 @@ class ResultDelivery:
         link.send(pending.result)
 
     def send_again(self, claim: Claim, link: Link) -> None:
-        """Somebody asked for it."""
+        """An admin has asked for this result."""
         self._send(self._pending[claim], link)
 
     def opening(self, link: Link) -> Iterable[Result]:
@@ -180,19 +180,19 @@ class ResultDelivery:
             yield pending.result
 
     def check(self, now: float) -> None:
-        """Send again what waits too long; try the disk again. Called about once a second."""
+        """Resend overdue results and retry the disk. Called about once a second."""
         if self.trouble and now >= self._retry_at:
             self._wake.set()
         overdue: list[_PendingResult] = []
         for pending in self._pending.values():
             if now - pending.sent_at < RESEND_SECONDS:
-                break  # the others were sent later still
+                break  # the rest was sent later
             overdue.append(pending)
         for pending in overdue:
             self._send(pending, self._links.pick(avoid=pending.link))
 
     def receipt(self, message: ResultReceipt) -> None:
-        """An admin has committed the fate of a result."""
+        """An admin has recorded or refused a result."""
         pending = self._take(claim_of(message))
         if pending is None:
             return
@@ -203,6 +203,6 @@ class ResultDelivery:
                 message.attempt,
                 message.reason,
             )
-        # Also when it was not written: a write of it may be going on right now.
+        # Also if it is not written yet: a write may be in progress.
         self._spool.remove(pending.result)
         self._on_receipt(pending.result)

@@ -1,4 +1,4 @@
-"""What the file spool asks of the operating system."""
+"""Files for the spool: locks, writes, fsync, and explanations of errors."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def lock(path: Path) -> int | None:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write, however many calls that takes."""
+    """Write everything, in as many calls as needed."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def full_fsync(file: int) -> None:
-    """Down to the medium; on macOS plain fsync stops at the drive's cache."""
+    """fsync down to the medium; on macOS plain fsync stops at the drive's cache."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is None:
         os.fsync(file)
@@ -38,7 +38,7 @@ def full_fsync(file: int) -> None:
 
 
 def explain(directory: Path, error: OSError) -> str:
-    """What is wrong with a spool directory, and what can be done about it."""
+    """What is wrong with a spool directory, and how to fix it."""
     hint = _HINTS.get(error.errno or 0, "").format(user=os.geteuid())
     return f"the spool directory {directory}: {error.strerror or error}{hint}"
 

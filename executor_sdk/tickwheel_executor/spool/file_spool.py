@@ -1,13 +1,13 @@
 """The spool on a real disk: one directory per process, append-only segments of checked records.
 
-    <spool_dir>/.lock                       held for moments, while somebody looks around
+    <spool_dir>/.lock                       held briefly, while directories are created or adopted
     <spool_dir>/<process>/lock              held by the process for as long as it lives
     <spool_dir>/<process>/000001.results    records: magic, length, CRC-32, the result as JSON
 
-A batch of results costs one write and one fsync. A segment goes when all its results have their
-receipt; a process that dies leaves its directory, and the first one that finds its lock free takes
-it over. A record that was cut short by a crash was never sent, for it is sent after its fsync: it
-is skipped. All disk work happens on one thread, so it is in order and the event loop never waits.
+A batch of results costs one write and one fsync. A segment is deleted when all its results have
+their receipt. A process that dies leaves its directory; the first process that finds its lock free
+adopts it. A record that a crash cut short is skipped: results are sent only after the fsync, so it
+was never sent. All disk work runs on one thread, in order, and never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ _T = TypeVar("_T")
 
 
 class FileSpool:
-    """A Spool in a directory. Processes may share it; each keeps to its own part of it.
+    """A Spool in a directory, which processes may share: each writes to its own subdirectory.
 
-    `process` names ours: 32 hex digits, new for every process. The locks it needs exist on POSIX
-    systems only.
+    `process` is the name of ours: 32 hex digits, new for every process. POSIX only, for its locks.
     """
 
     def __init__(
@@ -74,13 +73,13 @@ class FileSpool:
         self._numbers = 0
         self._removed: deque[Claim] = deque()
         self._tidying = False
-        self._unreadable: set[Path] = set()  # what was complained about
+        self._unreadable: set[Path] = set()  # logged already
         forks.watch(self)
 
-    # --- what the node calls ---------------------------------------------------------------------
+    # --- Spool ------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Make the directories, take our lock, and see that writing works."""
+        """Create the directories, take our lock, and test that writing works."""
         try:
             await self._on_disk(self._open)
         except BaseException:  # cancelled too
@@ -88,35 +87,35 @@ class FileSpool:
             raise
 
     async def adopt(self) -> list[Result]:
-        """Take over the directories whose processes have died; returns what is in them."""
+        """Take over the directories of dead processes; returns their results."""
         return await self._on_disk(self._adopt)
 
     async def write(self, results: Sequence[Result]) -> None:
-        """Append and fsync; when this fails the segment is left behind, for its end is unsure."""
+        """Append and fsync. If that fails, the segment is closed: its end is in doubt."""
         payloads = [(claim_of(result), _encoder.encode(result)) for result in results]
         await self._on_disk(lambda: self._write(payloads))
 
     def remove(self, result: Result) -> None:
-        """Note that it is not needed; the disk thread sees to it soon."""
+        """Mark it as removed; the disk thread deletes it soon."""
         self._removed.append(claim_of(result))
         if not self._tidying:
             self._tidying = True
-            with suppress(RuntimeError):  # closed: the next process sends it once more, harmlessly
+            with suppress(RuntimeError):  # closed: the next process sends it again, harmlessly
                 self._disk.submit(self._tidy_quietly)
 
     async def close(self) -> None:
-        """Remove what is not needed, unlock the rest."""
+        """Delete what is not needed, unlock the rest."""
         await self._on_disk(self._close)
         self._disk.shutdown(wait=False)
 
     def give_up(self) -> None:
-        """Close it as soon as the disk lets us, and do not wait for that."""
+        """Close it in the background, without waiting for the disk."""
         with suppress(RuntimeError):  # it is closed already
             self._disk.submit(self._close_quietly)
         self._disk.shutdown(wait=False)
 
     def forked(self) -> None:
-        """In a child: a lock is held for as long as anybody has the file open."""
+        """In a child: close inherited locks, which are held while any process has them open."""
         forks.release_file(self._active_file)
         for home in self._homes.values():
             forks.release_file(home.lock)
@@ -127,7 +126,7 @@ class FileSpool:
         except OSError as error:
             raise SpoolError(disk.explain(self._directory, error)) from error
 
-    # --- on the disk thread ----------------------------------------------------------------------
+    # --- on the disk thread -----------------------------------------------------------------------
 
     def _open(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,8 +134,8 @@ class FileSpool:
         self._write([])
 
     def _make_home(self) -> ProcessDirectory:
-        """Our own directory; once more, when somebody has deleted it."""
-        with self._looking_around():
+        """Create our own directory; again if somebody has deleted it."""
+        with self._directories_locked():
             path = self._directory / self._process
             path.mkdir(mode=0o700, exist_ok=True)
             lock = disk.lock(path / "lock")
@@ -150,8 +149,8 @@ class FileSpool:
         return home
 
     @contextmanager
-    def _looking_around(self) -> Iterator[None]:
-        """Nobody makes or takes over a directory while somebody else does."""
+    def _directories_locked(self) -> Iterator[None]:
+        """Only one process at a time creates or adopts directories."""
         file = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -166,14 +165,14 @@ class FileSpool:
                 segment = self._begin_segment()
             data = b"".join(spool_record.pack(payload) for _, payload in payloads)
             disk.write_all(self._active_file, data or _PROBE)
-            if not data:  # there was room for it: a test, nothing to keep
+            if not data:  # a test for free space: nothing to keep
                 os.ftruncate(self._active_file, self._active_size)
             self._fsync(self._active_file)
             if not os.fstat(self._active_file).st_nlink:
                 raise FileNotFoundError(errno.ENOENT, "somebody has deleted it, with results")
         except OSError:
-            # After a failed write or fsync nobody knows what the file holds: the same results are
-            # written again, to another one. What was in it before stays good.
+            # After a failed write or fsync the contents of the file are unknown: the same results
+            # are written again to a new one. The records before them are still valid.
             self._end_segment()
             raise
         self._active_size += len(data)
@@ -217,7 +216,7 @@ class FileSpool:
         try:
             self._tidy()
         except OSError as error:
-            # What cannot be removed is sent once more by the next process, and is not harmful.
+            # What cannot be removed is sent again by the next process, which is harmless.
             _logger.warning("cannot tidy up %s: %s", self._directory, error)
 
     def _tidy(self) -> None:
@@ -236,14 +235,14 @@ class FileSpool:
                     self._drop(segment)
 
     def _drop(self, segment: SpoolSegment) -> None:
-        """All results of a segment have their receipt."""
+        """Delete a segment whose results all have their receipt."""
         segment.home.segments.discard(segment)
         segment.remove()
         if not segment.home.segments and segment.home.path.name != self._process:
             self._leave(segment.home)
 
     def _leave(self, home: ProcessDirectory) -> None:
-        """Give a directory up, and remove it when nothing is left in it."""
+        """Unlock a directory, and remove it if it is empty."""
         del self._homes[home.path.name]
         try:
             if all(path.name == "lock" for path in home.path.iterdir()):
@@ -254,9 +253,9 @@ class FileSpool:
 
     def _adopt(self) -> list[Result]:
         results: list[Result] = []
-        with self._looking_around():
+        with self._directories_locked():
             for path in sorted(self._directory.iterdir()):
-                # Only what looks like ours: spool_dir may hold other things too.
+                # Only directories like ours: spool_dir may contain other things.
                 if path.name in self._homes or not _PROCESS.fullmatch(path.name):
                     continue
                 try:
@@ -268,7 +267,7 @@ class FileSpool:
     def _adopt_home(self, path: Path) -> list[Result]:
         lock = disk.lock(path / "lock")
         if lock is None:
-            return []  # its process lives
+            return []  # its process is alive
         home = ProcessDirectory(path, lock)
         self._homes[path.name] = home
         results: list[Result] = []
@@ -282,7 +281,7 @@ class FileSpool:
         return results
 
     def _passed_over(self, path: Path, error: OSError) -> None:
-        """What cannot be read must not keep the rest from being delivered; said once."""
+        """Log once that this cannot be read; the rest is still delivered."""
         if path not in self._unreadable:
             self._unreadable.add(path)
             _logger.error("results in %s cannot be read and stay there: %s", path, error)
@@ -305,7 +304,7 @@ class FileSpool:
         self._end_segment()
         for home in list(self._homes.values()):
             if home.segments:
-                os.close(home.lock)  # unlocks it: the next process delivers what is there
+                os.close(home.lock)  # unlocks it: the next process delivers what is left
             else:
                 self._leave(home)
         self._homes.clear()

@@ -1,4 +1,4 @@
-"""Records of a spool segment: each has its length and checksum, and is found after damage."""
+"""Records of a spool segment, with length and checksum, so that reading survives damage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 
-_FAMILY = b"TWR"  # what records of all versions begin with; a character for the version follows
+_FAMILY = b"TWR"  # prefix of records of all versions; one character for the version follows
 VERSION = "1"
 _MAGIC = _FAMILY + VERSION.encode()
 _HEADER = struct.Struct("<4sII")  # magic, length of the payload, its CRC-32
@@ -14,21 +14,21 @@ _HEADER = struct.Struct("<4sII")  # magic, length of the payload, its CRC-32
 
 @dataclass(slots=True)
 class SegmentContents:
-    """What is in a segment."""
+    """Contents of a segment."""
 
-    payloads: list[bytes] = field(default_factory=list)  # of all whole records
-    damaged_bytes: int = 0  # between whole records: they were whole once
-    torn_bytes: int = 0  # after the last whole record: most likely never whole
-    other_versions: set[str] = field(default_factory=set)  # of records that are not read here
+    payloads: list[bytes] = field(default_factory=list)  # of all intact records
+    damaged_bytes: int = 0  # between intact records: damaged later
+    torn_bytes: int = 0  # after the last intact record: an incomplete write
+    other_versions: set[str] = field(default_factory=set)  # of records in other formats
 
 
 def pack(payload: bytes) -> bytes:
-    """One record."""
+    """One record as bytes."""
     return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
 def unpack(data: bytes) -> SegmentContents:
-    """All whole records; after damage, search for the next one that is whole."""
+    """All intact records; after damage, search for the next intact one."""
     found = SegmentContents()
     read_to = position = 0
     while (position := data.find(_FAMILY, position)) >= 0:
@@ -42,7 +42,7 @@ def unpack(data: bytes) -> SegmentContents:
         found.damaged_bytes += position - read_to
         found.payloads.append(payload)
         read_to = position = position + _HEADER.size + len(payload)
-    # Zeros are what a crash of the machine leaves of an append, or a test whether there is room.
+    # Zeros are left by a crash during an append, or by a test for free space.
     found.torn_bytes = len(data[read_to:].rstrip(b"\0"))
     return found
 

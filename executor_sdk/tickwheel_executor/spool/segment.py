@@ -1,4 +1,4 @@
-"""Files and directories of the spool, and what is read from those of dead processes."""
+"""Files and directories of the spool, and how those of dead processes are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(Result)
 
 @dataclass(slots=True, eq=False)
 class ProcessDirectory:
-    """The directory of one process, ours or one we have taken over."""
+    """The directory of one process: ours, or one that we have taken over."""
 
     path: Path
     lock: int  # open file, locked
@@ -36,11 +36,11 @@ class SpoolSegment:
 
     path: Path
     home: ProcessDirectory
-    claims: set[Claim] = field(default_factory=set)  # results in it that have no receipt yet
-    is_kept: bool = False  # for people: it holds what this version cannot read
+    claims: set[Claim] = field(default_factory=set)  # of its results without receipt
+    is_kept: bool = False  # for inspection: it contains what this version cannot read
 
     def remove(self) -> None:
-        """Nothing in it is waited for any more."""
+        """All its results have their receipts: delete it, or keep it under another name."""
         with suppress(FileNotFoundError):
             if self.is_kept:
                 self.path.rename(_kept(self.path))
@@ -49,7 +49,7 @@ class SpoolSegment:
 
 
 def read(path: Path) -> tuple[list[Result], bool]:
-    """The results in a file, and whether it holds what people may want; says what is wrong.
+    """The results in a file, and whether to keep it for inspection; logs what is wrong.
 
     Raises:
         OSError: it cannot be read at all.

@@ -1,4 +1,4 @@
-"""Results that must not be lost: on disk before they are sent, and until an admin has them."""
+"""Interface of the spool: results are stored before they are sent and until their receipt."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from tickwheel_shared.protocol import Result
 
 
 class Spool(Protocol):
-    """What the node needs of the place where results are safe."""
+    """Stores results safely."""
 
     async def open(self) -> None:
-        """Get ready.
+        """Open it.
 
         Raises:
             SpoolError: nothing can be written there.
         """
 
     async def adopt(self) -> list[Result]:
-        """Results of processes that have died, each given once; ours to deliver from now on."""
+        """Results of processes that have died, each returned once; the caller delivers them."""
 
     async def write(self, results: Sequence[Result]) -> None:
-        """Make them safe: when this returns they survive the death of process and machine.
+        """Store them: when this returns they survive a crash of process and machine.
 
-        An empty sequence is a test whether writing works.
+        An empty sequence tests whether writing works.
 
         Raises:
-            SpoolError: they are not safe.
+            SpoolError: they are not stored.
         """
 
     def remove(self, result: Result) -> None:
-        """An admin has this result, known by its run, attempt and token.
+        """An admin has this result, identified by run, attempt and token.
 
-        May be done later, and again after a crash; unknown is fine.
+        May take effect later; unknown results are ignored.
         """
 
     async def close(self) -> None:
-        """End in good order; what has no receipt stays for the next process."""
+        """Close it; results without receipt stay for the next process."""

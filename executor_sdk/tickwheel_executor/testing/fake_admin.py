@@ -83,7 +83,7 @@ class FakeAdmin:
     def _knows(self, token: str) -> bool:
         return token == self.token and not self.refuses_token
 
-    # --- the block -------------------------------------------------------------------------------
+    # --- the block --------------------------------------------------------------------------------
 
     def __enter__(self) -> FakeAdmin:
         """Listen."""
@@ -134,7 +134,7 @@ class FakeAdmin:
 
         return self._call(call())
 
-    # --- nodes and runs --------------------------------------------------------------------------
+    # --- nodes and runs ---------------------------------------------------------------------------
 
     def node(self, name: str | None = None) -> Pending[ConnectedNode]:
         """Wait for a node that takes runs: the one of that name, or any."""
@@ -192,7 +192,7 @@ class FakeAdmin:
         await self._dispatcher.accepted(attempt)
         return FakeRun(attempt, self)
 
-    # --- good and bad days -----------------------------------------------------------------------
+    # --- good and bad days ------------------------------------------------------------------------
 
     def break_links(self) -> Pending[None]:
         """Break every connection off, as a network does; nodes come back by themselves."""
