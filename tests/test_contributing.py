@@ -49,8 +49,16 @@ def test_every_recipe_has_a_list_of_files() -> None:
     [
         ("A routing strategy", r"BUSY_OVER|least_frequently_used|LEAST_FREQUENTLY_USED", PRODUCT),
         ("A routing strategy", r"busy_over|BUSY_OVER", TESTS),
-        ("A trigger kind", r"daily_window|DAILY_WINDOW|DailyWindow", (*PRODUCT, "docs/api.md")),
-        ("A trigger kind", r"daily_window|DAILY_WINDOW|DailyWindow", ("tests/simulation/",)),
+        (
+            "A trigger kind",
+            r"daily_window|DailyWindow|calendar_interval|CalendarInterval",
+            (*PRODUCT, "docs/api.md"),
+        ),
+        (
+            "A trigger kind",
+            r"daily_window|DailyWindow|calendar_interval|CalendarInterval",
+            ("tests/simulation/",),
+        ),
         ("A page of the console", r"/about[\"']|system/about|system import about", PRODUCT),
         ("An API endpoint", r"/api/v1/attention|import attention", ("admin/tickwheel_admin/api/",)),
     ],
