@@ -20,7 +20,7 @@ from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
-from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 
 BLOCK_SECONDS = 600
 _SIZES = (60, 60, 24)  # of second, minute and hour
@@ -34,9 +34,8 @@ class Instants:
     ) -> None:
         self._spec = spec
         anchor_at = spec.anchor_at if isinstance(spec, FixedRateSpec) else None
-        self._anchor = spec.start_at if anchor_at is None else anchor_at
-        if self._anchor is None:
-            self._anchor = created_at
+        start_at = created_at if spec.start_at is None else spec.start_at
+        self._anchor = start_at if anchor_at is None else anchor_at
         self._calendar = calendar
         self._zone = ZoneInfo(spec.timezone or "UTC")
         self._wall = _WallTimes(spec)
@@ -58,34 +57,35 @@ class Instants:
                 first = max(anchor, anchor + ((after - anchor) // every + 1) * every)
                 found = range(first, until + 1, every)
             case _:
-                found = list(self._walked(after, until))
+                assert isinstance(spec, WallTimeSpec)
+                found = list(self._walked(spec, after, until))
         return [at for at in found if self._stays(at)]
 
-    def _walked(self, after: int, until: int) -> Iterator[int]:
+    def _walked(self, spec: WallTimeSpec, after: int, until: int) -> Iterator[int]:
         size = BLOCK_SECONDS * 1000
         for number in range(after // size, until // size + 1):
             block = self._blocks.get(number)
             if block is None:
-                block = self._blocks[number] = list(self._walk(number * BLOCK_SECONDS))
+                block = self._blocks[number] = list(self._walk(spec, number * BLOCK_SECONDS))
             yield from block[bisect_right(block, after) : bisect_right(block, until)]
 
-    def _walk(self, begin: int) -> Iterator[int]:
+    def _walk(self, spec: WallTimeSpec, begin: int) -> Iterator[int]:
         """Every second of a block, as the clock on the wall shows it."""
         before = _local(begin - 1, self._zone)
         for second in range(begin, begin + BLOCK_SECONDS):
             now = _local(second, self._zone)
             first_pass = _first_pass(now, self._zone)
-            fires = self._wall.has(now) and self._in_this_pass(first_pass)
+            fires = self._wall.has(now) and self._in_this_pass(spec, first_pass)
             skipped = now.replace(tzinfo=None) - before.replace(tzinfo=None) - timedelta(seconds=1)
-            if skipped > timedelta(0) and self._spec.gap is Gap.FIRE and not self._wall.every_hour:
+            if skipped > timedelta(0) and spec.gap is Gap.FIRE and not self._wall.every_hour:
                 missing = range(1, int(skipped.total_seconds()) + 1)
                 fires = fires or any(self._wall.has(before + timedelta(seconds=n)) for n in missing)
             if fires:
                 yield second * 1000
             before = now
 
-    def _in_this_pass(self, first_pass: bool | None) -> bool:
-        match self._spec.overlap:
+    def _in_this_pass(self, spec: WallTimeSpec, first_pass: bool | None) -> bool:
+        match spec.overlap:
             case _ if first_pass is None:
                 return True
             case Overlap.BOTH:

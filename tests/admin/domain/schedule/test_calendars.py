@@ -323,7 +323,7 @@ def test_a_calendar_takes_the_wall_times_that_a_trigger_names_of_whatever_kind(w
         replace(INTERVAL, at_time="23:30:00"),
         replace(WINDOW, every_ms=3_600_000, from_time="22:30:00", to_time="23:59:00"),
     ],
-    ids=lambda spec: spec.kind.value,
+    ids=lambda spec: spec.kind,
 )
 def test_a_fire_that_a_gap_moves_past_midnight_belongs_to_the_date_it_was_scheduled_for(
     spec: TriggerSpec,

@@ -286,7 +286,7 @@ def test_the_next_fire_of_a_fixed_delay_keeps_to_the_bounds() -> None:
         CronSpec(expression="0 9 * * *", timezone=BERLIN),
         FixedRateSpec(every_ms=3_600_000, anchor_at=1_000),
     ],
-    ids=lambda spec: spec.kind.value,
+    ids=lambda spec: spec.kind,
 )
 def test_both_bounds_belong_to_the_schedule(spec: TriggerSpec) -> None:
     all_of_them = parse(spec, saved_at=0)
