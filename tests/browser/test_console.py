@@ -52,7 +52,9 @@ def test_a_live_update_keeps_what_is_typed_and_focused(admin_page: Page, console
 
 
 def test_the_keyboard_leads_everywhere(admin_page: Page, console: Console) -> None:
+    scripts_are_ready = admin_page.locator("html[data-ready]")
     admin_page.goto(f"{console.url}/jobs")
+    expect(scripts_are_ready).to_be_attached()
     admin_page.keyboard.press("j")
     admin_page.keyboard.press("j")
     expect(admin_page.locator("tr.current")).to_have_attribute(
@@ -60,9 +62,11 @@ def test_the_keyboard_leads_everywhere(admin_page: Page, console: Console) -> No
     )
     admin_page.keyboard.press("Enter")
     expect(admin_page).to_have_url(re.compile(r"/jobs/\d+$"))
+    expect(scripts_are_ready).to_be_attached()
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")
     expect(admin_page).to_have_url(re.compile("/runs$"))
+    expect(scripts_are_ready).to_be_attached()
     admin_page.keyboard.press("?")
     expect(admin_page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     admin_page.keyboard.press("Escape")
@@ -70,6 +74,7 @@ def test_the_keyboard_leads_everywhere(admin_page: Page, console: Console) -> No
     admin_page.keyboard.type("churn")
     admin_page.keyboard.press("Enter")  # before the answer is there
     expect(admin_page).to_have_url(re.compile(rf"/jobs/{console.ids['job:churn-scoring']}$"))
+    expect(scripts_are_ready).to_be_attached()
     admin_page.keyboard.press("Control+k")
     admin_page.keyboard.type(f"#{console.ids['run:failed']}")
     admin_page.keyboard.press("Enter")
