@@ -14,22 +14,14 @@ from tickwheel_admin.console.frame.locale import set_locale, time_zones
 from tickwheel_admin.console.frame.rendering import go_to, render
 from tickwheel_admin.console.frame.units import problems_at_fields, whole_number
 from tickwheel_admin.console.job_form.children import rows_of
-from tickwheel_admin.console.job_form.drafts import (
-    as_form,
-    as_yaml,
-    copy_of,
-    draft_job,
-    executor_of,
-    schema_in,
-)
+from tickwheel_admin.console.job_form.drafts import JobDrafts, schema_in
 from tickwheel_admin.console.job_form.form import JobForm, empty_form, form_as_sent, form_of_job
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.job_form.routing_fields import node_names
 from tickwheel_admin.console.job_form.summaries import summaries_of
-from tickwheel_admin.console.lists.job_names import suggestions
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
 from tickwheel_admin.domain.executors.node import NodeState
-from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.executors.service import ExecutorDetail, ExecutorItem
 from tickwheel_admin.services.jobs.imports import JobImport
 from tickwheel_admin.web.body import read_form
@@ -44,33 +36,35 @@ routes = Routes()
 
 @routes.get("/jobs/new", permission=Permission.DEVELOP)
 async def show_new(request: web.Request) -> web.Response:
-    executors = await _own_executors(request)
+    drafts = _drafts(request)
+    executors = await _own_executors(request, drafts.actor)
     asked = request.query.get("executor", "")
     chosen = next((e.id for e in executors if str(e.id) == asked), None)
     if chosen is None and len(executors) == 1:
         chosen = executors[0].id
     form = empty_form(executor_id=chosen)
     if (original := whole_number(request.query.get("from"))) is not None:
-        form = await copy_of(request, original, executors=[e.id for e in executors])
-    return await _form_page(request, form, executors=executors)
+        form = await drafts.copy_of(original, executors=[e.id for e in executors])
+    return await _form_page(request, drafts, form, executors=executors)
 
 
 @routes.post("/jobs/new", permission=Permission.DEVELOP)
 async def create_job(request: web.Request) -> web.Response:
     sent = await read_form(request)
     form = form_as_sent(sent)
-    executors = await _own_executors(request)
+    drafts = _drafts(request)
+    executors = await _own_executors(request, drafts.actor)
     if "do" in sent:
-        return await _changed(request, form, sent["do"], executors=executors)
+        return await _changed(request, drafts, form, sent["do"], executors=executors)
     try:
         executor_id = next((e.id for e in executors if str(e.id) == form["executor_id"]), None)
-        jobs, actor = request.app[SERVICES].jobs, actor_of(request)
+        jobs, actor = request.app[SERVICES].jobs, drafts.actor
         missing: Sequence[Problem] = ()
         if executor_id is None:
             missing = InvalidInput.one("executor_id", "required", "Choose an executor.").problems
         try:
             many = form.yaml is not None and form.yaml.holds_many()
-            raw, noted = ({}, []) if many else await draft_job(request, form)
+            raw, noted = ({}, []) if many else await drafts.draft_job(form)
         except InvalidInput as unreadable:
             raise InvalidInput((*missing, *unreadable.problems)) from None
         if executor_id is None:
@@ -87,14 +81,19 @@ async def create_job(request: web.Request) -> web.Response:
         job_id = await jobs.create(actor, executor_id, raw, noted=noted)
     except (InvalidInput, Conflict) as error:
         return await _form_page(
-            request, form.refused(problems_at_fields(error)), executors=executors, error=error
+            request,
+            drafts,
+            form.refused(problems_at_fields(error)),
+            executors=executors,
+            error=error,
         )
-    return await _saved(request, job_id, "job.created", sent=sent)
+    return await _saved(request, drafts.actor, job_id, "job.created", sent=sent)
 
 
 @routes.get(f"{JOB}/edit", permission=Permission.DEVELOP)
 async def show_edit(request: web.Request) -> web.Response:
-    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
+    drafts = _drafts(request)
+    detail = await request.app[SERVICES].jobs.get(drafts.actor, _job_id(request))
     job = detail.item.job
     if detail.managed:
         return await render(request, "job_form/by_code.html", {"job": job})
@@ -102,9 +101,10 @@ async def show_edit(request: web.Request) -> web.Response:
         job.config,
         executor_id=job.executor_id,
         revision=job.revision,
-        children=await rows_of(request, job.config.children),
+        children=await rows_of(drafts.names, job.config.children),
     )
-    return await _form_page(request, form, executors=await _own_executors(request))
+    executors = await _own_executors(request, drafts.actor)
+    return await _form_page(request, drafts, form, executors=executors)
 
 
 @routes.post(f"{JOB}/edit", permission=Permission.DEVELOP)
@@ -112,23 +112,25 @@ async def save_job(request: web.Request) -> web.Response:
     job_id = _job_id(request)
     sent = await read_form(request)
     form = form_as_sent(sent)
+    drafts = _drafts(request)
     if "do" in sent:
-        executors = await _own_executors(request)
-        return await _changed(request, form, sent["do"], executors=executors)
+        executors = await _own_executors(request, drafts.actor)
+        return await _changed(request, drafts, form, sent["do"], executors=executors)
     try:
         revision = whole_number(form["revision"]) or 0
-        raw, noted = await draft_job(request, form)
+        raw, noted = await drafts.draft_job(form)
         await request.app[SERVICES].jobs.update(
-            actor_of(request), job_id, raw, revision=revision, noted=noted
+            drafts.actor, job_id, raw, revision=revision, noted=noted
         )
     except (InvalidInput, Conflict) as error:
         return await _form_page(
             request,
+            drafts,
             form.refused(problems_at_fields(error)),
-            executors=await _own_executors(request),
+            executors=await _own_executors(request, drafts.actor),
             error=error,
         )
-    return await _saved(request, job_id, "job.saved", sent=sent)
+    return await _saved(request, drafts.actor, job_id, "job.saved", sent=sent)
 
 
 @routes.get("/jobs/handlers", permission=Permission.DEVELOP)
@@ -136,7 +138,7 @@ async def list_handlers(request: web.Request) -> web.Response:
     """The handlers that the chosen executor's live nodes offer."""
     set_locale(request)
     form = form_as_sent(request.query)
-    executor = await executor_of(request, form)
+    executor = await _drafts(request).executor_of(form)
     handlers = [] if executor is None else executor.handlers
     return await render(request, "job_form/handler.html", {"form": form, "handlers": handlers})
 
@@ -146,7 +148,7 @@ async def show_nodes(request: web.Request) -> web.Response:
     """Which live nodes the routing would take now, while it is typed."""
     set_locale(request)
     form = form_as_sent(request.query)
-    executor = await executor_of(request, form)
+    executor = await _drafts(request).executor_of(form)
     now = None if executor is None else _nodes_now(form, executor)
     return await render(request, "job_form/routing_now.html", {"form": form, "nodes_now": now})
 
@@ -154,40 +156,45 @@ async def show_nodes(request: web.Request) -> web.Response:
 @routes.get("/jobs/suggestions", permission=Permission.DEVELOP)
 async def suggest_children(request: web.Request) -> web.Response:
     """Options for the field of a child job that is being typed into."""
-    texts = await suggestions(
-        request, request.query.get("child_job", ""), permission=Permission.OPERATE
+    texts = await _drafts(request).names.suggestions(
+        request.query.get("child_job", ""), permission=Permission.OPERATE
     )
     return await render(request, "lists/job_suggestions.html", {"suggested": texts})
 
 
 async def _changed(
-    request: web.Request, form: JobForm, action: str, *, executors: Sequence[ExecutorItem]
+    request: web.Request,
+    drafts: JobDrafts,
+    form: JobForm,
+    action: str,
+    *,
+    executors: Sequence[ExecutorItem],
 ) -> web.Response:
     """The form again, in its other view or with a trigger more or less. Nothing is saved."""
     locale = set_locale(request)
     try:
         if action == "as:yaml":
-            form = await as_yaml(request, form)
+            form = await drafts.as_yaml(form)
         elif action == "as:form":
-            form = await as_form(request, form)
+            form = await drafts.as_form(form)
         elif form.yaml is None:
             today = local_date(locale.now_at, locale.timezone)
             form = form.changed(action, timezone=locale.timezone, today=today)
     except InvalidInput as error:
         form = form.refused(error.problems)
-        return await _form_page(request, form, executors=executors, error=error)
-    return await _form_page(request, form, executors=executors)
+        return await _form_page(request, drafts, form, executors=executors, error=error)
+    return await _form_page(request, drafts, form, executors=executors)
 
 
 async def _saved(
-    request: web.Request, job_id: int, code: str, *, sent: MultiMapping[str]
+    request: web.Request, actor: Actor, job_id: int, code: str, *, sent: MultiMapping[str]
 ) -> web.Response:
     """On to the job; or to a run of it, if that is what was pressed."""
     address = f"/jobs/{job_id}"
     if sent.get("then") == "run":
         try:
             run_id = await request.app[SERVICES].jobs.run_now(
-                actor_of(request), job_id, request_key=sent.get("run_key") or None
+                actor, job_id, request_key=sent.get("run_key") or None
             )
             address = f"/runs/{run_id}"
         except UserError:
@@ -199,6 +206,7 @@ async def _saved(
 
 async def _form_page(
     request: web.Request,
+    drafts: JobDrafts,
     form: JobForm,
     *,
     executors: Sequence[ExecutorItem],
@@ -206,7 +214,7 @@ async def _form_page(
 ) -> web.Response:
     set_locale(request)
     job_id = request.match_info.get("job_id")
-    executor = await executor_of(request, form)
+    executor = await drafts.executor_of(form)
     response = await render(
         request,
         "job_form/page.html",
@@ -218,10 +226,10 @@ async def _form_page(
             "handlers": [] if executor is None else executor.handlers,
             "parameters": form.parameters(schema_in(form, executor)),
             "nodes_now": None if executor is None else _nodes_now(form, executor),
-            "suggested": await suggestions(request, "", permission=Permission.OPERATE),
+            "suggested": await drafts.names.suggestions("", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
-            "calendars": await request.app[SERVICES].calendars.names(actor_of(request)),
+            "calendars": await request.app[SERVICES].calendars.names(drafts.actor),
         },
         status=200 if error is None else error.status,
         block="form",
@@ -231,9 +239,13 @@ async def _form_page(
     return response
 
 
-async def _own_executors(request: web.Request) -> list[ExecutorItem]:
+def _drafts(request: web.Request) -> JobDrafts:
+    """Who writes, asked for once in each request."""
+    return JobDrafts(request.app[SERVICES], actor_of(request))
+
+
+async def _own_executors(request: web.Request, actor: Actor) -> list[ExecutorItem]:
     """Executors whose jobs this person may edit."""
-    actor = actor_of(request)
     executors = await request.app[SERVICES].executors.list(actor)
     return [e for e in executors if actor.may(Permission.DEVELOP, e.id)]
 

@@ -15,7 +15,7 @@ from tickwheel_admin.console.frame.local_time import local_zone
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, Typed
-from tickwheel_admin.console.lists.job_names import ids_of, text_of_id
+from tickwheel_admin.console.lists.job_names import JobNames
 from tickwheel_admin.console.runs.filter import (
     MAX_AT,
     MAX_NAME_CHARS,
@@ -163,8 +163,9 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     name = typed.one("job")
     if not name:
         return None
-    found = await ids_of(request, name)
-    said = await text_of_id(request, found[0]) if len(found) == 1 else name
+    names = JobNames(request.app[SERVICES], actor_of(request))
+    found = await names.ids_of(name)
+    said = await names.text_of_id(found[0]) if len(found) == 1 else name
     _say(typed, "job", said)
     if len(found) == 1:
         return found[0]

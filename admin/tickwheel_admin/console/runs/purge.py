@@ -14,9 +14,9 @@ from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.frame.units import Typed, whole_number
-from tickwheel_admin.console.lists.job_names import ids_of, suggestions, text_of_id, unclear
+from tickwheel_admin.console.lists.job_names import JobNames, unclear
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
-from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
@@ -63,24 +63,24 @@ class Asked:
 
 @routes.get("/runs/purge", permission=Permission.ADMINISTER)
 async def ask_purge(request: web.Request) -> web.Response:
+    actor = actor_of(request)
     values = dict(FIELDS)
     if (job_id := whole_number(request.query.get("job"))) is not None:
-        values["job_name"] = await text_of_id(request, job_id)
-        values["executor"] = str(await _executor_of(request, job_id) or "")
+        values["job_name"] = await JobNames(request.app[SERVICES], actor).text_of_id(job_id)
+        values["executor"] = str(await _executor_of(request, actor, job_id) or "")
     values |= {name: request.query[name] for name in FIELDS if name in request.query}
-    actor = actor_of(request)
     if not values["executor"] and not actor.may(Permission.ADMINISTER):
         executors = await request.app[SERVICES].executors.names(actor)
         own = [e.id for e in executors if actor.may(Permission.ADMINISTER, e.id)]
         values["executor"] = str(own[0]) if own else ""
-    asked = await _read(request, values)
+    asked = await _read(request, actor, values)
     return await _page(request, asked)
 
 
 @routes.post("/runs/purge", permission=Permission.ADMINISTER)
 async def purge(request: web.Request) -> web.Response:
     form = await read_form(request)
-    asked = await _read(request, {name: form.get(name, "") for name in FIELDS})
+    asked = await _read(request, actor_of(request), {name: form.get(name, "") for name in FIELDS})
     if asked.problems:
         return await _page(request, asked)
     try:
@@ -100,7 +100,7 @@ async def purge(request: web.Request) -> web.Response:
     return response
 
 
-async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
+async def _read(request: web.Request, actor: Actor, values: Mapping[str, str]) -> Asked:
     """What the fields mean; those of the rule that is not chosen do not count."""
     problems: list[Problem] = []
     typed = Typed(values=values, problems=problems)
@@ -117,8 +117,8 @@ async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
         wish["older_than_seconds"] = round(seconds or 0)
     executor_id = whole_number(typed.text("executor"))
     if name := typed.text("job_name"):
-        found = await ids_of(request, name)
-        owner = await _executor_of(request, found[0]) if len(found) == 1 else None
+        found = await JobNames(request.app[SERVICES], actor).ids_of(name)
+        owner = await _executor_of(request, actor, found[0]) if len(found) == 1 else None
         if len(found) != 1:
             problems.append(unclear("job_name", found))
         elif executor_id is not None and owner is not None and owner != executor_id:
@@ -130,12 +130,10 @@ async def _read(request: web.Request, values: Mapping[str, str]) -> Asked:
     return Asked(values=values, wish=wish, problems=tuple(problems))
 
 
-async def _executor_of(request: web.Request, job_id: int) -> int | None:
+async def _executor_of(request: web.Request, actor: Actor, job_id: int) -> int | None:
     """The executor of a job; None for one that is deleted, or not visible to this person."""
     try:
-        return (
-            await request.app[SERVICES].jobs.get(actor_of(request), job_id)
-        ).item.job.executor_id
+        return (await request.app[SERVICES].jobs.get(actor, job_id)).item.job.executor_id
     except NotFound:
         return None
 
@@ -165,7 +163,9 @@ async def _page(
             "may_everywhere": actor.may(Permission.ADMINISTER),
             "suggested": []
             if BLOCK_HEADER in request.headers
-            else await suggestions(request, "", permission=Permission.ADMINISTER),
+            else await JobNames(request.app[SERVICES], actor).suggestions(
+                "", permission=Permission.ADMINISTER
+            ),
         },
         status=422 if is_refused else 200,
         block="content",
