@@ -13,7 +13,7 @@ from tickwheel_admin.console.errors import show_error
 from tickwheel_admin.console.executors import nodes, tokens
 from tickwheel_admin.console.executors import page as executors
 from tickwheel_admin.console.frame import live
-from tickwheel_admin.console.frame.admins import ADMINS, Admins
+from tickwheel_admin.console.frame.admins import ADMINS, AdminList
 from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.locale import NOW, wall_clock
 from tickwheel_admin.console.frame.rendering import RENDERER
@@ -102,7 +102,7 @@ def add_console(app: web.Application) -> None:
     assets = Assets()
     app.setdefault(NOW, wall_clock)
     app[RENDERER] = new_renderer(assets)
-    app[ADMINS] = Admins()
+    app[ADMINS] = AdminList()
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()
     app[HEARTBEAT] = HEARTBEAT_SECONDS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 2
 
 
-class Admins:
+class AdminList:
     """The admins, for all pages together."""
 
     def __init__(self) -> None:
@@ -34,4 +34,4 @@ class Admins:
         self.known = await request.app[SERVICES].overview.admins()
 
 
-ADMINS: web.AppKey[Admins] = web.AppKey("admins")
+ADMINS: web.AppKey[AdminList] = web.AppKey("admins")

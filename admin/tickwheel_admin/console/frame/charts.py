@@ -17,7 +17,7 @@ LABELS = 24  # room below the base line for the labels of the time axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class ColumnSegment:
     """One coloured part of a stacked column."""
 
     kind: str
@@ -33,7 +33,7 @@ class Column:
     width: float
     bar_x: float
     bar_width: float
-    segments: tuple[Segment, ...]
+    segments: tuple[ColumnSegment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def column_chart(
                 continue
             tall = max(amount * scale, 1.5)  # a single failure among thousands must be seen
             y -= tall
-            segments.append(Segment(kind=kind, y=round(y, 1), height=round(tall, 1)))
+            segments.append(ColumnSegment(kind=kind, y=round(y, 1), height=round(tall, 1)))
         columns.append(
             Column(
                 x=round(index * width, 3),

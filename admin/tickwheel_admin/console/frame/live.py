@@ -37,7 +37,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
 routes = Routes()
 
 
-class Ear:
+class Listener:
     """What one stream has yet to tell."""
 
     def __init__(self) -> None:
@@ -57,15 +57,15 @@ class Broadcast:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self._ears: set[Ear] = set()
+        self._ears: set[Listener] = set()
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._stops: list[Callable[[], None]] = []
 
     @contextmanager
-    def ear(self) -> Iterator[Ear]:
+    def ear(self) -> Iterator[Listener]:
         """Hear what changes for as long as this is open."""
-        ear = Ear()
+        ear = Listener()
         if not self._ears:
             self._stops = [
                 self._events.listen(topic, partial(self._note, names))

@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class FormFields:
     """The fields of a form as text, and the problems noted while they are read."""
 
     values: Mapping[str, str]

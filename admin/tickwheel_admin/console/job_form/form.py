@@ -13,7 +13,7 @@ from typing import Any
 
 from multidict import MultiMapping
 
-from tickwheel_admin.console.frame.units import Typed, in_percent, in_units, pretty
+from tickwheel_admin.console.frame.units import FormFields, in_percent, in_units, pretty
 from tickwheel_admin.console.job_form import routing_fields as routing_form
 from tickwheel_admin.console.job_form.yaml_view import YamlView, with_plain_ends, yaml_as_sent
 from tickwheel_admin.console.parameters.form import (
@@ -252,7 +252,7 @@ def draft_of_form(
     values = dict(form.values)
     if form.sent is not None:
         values["parameters"], problems = text_of_form(schema, form.sent)
-    typed = Typed(values=values, problems=problems)
+    typed = FormFields(values=values, problems=problems)
     raw: dict[str, Any] = {
         "name": form["name"],
         "handler": form["handler"],
@@ -272,7 +272,7 @@ def draft_of_form(
     return raw, problems
 
 
-def _read_blocking(typed: Typed) -> dict[str, Any]:
+def _read_blocking(typed: FormFields) -> dict[str, Any]:
     """Fields of a strategy that is not chosen are not shown, so what they hold does not count."""
     strategy = typed.text("blocking")
     raw: dict[str, Any] = {"blocking": strategy}
@@ -286,7 +286,7 @@ def _read_blocking(typed: Typed) -> dict[str, Any]:
     return raw
 
 
-def _read_retry(typed: Typed) -> dict[str, Any]:
+def _read_retry(typed: FormFields) -> dict[str, Any]:
     outcomes = (RunState.FAILED, RunState.TIMED_OUT)
     return {
         "retries": typed.whole("retries"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.frame.units import FormFields
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
 from tickwheel_admin.domain.routing.strategy import Split
@@ -29,7 +29,7 @@ def values_of(policy: RoutingPolicy) -> dict[str, str]:
     }
 
 
-def read(typed: Typed) -> dict[str, Any]:
+def read(typed: FormFields) -> dict[str, Any]:
     """The raw routing of a job.
 
     Fields of a strategy that is not chosen are not shown, so what they hold does not count.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tickwheel_admin.console.frame.formatting import length_in_words
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
-from tickwheel_admin.console.frame.units import Typed, whole_number
+from tickwheel_admin.console.frame.units import FormFields, whole_number
 from tickwheel_admin.console.job_form.form import JobForm
 from tickwheel_admin.console.jobs import policy_labels, routing_labels
 from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
@@ -78,6 +78,6 @@ def _more(form: JobForm) -> list[str]:
 
 
 def _length(form: JobForm, name: str) -> str:
-    typed = Typed(values=form.values, problems=[])
+    typed = FormFields(values=form.values, problems=[])
     seconds = typed.length(name, form[f"{name}_unit"])
     return form[name] if seconds is None else length_in_words(round(seconds * 1000))

@@ -18,7 +18,7 @@ from tickwheel_admin.console.frame.rendering import new_request_key, render
 from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.jobs.filter import read_job_filter
 from tickwheel_admin.console.lists.bulk_progress import told_so_far
-from tickwheel_admin.console.lists.filter_box import Typed
+from tickwheel_admin.console.lists.filter_box import FilterTerms
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import ExecutorName
@@ -37,7 +37,7 @@ routes = Routes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobBulkRequest:
     """What is to be done, and with which jobs."""
 
     action: JobAction
@@ -105,7 +105,7 @@ async def export_jobs(request: web.Request) -> web.StreamResponse:
 
 
 async def _ask(
-    request: web.Request, asked: Asked, *, problem: Problem | None = None
+    request: web.Request, asked: JobBulkRequest, *, problem: Problem | None = None
 ) -> web.Response:
     matching = MatchingJobs(len(asked.job_ids), False)
     if asked.problems:
@@ -116,7 +116,9 @@ async def _ask(
     return await _page(request, asked, context, status=200 if problem is None else 422)
 
 
-async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | None) -> BulkOfJobs:
+async def _step(
+    request: web.Request, asked: JobBulkRequest, *, key: str, cursor: str | None
+) -> BulkOfJobs:
     service, actor = request.app[SERVICES].job_bulk, actor_of(request)
     if asked.problems:
         raise InvalidInput(asked.problems)
@@ -127,16 +129,16 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
 
 
 async def _page(
-    request: web.Request, asked: Asked, context: dict[str, Any], *, status: int = 200
+    request: web.Request, asked: JobBulkRequest, context: dict[str, Any], *, status: int = 200
 ) -> web.Response:
     set_locale(request)
     values = {"asked": asked, "tagging": asked.action in TAGGING, "told": None, "problem": None}
     return await render(request, "jobs/bulk.html", values | context, status=status, block="dialog")
 
 
-async def _asked(request: web.Request, values: MultiMapping[str]) -> Asked:
+async def _asked(request: web.Request, values: MultiMapping[str]) -> JobBulkRequest:
     everything = values.get("all") == "yes"
-    typed, query = Typed("", {}, ()), None
+    typed, query = FilterTerms("", {}, ()), None
     if everything:
         executors: list[ExecutorName] = await request.app[SERVICES].executors.names(
             actor_of(request)
@@ -144,7 +146,7 @@ async def _asked(request: web.Request, values: MultiMapping[str]) -> Asked:
         typed, query = read_job_filter({"q": values.get("q", "")}, executors)
     ids = (whole_number(text) for text in values.getall("job", []))
     doing = values.get("do", "")
-    return Asked(
+    return JobBulkRequest(
         action=JobAction(doing) if doing in set(JobAction) else JobAction.PAUSE,
         tag=values.get("tag", "").strip(),
         job_ids=() if everything else tuple(dict.fromkeys(i for i in ids if i is not None)),

@@ -35,7 +35,7 @@ MONO = frozenset({"handler", "parameters", "selector", "hash_by"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FieldDifference:
     """One field in which code and the job differ, in words."""
 
     name: str
@@ -129,11 +129,11 @@ def _ignored(reason: str | None) -> str:
     return _("Somebody chose to ignore it.")
 
 
-def changes(differences: Sequence[Difference]) -> list[Change]:
+def changes(differences: Sequence[Difference]) -> list[FieldDifference]:
     """What accepting would change, in the order of the job form."""
     names = field_names()
     return [
-        Change(
+        FieldDifference(
             name=names.get(each.field, each.field),
             before=value_lines(each.field, each.before),
             after=value_lines(each.field, each.after),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, FilterTerms
 from tickwheel_admin.domain.input.filter_text import MAX_CHARS
 from tickwheel_admin.services.executors.service import ExecutorName
 from tickwheel_admin.services.jobs.service import JobQuery, JobSort, JobView
@@ -16,7 +16,7 @@ _KEYS = ("executor", "owner", "tag", "handler", "state")
 
 def read_job_filter(
     values: Mapping[str, str], executors: Sequence[ExecutorName]
-) -> tuple[Typed, JobQuery]:
+) -> tuple[FilterTerms, JobQuery]:
     """What an address asks for.
 
     Args:
@@ -29,7 +29,7 @@ def read_job_filter(
         "state": view if view in _STATES else "",
         "executor": next((e.name for e in executors if str(e.id) == chosen), ""),
     }
-    typed = Typed(values.get("q", "").strip()[:MAX_CHARS], older, _KEYS)
+    typed = FilterTerms(values.get("q", "").strip()[:MAX_CHARS], older, _KEYS)
     ids = {each.name: each.id for each in executors}
     executor = typed.word("executor", ids)
     query = JobQuery(
@@ -44,7 +44,7 @@ def read_job_filter(
     return typed, query
 
 
-def job_filter_box(typed: Typed) -> FilterBox:
+def job_filter_box(typed: FilterTerms) -> FilterBox:
     """The box that shows a filter of jobs."""
     return FilterBox(
         page="jobs",

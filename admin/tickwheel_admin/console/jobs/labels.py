@@ -12,7 +12,7 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ConfigRow:
     """One field and what it says."""
 
     field: str  # its name in the API
@@ -23,15 +23,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ConfigGroup:
     """Fields that belong together, as in the form."""
 
     key: str
     heading: str
-    rows: Sequence[Row]
+    rows: Sequence[ConfigRow]
 
 
-def groups_of(config: JobConfig) -> list[Group]:
+def groups_of(config: JobConfig) -> list[ConfigGroup]:
     """Every field that applies to this job; one that it leaves open with what holds instead."""
     headings = (
         ("what", _("What"), ("name", "handler", "description", "owner", "tags", "parameters")),
@@ -64,7 +64,7 @@ def groups_of(config: JobConfig) -> list[Group]:
             if field.startswith("retry_") and not config.retry.retries:
                 continue
             rows.append(
-                Row(
+                ConfigRow(
                     field=field,
                     name=names[field],
                     lines=lines or [open_ones[field]],
@@ -72,7 +72,7 @@ def groups_of(config: JobConfig) -> list[Group]:
                     says_nothing=not lines,
                 )
             )
-        groups.append(Group(key=key, heading=heading, rows=rows))
+        groups.append(ConfigGroup(key=key, heading=heading, rows=rows))
     return groups
 
 

@@ -9,7 +9,7 @@ from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.jobs.filter import job_filter_box, read_job_filter
-from tickwheel_admin.console.lists.filter_box import Typed, with_address
+from tickwheel_admin.console.lists.filter_box import FilterTerms, with_address
 from tickwheel_admin.console.lists.tabs import ListHead, list_address, list_head
 from tickwheel_admin.domain.users.saved_view import ListPage
 from tickwheel_admin.domain.users.user import Permission
@@ -73,7 +73,7 @@ async def list_jobs(request: web.Request) -> web.Response:
     return with_address(request, response, address)
 
 
-async def _head(request: web.Request, typed: Typed, query: JobQuery, sort: str) -> ListHead:
+async def _head(request: web.Request, typed: FilterTerms, query: JobQuery, sort: str) -> ListHead:
     # Numbers under a filter would have to look at every job, and others would say what is not so.
     alone = query == JobQuery(view=query.view, sort=query.sort) and not typed.problems
     numbers = await request.app[SERVICES].list_counts.jobs(actor_of(request)) if alone else {}

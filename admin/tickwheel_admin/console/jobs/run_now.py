@@ -18,7 +18,7 @@ from tickwheel_admin.console.frame.rendering import (
     new_request_key,
     render,
 )
-from tickwheel_admin.console.frame.units import Typed, pretty, whole_number
+from tickwheel_admin.console.frame.units import FormFields, pretty, whole_number
 from tickwheel_admin.console.parameters.form import (
     form_as_sent,
     is_about_parameters,
@@ -89,7 +89,7 @@ async def _asked(request: web.Request, form: MultiMapping[str]) -> dict[str, Any
     """
     detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
     text, problems = text_of_form(detail.schema, form, over=True)
-    typed = Typed(values=form, problems=problems)
+    typed = FormFields(values=form, problems=problems)
     seconds = typed.length("delay", typed.text("delay_unit")) or 0
     parameters: str | None = None
     try:

@@ -44,7 +44,7 @@ class FilterBox:
         ]
 
 
-class Typed:
+class FilterTerms:
     """The terms of a filter, each key's value taken once; notes what is wrong with them."""
 
     def __init__(self, text: str, older: Mapping[str, str], known: Collection[str]) -> None:

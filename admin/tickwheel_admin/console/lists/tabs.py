@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 from aiohttp import web
 
 from tickwheel_admin.console.frame.formatting import number
-from tickwheel_admin.console.lists.filter_box import Typed
+from tickwheel_admin.console.lists.filter_box import FilterTerms
 from tickwheel_admin.domain.users.saved_view import ListPage, SavedView
 from tickwheel_admin.services.overview.list_counts import Number
 from tickwheel_admin.web.identity import actor_of
@@ -83,7 +83,7 @@ def list_address(page: str, text: str, **more: str) -> str:
 async def list_head(
     request: web.Request,
     page: ListPage,
-    typed: Typed,
+    typed: FilterTerms,
     *,
     states: Sequence[tuple[str, str]],
     bad: str,

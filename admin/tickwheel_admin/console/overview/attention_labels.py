@@ -38,7 +38,7 @@ _ICONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ConcernRow:
     """One concern as the overview tells it."""
 
     key: str  # of its row, the same as long as it is the same matter
@@ -54,10 +54,10 @@ class Told:
     retries: int | None  # the run that a click does again
 
 
-def told(concerns: Sequence[Concern]) -> list[Told]:
+def concern_rows(concerns: Sequence[Concern]) -> list[ConcernRow]:
     """Every concern with its words."""
     return [
-        Told(
+        ConcernRow(
             key="-".join(str(part) for part in _identity(each)),
             icon=_ICONS[each.kind],
             look="bad" if each.severity is Severity.ERROR else "warn",

@@ -11,14 +11,14 @@ from aiohttp import web
 from tickwheel_admin.console.frame.charts import column_chart, trend
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.overview.attention_labels import SHOWN, told
+from tickwheel_admin.console.overview.attention_labels import SHOWN, concern_rows
 from tickwheel_admin.console.overview.period_labels import (
     chart_title,
     compared_with,
     delay_change,
     rate_change,
 )
-from tickwheel_admin.console.overview.timeline import lanes_of, ticks
+from tickwheel_admin.console.overview.timeline import ticks, timeline_of
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.overview.service import (
     EVERYTHING,
@@ -83,7 +83,7 @@ async def show_overview(request: web.Request) -> web.Response:
             "periods": list(Period),
             "here": "/" if period is Period.DAY else f"/?p={period}",
             **({} if data.figures is None else _drawn(data.figures, _zone_offset_ms(request))),
-            "lanes": await lanes_of(request, data.next_jobs),
+            "timeline": await timeline_of(request, data.next_jobs),
             "ticks": ticks(),
             "most_rates": MAX_FREQUENT,
             **(await _attention(request) if block not in PARTS else {}),
@@ -127,7 +127,7 @@ async def _attention(request: web.Request) -> dict[str, Any]:
     """What needs attention; nothing else of the overview has to be read for it."""
     looked = await request.app[SERVICES].attention.look(actor_of(request))
     set_locale(request)
-    return {"concerns": told(looked.concerns), "shown_concerns": SHOWN, "looked": looked}
+    return {"concerns": concern_rows(looked.concerns), "shown_concerns": SHOWN, "looked": looked}
 
 
 def _period(text: str) -> Period:

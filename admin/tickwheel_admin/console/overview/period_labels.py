@@ -12,7 +12,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FigureChange:
     """By how much a figure differs from the period before."""
 
     text: str  # with its sign
@@ -41,21 +41,23 @@ def compared_with(period: Period) -> str:
     }[period]
 
 
-def rate_change(figures: RunFigures) -> Change | None:
+def rate_change(figures: RunFigures) -> FigureChange | None:
     """Percentage points of the success rate; None: there is nothing to compare."""
     now, then = figures.whole, figures.former
     if not now.decided or not then.decided:
         return None
     points = round(100 * (now.succeeded / now.decided - then.succeeded / then.decided), 2)
-    return Change(text=_signed(points, f"{abs(points):.2f}"), look=_look(points))
+    return FigureChange(text=_signed(points, f"{abs(points):.2f}"), look=_look(points))
 
 
-def delay_change(figures: RunFigures) -> Change | None:
+def delay_change(figures: RunFigures) -> FigureChange | None:
     """Of the start delay, where less is better; None: there is nothing to compare."""
     if figures.delay is None or figures.former_delay is None:
         return None
     difference = figures.delay - figures.former_delay
-    return Change(text=_signed(difference, duration(abs(difference))), look=_look(-difference))
+    return FigureChange(
+        text=_signed(difference, duration(abs(difference))), look=_look(-difference)
+    )
 
 
 def _signed(value: float, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The next hour as lanes: one line for each job, a dot for each fire."""
+"""The next hour as a timeline: one line for each job, a dot for each fire."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_FIRES = 60  # of one job; more would be a line of dots that touch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class TimelineRow:
     """One job's fires of the next hour."""
 
     job_id: int
@@ -35,10 +35,10 @@ class Lane:
     every_ms: int | None = None  # it fires so often that this says more than its fires
 
 
-async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
+async def timeline_of(request: web.Request, jobs: Sequence[NextJob]) -> list[TimelineRow]:
     """The next hour's fires, job by job, the one that fires first on top."""
     now_at = REQUEST_LOCALE.get().now_at
-    lanes = []
+    rows = []
     for job in jobs:
         fires = sorted(
             [
@@ -50,8 +50,8 @@ async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
         )
         every_ms = _every_ms(fires)
         if fires:
-            lanes.append(
-                Lane(
+            rows.append(
+                TimelineRow(
                     job_id=job.id,
                     name=job.name,
                     first_at=fires[0],
@@ -60,7 +60,7 @@ async def lanes_of(request: web.Request, jobs: Sequence[NextJob]) -> list[Lane]:
                     every_ms=every_ms,
                 )
             )
-    return lanes
+    return rows
 
 
 def _every_ms(fires: Sequence[int]) -> int | None:

@@ -13,7 +13,7 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.units import pretty
-from tickwheel_admin.console.parameters.schema import Kind, Parameter, json_of, rules_in_words
+from tickwheel_admin.console.parameters.schema import InputKind, Parameter, json_of, rules_in_words
 from tickwheel_admin.domain.errors import Problem
 
 FIELD = "param."
@@ -27,19 +27,19 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class ParameterField:
     """One parameter in the form."""
 
     parameter: Parameter
     index: int
-    kind: Kind  # JSON where the value is none of the parameter's own kind
+    kind: InputKind  # JSON where the value is none of the parameter's own kind
     text: str  # as it is shown: "true" for a switch that is on, JSON for a choice
     problems: tuple[Problem, ...] = ()
 
     @property
     def name(self) -> str:
         """Its name in the form."""
-        as_json = self.kind is Kind.JSON and self.parameter.kind is not Kind.JSON
+        as_json = self.kind is InputKind.JSON and self.parameter.kind is not InputKind.JSON
         return f"{FIELD_AS_JSON if as_json else FIELD}{self.parameter.name}"
 
     @property
@@ -77,35 +77,37 @@ class Field:
         return rules_in_words(self.parameter)
 
 
-def field_of(parameter: Parameter, value: str | None, index: int) -> Field:
+def field_of(parameter: Parameter, value: str | None, index: int) -> ParameterField:
     """The field for a JSON value; None: there is none."""
-    if parameter.kind is Kind.SWITCH and value is None:
+    if parameter.kind is InputKind.SWITCH and value is None:
         value = parameter.default
     if value is None or (value == "null" and parameter.nullable):
-        return Field(parameter=parameter, index=index, kind=parameter.kind, text="")
+        return ParameterField(parameter=parameter, index=index, kind=parameter.kind, text="")
     shown = _shown(parameter.kind, value, parameter.options)
     if shown is None:
-        return Field(parameter=parameter, index=index, kind=Kind.JSON, text=pretty(value))
-    return Field(parameter=parameter, index=index, kind=parameter.kind, text=shown)
+        return ParameterField(
+            parameter=parameter, index=index, kind=InputKind.JSON, text=pretty(value)
+        )
+    return ParameterField(parameter=parameter, index=index, kind=parameter.kind, text=shown)
 
 
-def _shown(kind: Kind, value: str, options: Sequence[str] | None = None) -> str | None:
+def _shown(kind: InputKind, value: str, options: Sequence[str] | None = None) -> str | None:
     """A JSON value as a field of that kind shows it; None: it cannot."""
     match kind:
-        case Kind.TEXT | Kind.DATE:
+        case InputKind.TEXT | InputKind.DATE:
             text = str(msgspec.json.decode(value)) if value.startswith('"') else None
-            fits = _is_date if kind is Kind.DATE else _TEXT.fullmatch
+            fits = _is_date if kind is InputKind.DATE else _TEXT.fullmatch
             return text if text is not None and fits(text) else None
-        case Kind.INTEGER:
+        case InputKind.INTEGER:
             return value if _INTEGER.fullmatch(value) else None
-        case Kind.NUMBER:
+        case InputKind.NUMBER:
             return value if _NUMBER.fullmatch(value) else None
-        case Kind.SWITCH:
+        case InputKind.SWITCH:
             return value if value in ("true", "false") else None
-        case Kind.CHOICE:
+        case InputKind.CHOICE:
             same = json_of(msgspec.json.decode(value))
             return same if options is None or same in options else None
-        case Kind.JSON:
+        case InputKind.JSON:
             return pretty(value)
 
 
@@ -117,29 +119,29 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def field_as_sent(field: Field, sent: MultiMapping[str]) -> Field:
+def field_as_sent(field: ParameterField, sent: MultiMapping[str]) -> ParameterField:
     """The field as somebody filled it in; the same when it was not in their form."""
     name = field.parameter.name
-    if FIELD_AS_JSON + name in sent and field.parameter.kind is not Kind.JSON:
-        return replace(field, kind=Kind.JSON, text=lines_of(sent[FIELD_AS_JSON + name]))
+    if FIELD_AS_JSON + name in sent and field.parameter.kind is not InputKind.JSON:
+        return replace(field, kind=InputKind.JSON, text=lines_of(sent[FIELD_AS_JSON + name]))
     typed = sent.getall(FIELD + name, [])
     if not typed:
         return field
-    if field.parameter.kind is Kind.SWITCH:
+    if field.parameter.kind is InputKind.SWITCH:
         text = "true" if "true" in typed else "false"
     else:
         text = lines_of(typed[0])
     return replace(field, kind=field.parameter.kind, text=text)
 
 
-def value_of(field: Field, problems: list[Problem], *, over: bool) -> str | None:
+def value_of(field: ParameterField, problems: list[Problem], *, over: bool) -> str | None:
     """JSON of what was typed; None: nothing, so the handler's default counts.
 
     Args:
         problems: what cannot be read is added.
         over: the value is laid over an earlier one, which would stay without one.
     """
-    text = field.text if field.kind is Kind.TEXT else field.text.strip()
+    text = field.text if field.kind is InputKind.TEXT else field.text.strip()
     if not text and not over:
         return None
     problem = None
@@ -156,29 +158,29 @@ def value_of(field: Field, problems: list[Problem], *, over: bool) -> str | None
     return value
 
 
-def _cleared(field: Field) -> str | None:
+def _cleared(field: ParameterField) -> str | None:
     """What says that there is nothing; None: nothing can say so."""
     if field.parameter.default is not None:
         return field.parameter.default
     if field.parameter.nullable:
         return "null"
-    return '""' if field.kind is Kind.TEXT else None
+    return '""' if field.kind is InputKind.TEXT else None
 
 
-def _json_of_text(field: Field, text: str) -> str | None:
+def _json_of_text(field: ParameterField, text: str) -> str | None:
     match field.kind:
-        case Kind.TEXT | Kind.DATE:
+        case InputKind.TEXT | InputKind.DATE:
             return json_of(text)
-        case Kind.INTEGER:
+        case InputKind.INTEGER:
             return text if _INTEGER.fullmatch(text) else None
-        case Kind.NUMBER:
+        case InputKind.NUMBER:
             is_finite = _NUMBER.fullmatch(text) and math.isfinite(float(text))
             return text if is_finite else None
-        case Kind.SWITCH:
+        case InputKind.SWITCH:
             return text
-        case Kind.CHOICE:
+        case InputKind.CHOICE:
             return text if text in field.parameter.options else None
-        case Kind.JSON:
+        case InputKind.JSON:
             try:
                 msgspec.json.decode(text)
                 return msgspec.json.format(text, indent=-1)
@@ -186,13 +188,13 @@ def _json_of_text(field: Field, text: str) -> str | None:
                 return None
 
 
-def _unreadable(kind: Kind) -> Problem:
+def _unreadable(kind: InputKind) -> Problem:
     match kind:
-        case Kind.INTEGER:
+        case InputKind.INTEGER:
             return Problem(field="", code="wrong_type", template="This must be a whole number.")
-        case Kind.NUMBER:
+        case InputKind.NUMBER:
             return Problem(field="", code="wrong_type", template="This must be a number.")
-        case Kind.CHOICE:
+        case InputKind.CHOICE:
             return Problem(field="", code="wrong_type", template="Choose one of the list.")
         case _:
             return Problem(field="", code="json.invalid", template="This is not JSON.")

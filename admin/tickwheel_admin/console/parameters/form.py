@@ -15,13 +15,13 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.units import pretty
 from tickwheel_admin.console.parameters.field import (
-    Field,
+    ParameterField,
     field_as_sent,
     field_of,
     lines_of,
     value_of,
 )
-from tickwheel_admin.console.parameters.schema import Taken, json_of, taken_by
+from tickwheel_admin.console.parameters.schema import HandlerParameters, json_of, parameters_of
 from tickwheel_admin.domain.errors import Problem
 
 MORE = "param_more"  # an object: parameters that the schema does not name
@@ -36,10 +36,10 @@ Values = dict[str, str]  # JSON of each parameter
 class ParameterForm:
     """The parameters of a job or a run, as fields or as JSON."""
 
-    taken: Taken | None  # None: the handler does not say what it takes
+    taken: HandlerParameters | None  # None: the handler does not say what it takes
     as_form: bool
     text: str  # JSON: what the fields were made of, or what is edited itself
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ParameterField, ...] = ()
     more: str | None = None  # JSON of parameters without a field; None: there can be none
     problems: tuple[Problem, ...] = ()  # of no field, named from the parameters on
 
@@ -73,7 +73,7 @@ def parameter_form(
         sent: the fields as somebody filled them in, with `edited_as` FORM.
         problems: those on "parameters" and below are shown.
     """
-    taken = taken_by(schema)
+    taken = parameters_of(schema)
     values = _values_of(text)
     own = [
         replace(problem, field=problem.field.removeprefix("parameters").removeprefix("."))
@@ -112,7 +112,7 @@ def text_of_form(
     text = sent.get("parameters", "").strip() or "{}"
     if sent.get("parameters_as") != FORM:
         return text, []
-    taken, values = taken_by(schema), _values_of(text)
+    taken, values = parameters_of(schema), _values_of(text)
     if taken is None or values is None:
         return text, [
             Problem(
@@ -190,12 +190,14 @@ def _object_text(values: Mapping[str, str]) -> str:
     return "{" + ",".join(f"{json_of(name)}:{value}" for name, value in values.items()) + "}"
 
 
-def _without_field(taken: Taken, values: Mapping[str, str]) -> dict[str, str]:
+def _without_field(taken: HandlerParameters, values: Mapping[str, str]) -> dict[str, str]:
     named = {each.name for each in taken.parameters}
     return {name: value for name, value in values.items() if name not in named}
 
 
-def _more(taken: Taken, values: Mapping[str, str], sent: MultiMapping[str] | None) -> str | None:
+def _more(
+    taken: HandlerParameters, values: Mapping[str, str], sent: MultiMapping[str] | None
+) -> str | None:
     rest = _without_field(taken, values)
     if not rest and not taken.takes_more:
         return None
@@ -206,7 +208,7 @@ def _more(taken: Taken, values: Mapping[str, str], sent: MultiMapping[str] | Non
 
 def _lay_more(
     said: Values,
-    taken: Taken,
+    taken: HandlerParameters,
     values: Mapping[str, str],
     sent: MultiMapping[str],
     problems: list[Problem],

@@ -31,7 +31,7 @@ _REFERENCE = "#/$defs/"
 _ABSENT = object()
 
 
-class Kind(StrEnum):
+class InputKind(StrEnum):
     """How a form asks for a value."""
 
     TEXT = "text"
@@ -48,7 +48,7 @@ class Parameter:
     """One parameter of a handler."""
 
     name: str
-    kind: Kind
+    kind: InputKind
     required: bool
     nullable: bool
     default: str | None  # JSON; None: the schema names none
@@ -59,7 +59,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class HandlerParameters:
     """All that a handler takes."""
 
     parameters: Sequence[Parameter]
@@ -67,7 +67,7 @@ class Taken:
     description: str
 
 
-def taken_by(schema: str | None) -> Taken | None:
+def parameters_of(schema: str | None) -> HandlerParameters | None:
     """What a schema says; None when there is none, or none that makes a form."""
     if schema is None:
         return None
@@ -87,7 +87,7 @@ def taken_by(schema: str | None) -> Taken | None:
         return None
     required = described.get("required")
     needed = {each for each in required if isinstance(each, str)} if _is_list(required) else set()
-    return Taken(
+    return HandlerParameters(
         parameters=[
             _parameter(name, part, parts, required=name in needed)
             for name, part in properties.items()
@@ -118,24 +118,24 @@ def _parameter(
             for key, value in part.items()
             if key in _LIMITS and isinstance(value, int | float) and not isinstance(value, bool)
         },
-        options=[each for each in options if each != "null"] if kind is Kind.CHOICE else (),
+        options=[each for each in options if each != "null"] if kind is InputKind.CHOICE else (),
     )
 
 
-def _kind(part: Mapping[str, Any], options: Sequence[str], default: object) -> Kind:
+def _kind(part: Mapping[str, Any], options: Sequence[str], default: object) -> InputKind:
     if options:
-        return Kind.CHOICE
+        return InputKind.CHOICE
     match part.get("type"):
         case "string":
-            return Kind.DATE if part.get("format") == "date" else Kind.TEXT
+            return InputKind.DATE if part.get("format") == "date" else InputKind.TEXT
         case "integer":
-            return Kind.INTEGER
+            return InputKind.INTEGER
         case "number":
-            return Kind.NUMBER
+            return InputKind.NUMBER
         case "boolean":
-            return Kind.SWITCH if isinstance(default, bool) else Kind.CHOICE
+            return InputKind.SWITCH if isinstance(default, bool) else InputKind.CHOICE
         case _:
-            return Kind.JSON
+            return InputKind.JSON
 
 
 def _options(part: Mapping[str, Any]) -> list[str]:
@@ -219,7 +219,7 @@ def rules_in_words(parameter: Parameter) -> list[str]:
         found.append(_("From %(low)s to %(high)s.") % _range(limits, "minimum", "maximum"))
     else:
         found += [text % {"n": _short(limits[key])} for key, text in _ends() if key in limits]
-    if parameter.kind is Kind.JSON:
+    if parameter.kind is InputKind.JSON:
         found.append(_("As JSON."))
     return found
 

@@ -1,4 +1,4 @@
-"""The tries of a run as lanes: what each of them waited for, and how long it worked."""
+"""The attempts of a run as a timeline: what each of them waited for, and how long it worked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, PARKED_AT, Run, RunState
 from tickwheel_admin.services.runs.service import RunDetail
 
-MOST_LANES = 12  # the newest; the page lists the others beside
+MOST_ROWS = 12  # the newest; the page lists the others beside
 LEAST_WIDTH = 0.6  # per cent: whatever took no time is still seen
 
 
@@ -41,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TryLane:
+class AttemptRow:
     """One attempt, or the next one that is waited for."""
 
     number: int
@@ -68,8 +68,8 @@ class _Try:
     ended_at: int | None
 
 
-def try_lanes(detail: RunDetail, *, now: int) -> list[TryLane]:
-    """A lane for each attempt, oldest first; none for a run that was tried once only."""
+def attempt_timeline(detail: RunDetail, *, now: int) -> list[AttemptRow]:
+    """A row for each attempt, oldest first; none for a run that was tried once only."""
     run = detail.item.run
     if not detail.attempts or run.is_fire:
         return []
@@ -90,13 +90,13 @@ def try_lanes(detail: RunDetail, *, now: int) -> list[TryLane]:
             since=start if until is None else None,
         )
 
-    lanes = []
+    rows = []
     before = begin  # the end of the try before it
     for n, each in enumerate(tries):
         first_wait = "pause" if n else _first_wait(detail.config)
         parts = list(_parts(each, before, first_wait, now=now))
-        lanes.append(
-            TryLane(
+        rows.append(
+            AttemptRow(
                 number=each.number,
                 look=each.look,
                 node_name=each.node_name,
@@ -104,7 +104,7 @@ def try_lanes(detail: RunDetail, *, now: int) -> list[TryLane]:
             )
         )
         before = each.ended_at or before
-    return lanes[-MOST_LANES:]
+    return rows[-MOST_ROWS:]
 
 
 def _tries(detail: RunDetail) -> Iterator[_Try]:

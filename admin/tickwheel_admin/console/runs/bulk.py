@@ -33,7 +33,7 @@ routes = Routes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RunBulkRequest:
     """What is to be done, and with which runs."""
 
     doing: str  # "cancel" or "retry"
@@ -68,7 +68,9 @@ async def do_bulk(request: web.Request) -> web.Response:
     return response
 
 
-async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | None) -> Bulk:
+async def _step(
+    request: web.Request, asked: RunBulkRequest, *, key: str, cursor: str | None
+) -> Bulk:
     runs, actor = request.app[SERVICES].runs, actor_of(request)
     if asked.query is None:
         if not asked.run_ids:
@@ -96,7 +98,9 @@ async def _step(request: web.Request, asked: Asked, *, key: str, cursor: str | N
     )
 
 
-async def _page(request: web.Request, asked: Asked, context: dict[str, Any]) -> web.Response:
+async def _page(
+    request: web.Request, asked: RunBulkRequest, context: dict[str, Any]
+) -> web.Response:
     set_locale(request)
     fields = [("do", asked.doing), ("back", asked.back)]
     if asked.query is None:
@@ -112,14 +116,14 @@ async def _page(request: web.Request, asked: Asked, context: dict[str, Any]) -> 
     return await render(request, "runs/bulk.html", values | context, block="dialog")
 
 
-def _asked(values: MultiMapping[str]) -> Asked:
+def _asked(values: MultiMapping[str]) -> RunBulkRequest:
     doing = "retry" if values.get("do") == "retry" else "cancel"
     everything = values.get("all") == "yes"
     query = read_filter(values) if everything else None
     if query is not None and query.state is None:  # as the use case means it, and so to be said
         query = replace(query, state=_MEANT[doing])
     ids = (whole_number(text) for text in values.getall("run", []))
-    return Asked(
+    return RunBulkRequest(
         doing=doing,
         run_ids=() if everything else tuple(dict.fromkeys(i for i in ids if i is not None)),
         query=query,

@@ -14,7 +14,7 @@ from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.local_time import local_zone
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.console.frame.units import whole_number
-from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, Typed
+from tickwheel_admin.console.lists.filter_box import FilterBox, FilterKey, FilterTerms
 from tickwheel_admin.console.lists.job_names import JobNames
 from tickwheel_admin.console.runs.filter import (
     MAX_AT,
@@ -43,9 +43,11 @@ _IDS = frozenset({"job", "executor", "node"})  # older addresses name these by t
 _LOCAL = {"from_local": "from", "to_local": "to"}  # fields for a date and a time
 
 
-async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
+async def read_run_text(request: web.Request) -> tuple[FilterTerms, RunQuery]:
     """What an address asks for, in text or by its older parameters."""
-    typed = Typed(request.query.get("q", "").strip()[:MAX_CHARS], _older(request.query), _KEYS)
+    typed = FilterTerms(
+        request.query.get("q", "").strip()[:MAX_CHARS], _older(request.query), _KEYS
+    )
     executors = {
         e.name: e.id for e in await request.app[SERVICES].executors.names(actor_of(request))
     }
@@ -78,7 +80,7 @@ async def read_run_text(request: web.Request) -> tuple[Typed, RunQuery]:
     return typed, query
 
 
-def run_filter_box(typed: Typed, *, me: str) -> FilterBox:
+def run_filter_box(typed: FilterTerms, *, me: str) -> FilterBox:
     """The box that shows a filter of runs.
 
     Args:
@@ -158,7 +160,7 @@ def _older(values: Mapping[str, str]) -> dict[str, str]:
     return older
 
 
-async def _job(request: web.Request, typed: Typed) -> int | None:
+async def _job(request: web.Request, typed: FilterTerms) -> int | None:
     """The job that is named by its key; the term then says it in full."""
     name = typed.one("job")
     if not name:
@@ -182,7 +184,7 @@ async def _job(request: web.Request, typed: Typed) -> int | None:
     return None
 
 
-def _error(typed: Typed) -> str | None:
+def _error(typed: FilterTerms) -> str | None:
     """Part of an error; the term then says it with a sign for what differs each time."""
     part = alike((typed.one("error") or "")[:MAX_TEXT_CHARS])
     if part:
@@ -190,7 +192,7 @@ def _error(typed: Typed) -> str | None:
     return part or None
 
 
-def _executor(typed: Typed, executors: Mapping[str, int]) -> int | None:
+def _executor(typed: FilterTerms, executors: Mapping[str, int]) -> int | None:
     name = typed.one("executor")
     if name is None:
         return None
@@ -203,7 +205,7 @@ def _executor(typed: Typed, executors: Mapping[str, int]) -> int | None:
     return found
 
 
-async def _node(request: web.Request, typed: Typed, executor_id: int | None) -> int | None:
+async def _node(request: web.Request, typed: FilterTerms, executor_id: int | None) -> int | None:
     name = typed.one("node")
     if name is None:
         return None
@@ -218,7 +220,7 @@ async def _node(request: web.Request, typed: Typed, executor_id: int | None) -> 
     return found[0].id
 
 
-def _number(typed: Typed, key: str) -> int | None:
+def _number(typed: FilterTerms, key: str) -> int | None:
     text = typed.one(key)
     if text is None:
         return None
@@ -228,7 +230,7 @@ def _number(typed: Typed, key: str) -> int | None:
     return found
 
 
-def _instant(typed: Typed, key: str) -> int | None:
+def _instant(typed: FilterTerms, key: str) -> int | None:
     text = typed.one(key)
     if text is None:
         return None
@@ -264,7 +266,9 @@ def said_instant(at: int) -> str:
     return local.isoformat(timespec=precision)
 
 
-def _say(typed: Typed, key: str, value: str, *, instead_of: Collection[str | None] = ()) -> None:
+def _say(
+    typed: FilterTerms, key: str, value: str, *, instead_of: Collection[str | None] = ()
+) -> None:
     """Let a term say its value as others will read it, in the place of the first of these."""
     former = instead_of or (key,)
     place = next((n for n, term in enumerate(typed.terms) if term.key in former), 0)

@@ -9,7 +9,7 @@ from tickwheel_admin.console.frame.local_time import local_text
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, go_to, render
 from tickwheel_admin.console.frame.units import whole_number
-from tickwheel_admin.console.lists.filter_box import FILTER_FORM, Typed, with_address
+from tickwheel_admin.console.lists.filter_box import FILTER_FORM, FilterTerms, with_address
 from tickwheel_admin.console.lists.tabs import ListHead, list_address, list_head
 from tickwheel_admin.console.runs.filter import fields_of, group_name
 from tickwheel_admin.console.runs.filter_text import read_run_text, run_filter_box
@@ -73,7 +73,7 @@ async def list_runs(request: web.Request) -> web.Response:
     return with_address(request, response, address)
 
 
-async def _run_asked_for(request: web.Request, typed: Typed) -> int | None:
+async def _run_asked_for(request: web.Request, typed: FilterTerms) -> int | None:
     """The run whose number is all that the filter says, if there is one that the reader sees."""
     if len(typed.terms) != 1 or request.headers.get("HX-Trigger") not in (None, FILTER_FORM):
         return None
@@ -87,7 +87,7 @@ async def _run_asked_for(request: web.Request, typed: Typed) -> int | None:
     return run_id
 
 
-async def _head(request: web.Request, typed: Typed, query: RunQuery) -> ListHead:
+async def _head(request: web.Request, typed: FilterTerms, query: RunQuery) -> ListHead:
     # Numbers of tabs are read by state and time; under another filter they would have to look far.
     alone = RunQuery(state=query.state, from_at=query.from_at, to_at=query.to_at)
     numbers = (
@@ -108,14 +108,14 @@ async def _head(request: web.Request, typed: Typed, query: RunQuery) -> ListHead
     )
 
 
-def _without_period(typed: Typed) -> Typed:
+def _without_period(typed: FilterTerms) -> FilterTerms:
     kept = [term for term in typed.terms if term.key not in ("from", "to", "last")]
-    other = Typed("", {}, ())
+    other = FilterTerms("", {}, ())
     other.terms = kept
     return other
 
 
-def _periods(typed: Typed, query: RunQuery) -> list[tuple[str, str, bool]]:
+def _periods(typed: FilterTerms, query: RunQuery) -> list[tuple[str, str, bool]]:
     """Names, addresses, and whether the list is of that period."""
     rest, last = _without_period(typed), typed.one("last")
     any_time = (

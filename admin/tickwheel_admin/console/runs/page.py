@@ -20,7 +20,7 @@ from tickwheel_admin.console.parameters.form import (
     text_of_form,
 )
 from tickwheel_admin.console.runs import labels
-from tickwheel_admin.console.runs.attempt_timeline import try_lanes
+from tickwheel_admin.console.runs.attempt_timeline import attempt_timeline
 from tickwheel_admin.console.runs.labels import shown_state
 from tickwheel_admin.console.runs.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
@@ -56,7 +56,7 @@ async def show_run(request: web.Request) -> web.Response:
             "is_final": run.state in FINAL,
             "is_live": run.state in LIVE,
             "phases": _phases(run),
-            "tries": try_lanes(detail, now=REQUEST_LOCALE.get().now_at),
+            "tries": attempt_timeline(detail, now=REQUEST_LOCALE.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
             "log_attempt": attempt if attempt in archived else None,

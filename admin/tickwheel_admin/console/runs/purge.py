@@ -13,7 +13,7 @@ from tickwheel_admin.console.frame.formatting import length_in_words, number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
-from tickwheel_admin.console.frame.units import Typed, whole_number
+from tickwheel_admin.console.frame.units import FormFields, whole_number
 from tickwheel_admin.console.lists.job_names import JobNames, unclear
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -41,7 +41,7 @@ routes = Routes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PurgeRequest:
     """What was filled in, and what it means."""
 
     values: Mapping[str, str]
@@ -88,7 +88,7 @@ async def purge(request: web.Request) -> web.Response:
             actor_of(request), cursor=form.get("cursor") or None, **asked.wish
         )
     except InvalidInput as error:
-        refused = Asked(values=asked.values, problems=tuple(error.problems))
+        refused = PurgeRequest(values=asked.values, problems=tuple(error.problems))
         return await _page(request, refused)
     told = {
         "deleted": (whole_number(form.get("deleted")) or 0) + done.deleted,
@@ -100,10 +100,10 @@ async def purge(request: web.Request) -> web.Response:
     return response
 
 
-async def _read(request: web.Request, actor: Actor, values: Mapping[str, str]) -> Asked:
+async def _read(request: web.Request, actor: Actor, values: Mapping[str, str]) -> PurgeRequest:
     """What the fields mean; those of the rule that is not chosen do not count."""
     problems: list[Problem] = []
-    typed = Typed(values=values, problems=problems)
+    typed = FormFields(values=values, problems=problems)
     wish: dict[str, int] = {}
     if typed.text("rule") == "newest":
         newest = typed.whole("newest")
@@ -127,7 +127,7 @@ async def _read(request: web.Request, actor: Actor, values: Mapping[str, str]) -
             wish["job_id"] = found[0]
     elif executor_id is not None:
         wish["executor_id"] = executor_id
-    return Asked(values=values, wish=wish, problems=tuple(problems))
+    return PurgeRequest(values=values, wish=wish, problems=tuple(problems))
 
 
 async def _executor_of(request: web.Request, actor: Actor, job_id: int) -> int | None:
@@ -139,7 +139,7 @@ async def _executor_of(request: web.Request, actor: Actor, job_id: int) -> int |
 
 
 async def _page(
-    request: web.Request, asked: Asked, *, told: Mapping[str, Any] | None = None
+    request: web.Request, asked: PurgeRequest, *, told: Mapping[str, Any] | None = None
 ) -> web.Response:
     actor = actor_of(request)
     matching = None
@@ -147,7 +147,7 @@ async def _page(
         try:
             matching = await request.app[SERVICES].purge.preview(actor, **asked.wish)
         except InvalidInput as error:
-            asked = Asked(values=asked.values, problems=tuple(error.problems))
+            asked = PurgeRequest(values=asked.values, problems=tuple(error.problems))
     executors = await request.app[SERVICES].executors.names(actor)
     set_locale(request)
     is_refused = bool(asked.problems) and request.method == "POST"

@@ -19,7 +19,7 @@ _ORDER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ShardBarPart:
     """The shards in one state: a part of the bar."""
 
     state: str
@@ -33,7 +33,7 @@ class ShardOverview:
     """Everything that the section of a fire's shards shows."""
 
     items: Sequence[RunItem]
-    parts: tuple[Part, ...]
+    parts: tuple[ShardBarPart, ...]
     ended: int
     failed: int
     is_roomy: bool
@@ -48,7 +48,9 @@ def shard_overview(items: Sequence[RunItem]) -> ShardOverview:
     for state, count in counts.items():
         width = 100 * count / max(len(items), 1)
         if count:
-            parts.append(Part(state=state, count=count, x=round(x, 3), width=round(width, 3)))
+            parts.append(
+                ShardBarPart(state=state, count=count, x=round(x, 3), width=round(width, 3))
+            )
         x += width
     return ShardOverview(
         items=items,

@@ -30,7 +30,7 @@ routes = Routes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
+class AuditFilterForm:
     """The query of an address, and its fields as the form shows them."""
 
     query: AuditQuery
@@ -48,11 +48,11 @@ class AuditFilter:
         return self.query.from_at is not None or self.query.to_at is not None
 
 
-def audit_filter(values: Mapping[str, str]) -> AuditFilter:
+def audit_filter(values: Mapping[str, str]) -> AuditFilterForm:
     """The filter of an address; values that mean nothing are left out."""
     from_at = instant_of(values.get("from", ""))
     to_at = instant_of(values.get("to", ""))
-    return AuditFilter(
+    return AuditFilterForm(
         query=AuditQuery(
             person=values.get("person", "").strip()[:MAX_TEXT],
             action=values.get("action", "").strip()[:50],

@@ -16,7 +16,7 @@ _CLASSIFIER = "License :: OSI Approved :: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class LicensedPart:
     """Something that others made."""
 
     name: str
@@ -27,7 +27,7 @@ class Part:
 
 
 @functools.cache
-def libraries() -> tuple[Part, ...]:
+def libraries() -> tuple[LicensedPart, ...]:
     """The installed libraries that the admin asks for itself, by name."""
     names = {
         found[0]
@@ -41,12 +41,12 @@ def libraries() -> tuple[Part, ...]:
     )
 
 
-def _library(name: str) -> Part | None:
+def _library(name: str) -> LicensedPart | None:
     try:
         about = metadata(name)
     except PackageNotFoundError:
         return None
-    return Part(name=about["Name"], version=about["Version"], licence=_licence(about))
+    return LicensedPart(name=about["Name"], version=about["Version"], licence=_licence(about))
 
 
 def _licence(about: PackageMetadata) -> str:
@@ -61,11 +61,11 @@ def _licence(about: PackageMetadata) -> str:
 
 
 @functools.cache
-def vendored() -> tuple[Part, ...]:
+def vendored() -> tuple[LicensedPart, ...]:
     """Third-party files of the console, as VENDORED.md lists them."""
     table = (files("tickwheel_admin.console") / "static/vendor/VENDORED.md").read_text("utf-8")
     return tuple(
-        Part(
+        LicensedPart(
             name=name,
             version=version,
             licence=licence,

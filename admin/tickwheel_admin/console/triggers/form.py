@@ -14,7 +14,7 @@ from typing import Any
 
 from multidict import MultiMapping
 
-from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.frame.units import FormFields
 from tickwheel_admin.console.triggers.values import (
     DEFAULTS,
     LENGTH_OF_KIND,
@@ -169,7 +169,7 @@ def read_cards(cards: Sequence[TriggerCard], problems: list[Problem]) -> list[di
     """The raw triggers that the cards say; what cannot be read is noted."""
     found = []
     for index, card in enumerate(cards):
-        typed = Typed(values=card.values, problems=[])
+        typed = FormFields(values=card.values, problems=[])
         found.append(read_card(typed))
         problems += [replace(p, field=f"triggers[{index}].{p.field}") for p in typed.problems]
     return found

@@ -10,7 +10,7 @@ from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
-from tickwheel_admin.console.frame.units import Typed
+from tickwheel_admin.console.frame.units import FormFields
 from tickwheel_admin.console.triggers.fire_lines import fire_lines
 from tickwheel_admin.console.triggers.form import TriggerCard, cards_as_sent
 from tickwheel_admin.console.triggers.labels import details, dialect_choices, schedule_text
@@ -41,7 +41,7 @@ async def preview_schedule(request: web.Request) -> web.Response:
         return web.Response()
     card = cards[0]
     try:
-        context = await _preview(request, Typed(values=card.values, problems=[]))
+        context = await _preview(request, FormFields(values=card.values, problems=[]))
     except InvalidInput as error:
         context = {
             "problem": error.problems[0],
@@ -69,7 +69,7 @@ def _other_dialects(card: TriggerCard) -> list[tuple[str, str]]:
     return found
 
 
-async def _preview(request: web.Request, typed: Typed) -> dict[str, Any]:
+async def _preview(request: web.Request, typed: FormFields) -> dict[str, Any]:
     """Raises InvalidInput like `Triggers.preview`, also for what cannot even be read."""
     raw = read_card(typed)
     if typed.problems:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from msgspec import structs
 
 from tickwheel_admin.console.frame.locale import time_zones
-from tickwheel_admin.console.frame.units import Typed, in_units, pretty
+from tickwheel_admin.console.frame.units import FormFields, in_units, pretty
 from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
@@ -110,7 +110,7 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
     return values
 
 
-def read_card(typed: Typed) -> dict[str, Any]:
+def read_card(typed: FormFields) -> dict[str, Any]:
     """The raw trigger that the fields of one card say."""
     kind = typed.text("kind")
     if kind not in TRIGGER_FIELDS:
@@ -122,7 +122,7 @@ def read_card(typed: Typed) -> dict[str, Any]:
     return {name: value for name, value in raw.items() if value not in (None, "")}
 
 
-def _read(typed: Typed, name: str, kind: str) -> Any:
+def _read(typed: FormFields, name: str, kind: str) -> Any:
     if name in _INSTANTS:
         return _read_instant(typed, name)
     match name:
@@ -146,7 +146,7 @@ def _read(typed: Typed, name: str, kind: str) -> Any:
     return typed.text(name)
 
 
-def _read_instant(typed: Typed, name: str) -> str | None:
+def _read_instant(typed: FormFields, name: str) -> str | None:
     zone = typed.text("timezone") or "UTC"
     kept = typed.text(f"{name}_kept")
     try:

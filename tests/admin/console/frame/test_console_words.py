@@ -14,7 +14,7 @@ from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.job_form.form import draft_of_form, form_as_sent
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.jobs.routing_labels import why
-from tickwheel_admin.console.overview.attention_labels import told
+from tickwheel_admin.console.overview.attention_labels import concern_rows
 from tickwheel_admin.console.runs import labels
 from tickwheel_admin.console.runs.estimates import end_by_progress
 from tickwheel_admin.console.runs.filter import HOUR_MS, fields_of, read_filter
@@ -202,7 +202,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     again = {"original": 4, "run": 9}
     rate = {"failures": 7, "runs": 21, "succeeded": 14, "usual": 0.98, "seconds": 3600}
     lost = {"names": ["n1", "n2", "n3", "n4", "n5"], "runs": 12}
-    rows = told(
+    rows = concern_rows(
         [
             concern(ConcernKind.FAILING_STREAK, run_id=9, **job),
             concern(ConcernKind.LAST_FAILED, run_id=9, **job | {"params": {"count": 1}}),

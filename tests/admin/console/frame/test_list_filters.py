@@ -18,7 +18,7 @@ from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import ADMIN
 from tests.admin.web.test_security import log_in_new
 from tickwheel_admin.console.jobs.filter import read_job_filter
-from tickwheel_admin.console.lists.filter_box import Typed
+from tickwheel_admin.console.lists.filter_box import FilterTerms
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.users.user import Role, everywhere
@@ -73,7 +73,7 @@ def test_what_is_wrong_is_told_with_what_there_is(text: str, codes: list[str], t
 
 
 def test_many_values_are_not_all_named() -> None:
-    typed = Typed("executor:x", {}, ("executor",))
+    typed = FilterTerms("executor:x", {}, ("executor",))
     typed.word("executor", [f"executor-{n}" for n in range(100)])
     assert "executor-7, …" in typed.problems[0].message
     assert "executor-8" not in typed.problems[0].message

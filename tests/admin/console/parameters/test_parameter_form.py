@@ -19,7 +19,7 @@ from tickwheel_admin.console.parameters.form import (
     switched,
     text_of_form,
 )
-from tickwheel_admin.console.parameters.schema import MAX_FIELDS, Kind, taken_by
+from tickwheel_admin.console.parameters.schema import MAX_FIELDS, InputKind, parameters_of
 from tickwheel_admin.domain.errors import Problem
 
 
@@ -58,7 +58,7 @@ def sent_back(form: ParameterForm, **changes: str) -> MultiDict[str]:
     for field in form.fields:
         name = field.parameter.name
         text = changes.pop(name, field.text)
-        if field.kind is Kind.SWITCH:
+        if field.kind is InputKind.SWITCH:
             sent.add(field.name, "")
             if text == "true":
                 sent.add(field.name, "true")
@@ -220,9 +220,9 @@ def test_a_schema_of_any_kind_makes_a_form_or_none() -> None:
         {"type": "object", "properties": {f"p{n}": {} for n in range(MAX_FIELDS + 1)}},
     ]  # fmt: skip
     for schema in none:
-        assert taken_by(json.dumps(schema)) is None
-    assert taken_by("{") is None
-    assert taken_by("[" * 100_000) is None
+        assert parameters_of(json.dumps(schema)) is None
+    assert parameters_of("{") is None
+    assert parameters_of("[" * 100_000) is None
     odd: dict[str, Any] = {
         "self": loop["$defs"],
         "ref": {"$ref": "#/$defs/a"},
@@ -236,10 +236,10 @@ def test_a_schema_of_any_kind_makes_a_form_or_none() -> None:
         "nullable enum": {"enum": ["a", None]},
     }
     schema = {"type": "object", "properties": odd, "required": 5, "$defs": loop["$defs"]}
-    taken = taken_by(json.dumps(schema))
+    taken = parameters_of(json.dumps(schema))
     assert taken is not None
     kinds = {each.name: each.kind for each in taken.parameters}
-    assert [name for name, kind in kinds.items() if kind is not Kind.JSON] == [
+    assert [name for name, kind in kinds.items() if kind is not InputKind.JSON] == [
         "maybe", "one", "nullable enum",
     ]  # fmt: skip
     nullable = {each.name for each in taken.parameters if each.nullable}
@@ -261,7 +261,7 @@ def test_what_a_browser_would_change_is_shown_as_json(values: dict[str, str]) ->
     form = parameter_form(SCHEMA, json.dumps(values))
     (name,) = values
     (field,) = [each for each in form.fields if each.parameter.name == name]
-    assert (field.kind, json.loads(field.text)) == (Kind.JSON, values[name])
+    assert (field.kind, json.loads(field.text)) == (InputKind.JSON, values[name])
     assert edited(json.dumps(values)) == values
 
 

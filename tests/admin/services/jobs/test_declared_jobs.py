@@ -11,7 +11,7 @@ from tests.admin.kit.declared_code import NIGHTLY, Code
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.lost_answers import LosingAnswers
 from tickwheel_admin.console.jobs import declared_labels
-from tickwheel_admin.console.overview.attention_labels import told as told_concerns
+from tickwheel_admin.console.overview.attention_labels import concern_rows
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.input.node_manifest import UNUSABLE
 from tickwheel_admin.domain.users.user import Role
@@ -694,7 +694,7 @@ async def test_what_waits_needs_attention(
     (row,) = world.rows(sa.select(tables.node.c.connected_at))
     assert concern.since == row.connected_at
     assert await attention.get(actor_with(Role.ADMIN, executor_id + 1)) == []
-    (words,) = told_concerns([concern])
+    (words,) = concern_rows([concern])
     assert words.href == f"/executors/{executor_id}/declared-jobs"
     for each in said:
         await declared.ignore(ADMIN, executor_id, each["name"])
