@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
-from tests.browser.consoles import Console, sample_console, stop_time
+from tests.browser.kit.consoles import Console, sample_console, stop_time
 from tests.support.availability import unavailable
 from tests.support.browsers import STABLE_PICTURE_FLAGS, find_chromium
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, stop_time
+from tests.browser.kit.consoles import Console, stop_time
 
 CSV = """date,name
 2026-11-22,Town fair

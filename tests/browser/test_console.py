@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, set_preference, unfold
+from tests.browser.kit.consoles import Console, set_preference, unfold
 
 PAYLOAD = "<img src=x onerror=window.__hacked=1>"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser.consoles import Console
+from tests.browser.kit.consoles import Console
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Dialog, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, sample_console, stop_time
-from tests.browser.hostile_texts import PAYLOAD
+from tests.browser.kit.consoles import Console, sample_console, stop_time
+from tests.browser.kit.hostile_texts import PAYLOAD
 from tests.browser.test_looks import pages_of
 
 # Elements that no page of ours has, and what the payload would have left behind.

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import BrowserContext, Dialog, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, unfold
+from tests.browser.kit.consoles import Console, unfold
 
 
 def test_a_revision_is_compared_and_brought_back(admin_page: Page, console: Console) -> None:

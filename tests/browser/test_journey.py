@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import unfold
+from tests.browser.kit.consoles import unfold
 from tests.support.processes import ManagedProcess, free_port
 
 PASSWORD = "a wheel that ticks"
-NODE = Path(__file__).with_name("node_program.py")
+NODE = Path(__file__).parent / "kit/node_program.py"
 TICKWHEEL = Path(sys.executable).with_name("tickwheel")
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.browser.consoles import Console, stop_time
+from tests.browser.kit.consoles import Console, stop_time
 
 
 def filter_of(page: Page) -> str:

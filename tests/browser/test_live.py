@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import PASSWORD, Console, sample_console
+from tests.browser.kit.consoles import PASSWORD, Console, sample_console
 
 
 def test_without_a_shared_worker_a_page_is_live_by_itself(

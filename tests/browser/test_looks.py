@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, set_preference, stop_time
-from tests.browser.sample_declared import DECLARED
+from tests.browser.kit.consoles import Console, set_preference, stop_time
+from tests.browser.samples.declared import DECLARED
 
 # axe looks for doubled ids only where a label needs them.
 DOUBLED_IDS = """() => {

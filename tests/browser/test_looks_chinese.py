@@ -6,7 +6,7 @@ import json
 
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browser.consoles import Console, set_preference
+from tests.browser.kit.consoles import Console, set_preference
 from tests.browser.test_looks import look_at
 from tests.browser.test_looks import reader as reader  # a fixture
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, stop_time, unfold
+from tests.browser.kit.consoles import Console, stop_time, unfold
 
 
 def facts(page: Page) -> Locator:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console
+from tests.browser.kit.consoles import Console
 
 
 def address_of(page: Page) -> dict[str, str]:

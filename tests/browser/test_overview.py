@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.consoles import Console
+from tests.browser.kit.consoles import Console
 
 
 def test_a_period_is_chosen_and_its_columns_lead_to_their_runs(

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console
+from tests.browser.kit.consoles import Console
 
 
 def given(page: Page) -> object:

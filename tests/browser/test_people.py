@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import PASSWORD, Console, stop_time
+from tests.browser.kit.consoles import PASSWORD, Console, stop_time
 
 
 def test_a_user_is_added_and_logs_in_with_the_password_shown_once(

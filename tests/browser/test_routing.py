@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console, unfold
+from tests.browser.kit.consoles import Console, unfold
 
 
 def new_job(page: Page, console: Console, name: str) -> None:

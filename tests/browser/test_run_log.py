@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.consoles import Console
+from tests.browser.kit.consoles import Console
 
 IN_PAGE = "() => [...document.querySelectorAll('.log-line')].map(line => Number(line.id.slice(1)))"
 MOST = 20_000  # lines that the page keeps

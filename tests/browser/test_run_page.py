@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.consoles import Console, set_preference
+from tests.browser.kit.consoles import Console, set_preference
 from tests.browser.test_looks import AXE, RUN_AXE
 
 E = "\x1b["

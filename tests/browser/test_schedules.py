@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import Console
-from tests.browser.sample_rows import NOW
+from tests.browser.kit.consoles import Console
+from tests.browser.samples.rows import NOW
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
 

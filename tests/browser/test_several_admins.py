@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PageErrors
-from tests.browser.consoles import choose_password
+from tests.browser.kit.consoles import choose_password
 from tests.e2e.cluster import Cluster
 from tests.support.processes import ManagedProcess, free_port
 

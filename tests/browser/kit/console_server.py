@@ -1,6 +1,6 @@
 """The real console and services over a filled database, with the time standing still.
 
-    python -m tests.browser.console_server DIRECTORY PORT [empty|hostile]
+    python -m tests.browser.kit.console_server DIRECTORY PORT [empty|hostile]
 
 No engine runs: what pages show does not change by itself. Prints one line of JSON once it listens.
 A database that is in the directory already is served as it is.
@@ -19,8 +19,8 @@ import structlog
 from aiohttp import web
 from argon2 import PasswordHasher
 
-from tests.browser.hostile_texts import poison
-from tests.browser.sample_world import ADMIN, NOW, build
+from tests.browser.kit.hostile_texts import poison
+from tests.browser.samples.world import ADMIN, NOW, build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browser.sample_world import NOW
+from tests.browser.samples.world import NOW
 from tests.support.processes import ManagedProcess, free_port
 
 PASSWORD = "correct horse battery"
@@ -56,7 +56,7 @@ def sample_console(
     if copy_of is not None:
         shutil.copytree(copy_of, directory, dirs_exist_ok=True)
     port = free_port()
-    command = [sys.executable, "-m", "tests.browser.console_server", directory, port]
+    command = [sys.executable, "-m", "tests.browser.kit.console_server", directory, port]
     command += [filled] if filled else []
     known = directory / "known.json"
     beat = {"TEST_HEARTBEAT_SECONDS": str(heartbeat_seconds)} if heartbeat_seconds else {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.browser.sample_rows import ADMIN, NOW, row
+from tests.browser.samples.rows import ADMIN, NOW, row
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.jobs.declared_job import (

@@ -7,7 +7,7 @@ import random
 
 import sqlalchemy as sa
 
-from tests.browser.sample_rows import NOW
+from tests.browser.samples.rows import NOW
 from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat, count_hour, write_stats
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.browser.sample_rows import ADMIN
+from tests.browser.samples.rows import ADMIN
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.services.services import Services
 

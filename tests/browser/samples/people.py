@@ -6,7 +6,7 @@ import json
 
 import sqlalchemy as sa
 
-from tests.browser.sample_rows import ADMIN, NOW
+from tests.browser.samples.rows import ADMIN, NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables

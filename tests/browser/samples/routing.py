@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.browser.sample_rows import ADMIN, NOW, row
+from tests.browser.samples.rows import ADMIN, NOW, row
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables

@@ -7,13 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.browser.sample_rows import ADMIN, NOW, row
+from tests.browser.samples.rows import ADMIN, NOW, row
 from tickwheel_admin.domain.runs.run import PARKED_AT
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
 
 MINUTE = 60_000
-HANDLERS = {  # that nodes offer for these jobs, and for those of `sample_routing`
+HANDLERS = {  # that nodes offer for these jobs, and for those of `routing`
     "billing": ("billing.ledger-sync",),
     "crm": ("crm.customer-cache",),
     "infra": ("infra.warm-caches",),

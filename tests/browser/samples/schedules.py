@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.sample_rows import ADMIN
+from tests.browser.samples.rows import ADMIN
 from tickwheel_admin.services.services import Services
 
 CALENDARS: tuple[dict[str, Any], ...] = (

@@ -8,16 +8,16 @@ import random
 import msgspec
 import sqlalchemy as sa
 
-from tests.browser.sample_declared import add_declared
-from tests.browser.sample_figures import add_figures
-from tests.browser.sample_history import add_revisions
-from tests.browser.sample_people import add_people
-from tests.browser.sample_routing import add_routing
-from tests.browser.sample_rows import ADMIN as ADMIN
-from tests.browser.sample_rows import NOW as NOW
-from tests.browser.sample_rows import row
-from tests.browser.sample_rules import HANDLERS, add_rules
-from tests.browser.sample_schedules import add_schedules
+from tests.browser.samples.declared import add_declared
+from tests.browser.samples.figures import add_figures
+from tests.browser.samples.history import add_revisions
+from tests.browser.samples.people import add_people
+from tests.browser.samples.routing import add_routing
+from tests.browser.samples.rows import ADMIN as ADMIN
+from tests.browser.samples.rows import NOW as NOW
+from tests.browser.samples.rows import row
+from tests.browser.samples.rules import HANDLERS, add_rules
+from tests.browser.samples.schedules import add_schedules
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.services.services import Services

@@ -18,8 +18,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.admin.kit.served import GOOD_PASSWORD, Client, cheap_passwords, config_in
-from tests.browser.sample_rows import ADMIN, NOW
-from tests.browser.sample_world import build
+from tests.browser.samples.rows import ADMIN, NOW
+from tests.browser.samples.world import build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
