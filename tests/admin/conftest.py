@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.engine import Admin
+from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import World
 from tests.support.databases import KeptDatabase, chosen_kinds, sqlite_with_tables
@@ -63,6 +63,12 @@ async def database(store_url: str, turned_clock: Clock | None) -> AsyncIterator[
 def admin(database: Database) -> Admin:
     """An engine that has not entered the cluster's books."""
     return Admin(database)
+
+
+@pytest.fixture
+async def node(admin: Admin) -> FakeSession:
+    """Of executor 1, with ten slots."""
+    return await admin.add_node(1)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -48,7 +49,8 @@ def path_of(language: str) -> Path:
     return LOCALE / language / "LC_MESSAGES/messages.po"
 
 
-def messages() -> set[Message]:
+@cache
+def messages() -> frozenset[Message]:
     """Every message id of the package; a pair for those with a plural."""
     sources = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
     constants = {name: text for tree in sources.values() for name, text in _constants(tree)}
@@ -61,7 +63,7 @@ def messages() -> set[Message]:
         with path.open("rb") as source:
             for _line, message, _comments, _context in extract("jinja2", source, options=_JINJA):
                 found.add((message[0], message[1]) if isinstance(message, tuple) else message)
-    return {message for message in found if message}
+    return frozenset(message for message in found if message)
 
 
 def read(language: str) -> Catalog:

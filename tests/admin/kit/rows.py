@@ -225,3 +225,20 @@ async def change(database: Database, table: sa.Table, row_id: int, **values: Any
     """Set columns of one row, as time or an accident would have."""
     statement = sa.update(table).where(table.c.id == row_id).values(**values)
     await database.run(lambda conn: conn.execute(statement).close())
+
+
+async def runs_of(database: Database, job_id: int) -> list[Run]:
+    """Oldest scheduled first."""
+    return [run for run in await all_runs(database) if run.job_id == job_id]
+
+
+async def trigger_of(database: Database, job_id: int) -> Any:
+    """The row of a job's one trigger."""
+    wanted = sa.select(tables.trigger).where(tables.trigger.c.job_id == job_id)
+    return await database.read(lambda conn: conn.execute(wanted).one())
+
+
+async def node_of(database: Database, node_id: int) -> Any:
+    """Its row."""
+    wanted = sa.select(tables.node).where(tables.node.c.id == node_id)
+    return await database.read(lambda conn: conn.execute(wanted).one())

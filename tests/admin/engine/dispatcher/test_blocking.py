@@ -33,11 +33,6 @@ def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
 
 
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    return await admin.add_node(1)
-
-
 async def end(admin: Admin, node: FakeSession, request: RunRequest) -> None:
     await admin.say(node, accepted(request), result(request))
 

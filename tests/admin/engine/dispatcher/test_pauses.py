@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import result
-from tests.admin.kit.rows import add_job, ask, change, now
+from tests.admin.kit.rows import add_job, ask, change, now, runs_of
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
@@ -22,7 +22,6 @@ from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.pauses import pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
@@ -56,12 +55,6 @@ async def pause(database: Database, what: str, *, at: int | None) -> None:
         await database.run(pause_everything, at=at)
     else:
         await database.run(pause_executor, 1, at=at)
-
-
-async def runs_of(database: Database, job_id: int) -> list[Run]:
-    wanted = sa.select(tables.run).where(tables.run.c.job_id == job_id)
-    wanted = wanted.order_by(tables.run.c.scheduled_at, tables.run.c.id)
-    return [run_from_row(row) for row in await database.read(lambda c: c.execute(wanted).all())]
 
 
 async def fires(database: Database, job_id: int) -> list[tuple[int, str]]:

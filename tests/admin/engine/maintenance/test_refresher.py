@@ -10,9 +10,16 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.engine import Admin, new_executor_id
-from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, now
+from tests.admin.kit.rows import (
+    add_calendar,
+    add_job,
+    change,
+    change_calendar,
+    now,
+    runs_of,
+    trigger_of,
+)
 from tickwheel_admin.domain.calendars.calendar import CalendarSense
-from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
@@ -22,7 +29,6 @@ from tickwheel_admin.engine.maintenance import refresher
 from tickwheel_admin.engine.sweeper.stalled import repair_stalled
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.store.triggers.stale import TZDATA, note_zone_data, zone_data
 
@@ -54,18 +60,6 @@ def new_name() -> str:
 
 def every(ms: int, calendar: str, **changes: Any) -> TriggerSpec:
     return FixedRateSpec(every_ms=ms, calendar=calendar, **changes)
-
-
-async def trigger_of(database: Database, job_id: int) -> Any:
-    wanted = sa.select(tables.trigger).where(tables.trigger.c.job_id == job_id)
-    return await database.read(lambda conn: conn.execute(wanted).one())
-
-
-async def runs_of(database: Database, job_id: int) -> list[Run]:
-    run = tables.run
-    wanted = sa.select(run).where(run.c.job_id == job_id).order_by(run.c.scheduled_at)
-    rows = await database.read(lambda conn: conn.execute(wanted).all())
-    return [run_from_row(row) for row in rows]
 
 
 async def refresh(*admins: Admin) -> None:

@@ -14,8 +14,17 @@ from msgspec.structs import replace
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.messages import accepted, result
-from tests.admin.kit.rows import add_calendar, add_job, change, change_calendar, create_schema, now
-from tickwheel_admin.domain.runs.run import Origin, Run
+from tests.admin.kit.rows import (
+    add_calendar,
+    add_job,
+    change,
+    change_calendar,
+    create_schema,
+    now,
+    runs_of,
+    trigger_of,
+)
+from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.triggers.kinds.calendar_interval import (
     CalendarIntervalSpec,
     IntervalUnit,
@@ -29,7 +38,6 @@ from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 pytestmark = pytest.mark.every_database
@@ -44,18 +52,6 @@ DAY = 24 * HOUR
 async def admin(database: Database) -> Admin:
     await database.run(ensure_buckets)
     return Admin(database)
-
-
-async def trigger_of(database: Database, job_id: int) -> Any:
-    wanted = sa.select(tables.trigger).where(tables.trigger.c.job_id == job_id)
-    return await database.read(lambda conn: conn.execute(wanted).one())
-
-
-async def runs_of(database: Database, job_id: int) -> list[Run]:
-    run = tables.run
-    wanted = sa.select(run).where(run.c.job_id == job_id).order_by(run.c.scheduled_at)
-    rows = await database.read(lambda conn: conn.execute(wanted).all())
-    return [run_from_row(row) for row in rows]
 
 
 def every(ms: int, **changes: Any) -> TriggerSpec:

@@ -28,11 +28,6 @@ from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_shared.protocol import Outcome, ResultReceipt
 
 
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    return await admin.add_node(1)
-
-
 async def runs_of(database: Database, job_id: int) -> list[Run]:
     wanted = sa.select(tables.run).where(tables.run.c.job_id == job_id).order_by(tables.run.c.id)
     return [run_from_row(row) for row in await database.read(lambda c: c.execute(wanted).all())]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
-from tests.admin.kit.rows import add_job, change, states
+from tests.admin.kit.rows import add_job, change, states, trigger_of
 from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
@@ -56,11 +56,6 @@ async def node(admin: Admin) -> FakeSession:
     node = await admin.add_node(1)
     await change(admin.database, tables.node, node.node_id, lease_expires_at=NOW * 2)
     return node
-
-
-async def trigger_of(database: Database, job_id: int) -> Any:
-    wanted = sa.select(tables.trigger).where(tables.trigger.c.job_id == job_id)
-    return await database.read(lambda conn: conn.execute(wanted).one())
 
 
 async def next_fire(database: Database, job_id: int) -> int | None:

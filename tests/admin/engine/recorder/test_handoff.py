@@ -27,11 +27,6 @@ SERIAL = BlockingPolicy(strategy=Blocking.SERIAL)
 AGAIN = RetryPolicy(retries=5, delay_ms=0)
 
 
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    return await admin.add_node(1)
-
-
 def raw(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))
 

@@ -35,11 +35,6 @@ from tickwheel_shared.protocol import (
 pytestmark = pytest.mark.every_database
 
 
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    return await admin.add_node(1)
-
-
 async def test_a_run_goes_from_queued_to_succeeded(
     database: Database, admin: Admin, node: FakeSession
 ) -> None:

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.tokens import executor_of_token
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 
 async def test_a_new_executor_gets_a_token_of_which_only_the_hash_is_kept(world: World) -> None:
@@ -31,6 +31,7 @@ async def test_a_new_executor_gets_a_token_of_which_only_the_hash_is_kept(world:
     ]
 
 
+@pytest.mark.every_database
 async def test_names_are_unique_until_deleted(world: World) -> None:
     first = await world.executor()
     with pytest.raises(Conflict) as caught:
@@ -40,6 +41,7 @@ async def test_names_are_unique_until_deleted(world: World) -> None:
     assert await world.executor() != first
 
 
+@pytest.mark.every_database
 async def test_the_loser_of_a_race_for_a_name_gets_a_conflict(world: World) -> None:
     results = await asyncio.gather(*(world.executor() for _ in range(4)), return_exceptions=True)
     errors = [result for result in results if isinstance(result, BaseException)]
@@ -67,6 +69,7 @@ async def test_an_old_token_opens_nothing_after_rotation_or_deletion(world: Worl
         await world.executors.rotate_token(ADMIN, first.id)
 
 
+@pytest.mark.every_database
 async def test_an_executor_with_jobs_stays(world: World) -> None:
     executor_id = await world.executor()
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
@@ -78,6 +81,7 @@ async def test_an_executor_with_jobs_stays(world: World) -> None:
     assert await world.executors.list(ADMIN) == []
 
 
+@pytest.mark.every_database
 async def test_no_job_can_be_added_to_a_deleted_executor(world: World) -> None:
     executor_id = await world.executor()
     await world.executors.delete(ADMIN, executor_id)

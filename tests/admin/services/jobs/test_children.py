@@ -14,7 +14,7 @@ from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chai
 from tickwheel_admin.domain.jobs.children import MAX_DEPTH
 from tickwheel_admin.domain.users.user import Role
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 
 @pytest.fixture
@@ -75,6 +75,7 @@ async def test_a_child_must_be_a_job_that_one_may_run(world: World, executor_id:
     assert await world.jobs.update(developer, parent, changed, revision=1) == 2
 
 
+@pytest.mark.every_database
 async def test_circles_are_refused_with_the_way_they_take(world: World, executor_id: int) -> None:
     third = await world.jobs.create(ADMIN, executor_id, job("c"))
     second = await world.jobs.create(ADMIN, executor_id, job("b", third))
@@ -102,6 +103,7 @@ async def test_names_of_jobs_one_may_not_see_are_not_told(world: World, executor
     assert f"mine → middle → #{hidden} → mine" in one_problem(caught).message
 
 
+@pytest.mark.every_database
 async def test_two_edits_at_once_close_no_circle(world: World, executor_id: int) -> None:
     jobs = [await world.jobs.create(ADMIN, executor_id, job(name)) for name in "abcd"]
     results = await asyncio.gather(

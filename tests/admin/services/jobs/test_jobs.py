@@ -17,7 +17,7 @@ from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.store.database import tables
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}
@@ -36,6 +36,7 @@ def job(*triggers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 # --- adding ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_a_new_job_has_a_revision_triggers_and_an_audit_row(
     world: World, executor_id: int
 ) -> None:
@@ -62,6 +63,7 @@ async def test_a_new_job_has_a_revision_triggers_and_an_audit_row(
     assert (revision.revision, revision.created_by) == (1, "ada")
 
 
+@pytest.mark.every_database
 async def test_names_are_unique_within_an_executor(world: World, executor_id: int) -> None:
     first = await world.jobs.create(ADMIN, executor_id, JOB)
     with pytest.raises(Conflict) as caught:
@@ -75,6 +77,7 @@ async def test_names_are_unique_within_an_executor(world: World, executor_id: in
     assert await world.jobs.update(ADMIN, second, JOB, revision=1) == 2
 
 
+@pytest.mark.every_database
 async def test_the_loser_of_a_race_for_a_name_gets_a_conflict(
     world: World, executor_id: int
 ) -> None:
@@ -120,6 +123,7 @@ async def test_an_edit_from_an_old_revision_changes_nothing(world: World, execut
     assert (await world.jobs.get(ADMIN, job_id)).item.job.config.owner == "a"
 
 
+@pytest.mark.every_database
 async def test_of_two_edits_at_once_one_wins(world: World, executor_id: int) -> None:
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
     results = await asyncio.gather(
@@ -140,6 +144,7 @@ async def test_an_edit_that_changes_nothing_makes_no_revision(
     assert await world.jobs.update(ADMIN, job_id, raw, revision=1) == 1
 
 
+@pytest.mark.every_database
 async def test_unchanged_triggers_keep_their_row_and_others_are_replaced(
     world: World, executor_id: int
 ) -> None:
@@ -156,6 +161,7 @@ async def test_unchanged_triggers_keep_their_row_and_others_are_replaced(
     assert len(after) == 2
 
 
+@pytest.mark.every_database
 async def test_an_edit_takes_back_what_nobody_claimed_and_plans_it_anew(
     world: World, executor_id: int
 ) -> None:
@@ -197,6 +203,7 @@ async def test_overdue_fires_are_planned_under_the_old_version(
     assert told["from"] == overdue
 
 
+@pytest.mark.every_database
 async def test_pause_stops_planning_and_resume_skips_what_was_missed(
     world: World, executor_id: int
 ) -> None:
@@ -249,6 +256,7 @@ async def test_a_trigger_with_nothing_left_to_fire_is_complete(
     assert (trigger.state, trigger.next_fire_at) == ("complete", None)
 
 
+@pytest.mark.every_database
 async def test_deleting_cancels_what_waits_and_lets_live_runs_go_on(
     world: World, executor_id: int
 ) -> None:
@@ -305,6 +313,7 @@ async def test_a_run_by_hand_keeps_its_parameters_and_who_asked(
     assert world.audit()[-1] == ("run.requested", run_id)
 
 
+@pytest.mark.every_database
 async def test_the_same_request_is_one_run(world: World, executor_id: int) -> None:
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
     ids = await asyncio.gather(

@@ -266,6 +266,7 @@ async def test_a_page_of_failing_jobs_ends_after_a_bounded_search(
     assert await names(world, JobQuery(view="failing"), cursor=first.next) == ["job-5"]
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_bad_filters_and_cursors_are_refused(world: World) -> None:
     runs_cursor = "eyJzY2hlZHVsZWRfYXQiOjEsImlkIjoyfQ"
     for bad in ("", "x", "é", "AAAA", "W10", runs_cursor, "x" * 5_000, "WyJhIiwxZTk5XQ"):
@@ -289,6 +290,7 @@ async def test_bad_filters_and_cursors_are_refused(world: World) -> None:
             await world.jobs.page(ADMIN, query)
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_a_list_of_fifty_jobs_takes_few_statements(world: World) -> None:
     executor_id = await world.executor()
     await add_jobs(world, executor_id, [f"job-{n:02}" for n in range(50)])

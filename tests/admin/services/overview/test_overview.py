@@ -24,6 +24,7 @@ MINUTE = 60_000
 HALF_HOUR = Period.DAY.bucket_ms
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_an_empty_installation_shows_first_steps(world: World) -> None:
     data = await world.overview.get(ADMIN)
     assert data.first_steps
@@ -138,6 +139,7 @@ async def test_what_fires_all_the_time_hides_nothing_that_fires_seldom(world: Wo
     assert len(found) == len(seldom) + MAX_FREQUENT
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_admins_and_whether_they_live(world: World) -> None:
     for admin_id, lease in ((1, FAR), (2, 1_000)):
         world.change(

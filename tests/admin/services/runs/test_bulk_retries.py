@@ -18,7 +18,7 @@ from tickwheel_admin.services.runs.service import RetryRevision, RunQuery
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import StatementRefused
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 SHARDS = {"routing": "shards", "shards": 4}
 
@@ -50,6 +50,7 @@ def new_runs(world: World, job_id: int) -> list[Any]:
 # --- shards ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_only_the_failed_shards_are_done_again(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, start_within_seconds=60, **SHARDS)
     fire = fire_with(world, executor_id, job_id, "succeeded", "failed", "cancelled", "lost")
@@ -149,6 +150,7 @@ async def test_shards_that_cannot_be_done_again_by_themselves(
     assert new_runs(world, job_id) == []
 
 
+@pytest.mark.every_database
 async def test_the_same_retry_of_shards_is_one_fire(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, **SHARDS)
     fire = fire_with(world, executor_id, job_id, "failed", "failed")
@@ -215,6 +217,7 @@ async def test_a_retry_works_for_the_instant_of_its_run(world: World, executor_i
 # --- many ------------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_many_runs_are_cancelled_one_by_one(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id)
     other = await world.executor("other")
@@ -232,6 +235,7 @@ async def test_many_runs_are_cancelled_one_by_one(world: World, executor_id: int
             await world.runs.cancel_many(ADMIN, ids)
 
 
+@pytest.mark.every_database
 async def test_many_retries_are_the_same_when_sent_again(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id)
     mine = {"executor_id": executor_id, "job_id": job_id}
@@ -249,6 +253,7 @@ async def test_many_retries_are_the_same_when_sent_again(world: World, executor_
         await world.runs.retry_many(ADMIN, failed, request_key="k", parameters="[]")
 
 
+@pytest.mark.every_database
 async def test_fifty_are_cancelled_in_a_transaction_each_with_its_own_outcome(
     world: World, executor_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +340,7 @@ async def test_many_retries_have_each_its_own_outcome(world: World, executor_id:
     assert taken in {row.id for row in world.runs_of_job(plain)}
 
 
+@pytest.mark.every_database
 async def test_all_that_match_are_done_in_steps(
     world: World, executor_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +374,7 @@ async def test_all_that_match_are_done_in_steps(
     assert {row.state for row in new_runs(world, job_id)} == {"cancelled"}
 
 
+@pytest.mark.every_database
 async def test_lists_and_bulk_retries_see_fires_and_not_their_shards(
     world: World, executor_id: int
 ) -> None:
@@ -388,6 +395,7 @@ async def test_lists_and_bulk_retries_see_fires_and_not_their_shards(
     assert len(new_runs(world, job_id)) == 41 + 1
 
 
+@pytest.mark.every_database
 def test_keys_of_many_retries_fit_the_column() -> None:
     assert key_for("form", 5) == "form:5"
     long = "x" * 100

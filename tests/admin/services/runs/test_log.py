@@ -116,6 +116,7 @@ async def test_each_attempt_has_its_own_log(world: World, run_id: int) -> None:
             await world.runs.log(ADMIN, run_id, attempt=attempt)
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_before_the_first_attempt_there_is_nothing_yet(world: World, run_id: int) -> None:
     world.change(sa.update(tables.run).values(state="queued", attempt=0))
     page = await world.runs.log(ADMIN, run_id)
@@ -136,6 +137,7 @@ async def test_a_page_is_bounded_in_size(
     assert len(await follow(world, run_id, 1_000)) == 100
 
 
+@pytest.mark.every_database(nightly=True)
 async def test_numbers_out_of_range_are_refused(world: World, run_id: int) -> None:
     wrong: list[dict[str, Any]] = [{"after": -1}, {"after": 2**31}, {"limit": 0}, {"limit": 5_001}]
     for query in wrong:

@@ -18,7 +18,7 @@ from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs import pages as run_pages
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 STATES = ["succeeded", "failed", "running", "queued", "lost", "timed_out", "skipped"]
 
@@ -75,6 +75,7 @@ async def ledger(world: World) -> dict[int, dict[str, Any]]:
     return dict(zip(world.add_runs(rows), rows, strict=True))
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("scanned", [4, 10_000])
 async def test_pages_meet_every_run_once_newest_first(
     world: World,
@@ -118,6 +119,7 @@ async def test_pages_meet_every_run_once_newest_first(
         assert seen == expected, (state, narrow, limit)
 
 
+@pytest.mark.every_database
 async def test_lists_hold_no_secrets_and_nothing_heavy(
     world: World, ledger: dict[int, dict[str, Any]]
 ) -> None:
@@ -233,6 +235,7 @@ async def test_a_queued_run_says_why_it_waits(world: World, job_id: int) -> None
 # --- cancel ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_a_queued_run_is_cancelled_at_once(world: World, job_id: int) -> None:
     run_id = await world.jobs.run_now(ADMIN, job_id)
     await world.runs.cancel(ADMIN, run_id)
@@ -245,6 +248,7 @@ async def test_a_queued_run_is_cancelled_at_once(world: World, job_id: int) -> N
     assert world.audit()[-1] == ("run.cancelled", run_id)
 
 
+@pytest.mark.every_database
 async def test_a_live_run_gets_the_intent_and_the_sweeper_is_woken(
     world: World, job_id: int
 ) -> None:
@@ -288,6 +292,7 @@ async def test_a_retry_is_a_new_run_of_the_job_as_it_is_now(world: World, job_id
     assert world.audit()[-1] == ("run.retried", other_id)
 
 
+@pytest.mark.every_database
 async def test_the_same_retry_is_one_run(world: World, job_id: int) -> None:
     executor_id = await executor_of(world, job_id)
     first, second = (

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.runs.run import PARKED_AT
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 DELAY = {"kind": "fixed_delay", "every_seconds": 60}
 
@@ -52,6 +52,7 @@ async def test_a_waiting_run_keeps_who_cancelled_it(world: World, executor_id: i
     assert {row_of(world, run_id).cancelled_by for run_id in (one, other)} == {"ada"}
 
 
+@pytest.mark.every_database
 async def test_what_follows_from_a_cancelled_run_happens(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, triggers=[DELAY])
     (trigger,) = world.triggers_of_job(job_id)
@@ -72,6 +73,7 @@ async def test_what_follows_from_a_cancelled_run_happens(world: World, executor_
     assert before + 60_000 <= armed.next_fire_at <= world.now + 60_000
 
 
+@pytest.mark.every_database
 async def test_the_last_shard_that_is_cancelled_ends_its_fire(
     world: World, executor_id: int
 ) -> None:
@@ -96,6 +98,7 @@ async def test_the_last_shard_that_is_cancelled_ends_its_fire(
     assert [row.parent_run_id for row in world.runs_of_job(child)] == [fire]
 
 
+@pytest.mark.every_database
 async def test_a_whole_fire_is_asked_to_stop(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, routing="shards", shards=2)
     mine = {"executor_id": executor_id, "job_id": job_id, "shard_total": 2}
@@ -109,6 +112,7 @@ async def test_a_whole_fire_is_asked_to_stop(world: World, executor_id: int) -> 
 # --- release ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_only_what_was_asked_to_stop_is_released(world: World, executor_id: int) -> None:
     job_id = await job_with(world, executor_id, blocking="serial")
     node_id = world.node(executor_id, in_use=1)

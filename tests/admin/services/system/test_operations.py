@@ -16,7 +16,7 @@ from tickwheel_admin.services.executors.service import NodeView
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.triggers.pauses import read_pauses
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 
 async def view_of(world: World, executor_id: int) -> NodeView:
@@ -27,6 +27,7 @@ async def view_of(world: World, executor_id: int) -> NodeView:
 # --- nodes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_nodes_are_cordoned_drained_and_resumed(world: World) -> None:
     executor_id = await world.executor()
     node_id = world.node(executor_id)
@@ -58,6 +59,7 @@ async def test_nodes_are_cordoned_drained_and_resumed(world: World) -> None:
     ]
 
 
+@pytest.mark.every_database
 async def test_slots_change_at_once(world: World) -> None:
     executor_id = await world.executor()
     node_id = world.node(executor_id, slots=4)
@@ -99,6 +101,7 @@ async def test_who_may_change_nodes_and_which(world: World) -> None:
 # --- pauses ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_an_executor_is_paused_from_an_instant_on(world: World) -> None:
     executor_id, other_id = await world.executor(), await world.executor("other")
     before = world.now
@@ -119,6 +122,7 @@ async def test_an_executor_is_paused_from_an_instant_on(world: World) -> None:
     await world.executors.pause(actor_with(Role.OPERATOR, executor_id), executor_id)
 
 
+@pytest.mark.every_database
 async def test_everything_is_paused_from_an_instant_on(world: World) -> None:
     executor_id = await world.executor()
     before = world.now

@@ -68,7 +68,7 @@ async def test_a_change_whose_answer_was_lost_is_one_change(database: Database) 
     assert len(await audited(database)) == 1
 
 
-@pytest.mark.every_database
+@pytest.mark.every_database(nightly=True)
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -92,7 +92,7 @@ async def test_what_breaks_a_rule_is_refused_whole(
     assert await settings.get() == before
 
 
-@pytest.mark.every_database
+@pytest.mark.every_database(nightly=True)
 async def test_only_admins_of_all_executors_change_them(database: Database) -> None:
     settings = Settings(database, Ids(database))
     with pytest.raises(NotAllowed):

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.every_database(nightly=True)
 
 EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
 YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
@@ -32,6 +32,7 @@ def job(*triggers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 # --- one trigger -----------------------------------------------------------------------------
 
 
+@pytest.mark.every_database
 async def test_one_trigger_is_paused_and_the_others_go_on(world: World, executor_id: int) -> None:
     job_id = await world.jobs.create(ADMIN, executor_id, job(EVERY_10, YEARLY))
     first, second = world.triggers_of_job(job_id)
@@ -113,6 +114,7 @@ async def test_an_edit_makes_up_for_as_many_fires_as_the_trigger_says(
     assert 3 <= len(on_time) <= 4
 
 
+@pytest.mark.every_database
 async def test_what_a_pause_of_everything_holds_back_is_not_written_by_an_edit(
     world: World, executor_id: int
 ) -> None:
@@ -170,6 +172,7 @@ async def test_while_its_run_has_not_ended_it_waits_for_that(
         assert (trigger.state, trigger.next_fire_at) == ("active", None)
 
 
+@pytest.mark.every_database
 async def test_after_a_pause_it_goes_on_from_the_end_of_its_last_run(
     world: World, executor_id: int
 ) -> None:
@@ -200,6 +203,7 @@ async def test_a_fixed_delay_that_is_overdue_is_written_and_waited_for(
     assert (trigger.state, trigger.next_fire_at) == ("active", None)
 
 
+@pytest.mark.every_database
 async def test_a_fixed_delay_of_shards_waits_for_the_whole_fire(
     world: World, executor_id: int
 ) -> None:

@@ -6,12 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
-from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
+from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, node_of, now, states
 from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeTargets
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
@@ -55,11 +54,6 @@ async def admin(database: Database) -> Admin:
     admin = Admin(database)
     await admin.engine.membership.enter()
     return admin
-
-
-async def node_of(database: Database, node_id: int) -> Any:
-    wanted = sa.select(tables.node).where(tables.node.c.id == node_id)
-    return await database.read(lambda conn: conn.execute(wanted).one())
 
 
 async def start(admin: Admin, node: FakeSession, job_id: int) -> RunRequest:
