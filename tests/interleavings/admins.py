@@ -56,11 +56,11 @@ class Admin(engine.Admin):
 
     async def settles_deaths(self) -> None:
         """The part of a sweep that looks for dead nodes and loses their runs."""
-        await self.engine.sweeper._lose_runs()
+        await self.engine.sweeper._move_lost_runs()
 
     async def mends(self) -> None:
         """Sweep with the second look at what stalled, whenever that was last taken."""
-        self.engine.sweeper._mended_at = -1e9
+        self.engine.sweeper._repaired_at = -1e9
         await self.sweeps()
 
     async def renews(self) -> None:

@@ -29,8 +29,8 @@ class Starting:
     admitted: AdmittedNode
     said: NodeManifest
 
-    async def is_looked_at(self) -> None:
-        await self.admin.engine.membership.look_at_code(self.admitted, self.said)
+    async def manifest_is_read(self) -> None:
+        await self.admin.engine.membership.read_manifest(self.admitted, self.said)
 
 
 def starting(stage: Stage, version: int, *, at: int, names: tuple[str, ...] = ("a",)) -> Starting:
@@ -52,7 +52,12 @@ def starting(stage: Stage, version: int, *, at: int, names: tuple[str, ...] = ("
         jobs=[json.dumps(job).encode() for job in jobs],
     )
     admitted = AdmittedNode(
-        node_id=node_id, session_id=0, slots=None, admins=[], process=process, is_looked_at=False
+        node_id=node_id,
+        session_id=0,
+        slots=None,
+        admins=[],
+        process=process,
+        manifest_is_read=False,
     )
     return Starting(admin=admin, admitted=admitted, said=said)
 
@@ -61,17 +66,17 @@ def versions_start_at_once(stage: Stage) -> Iterator[None]:
     """The process that connected last has the last word, in whatever order they are looked at."""
     first = starting(stage, 1, at=0)
     if stage.random.random() < 0.7:  # else no process was there before
-        stage.afterwards(first.is_looked_at)
+        stage.afterwards(first.manifest_is_read)
     later = [
         starting(stage, stage.random.choice((1, 2)), at=at)
         for at in stage.random.sample(range(1, 9), stage.random.randint(2, 3))
     ]
     for each in later:
-        looked = stage.acts(each.admin, "looks", each.is_looked_at)
+        looked = stage.acts(each.admin, "looks", each.manifest_is_read)
         stage.may_raise(looked, Unavailable)
     yield
     # A database that gave up is asked again, as a session does until its node has left.
-    stage.afterwards(*(each.is_looked_at for each in later))
+    stage.afterwards(*(each.manifest_is_read for each in later))
     newest = max(later, key=lambda each: each.admitted.process.place)
     wanted = newest.said.jobs["a"]
     jobs = stage.rows(sa.select(tables.job))
@@ -99,12 +104,12 @@ def people_decide_meanwhile(stage: Stage) -> Iterator[None]:
     """A job is accepted, ignored, released or deleted while a process declares it anew."""
     first, second = starting(stage, 1, at=0), starting(stage, 2, at=1)
     if stage.random.random() < 0.8:
-        stage.afterwards(first.is_looked_at)
+        stage.afterwards(first.manifest_is_read)
     admin = stage.admin()
     declared = DeclaredJobs(admin.seat.store, admin.ids, admin.events)
     if stage.random.random() < 0.5:
         stage.afterwards(partial(declared.set_policy, PERSON, EXECUTOR, "ask"))
-    looked = stage.acts(second.admin, "looks", second.is_looked_at)
+    looked = stage.acts(second.admin, "looks", second.manifest_is_read)
     stage.may_raise(looked, Unavailable)
     decisions: dict[str, Any] = {
         "accepts": partial(declared.accept, PERSON, EXECUTOR, "a"),

@@ -277,7 +277,7 @@ class Network:
             self.loop.world_later(self.random.uniform(*SILENCE), notice)
 
     def cut_route(self, route: Route) -> None:
-        """Nothing passes between two hosts until it is mended."""
+        """Nothing passes between two hosts until it is repaired."""
         self.cut.add(route)
         epoch = object()
         self._epochs[route] = epoch

@@ -25,7 +25,7 @@ from tickwheel_admin.cli.common import (
 )
 from tickwheel_admin.cli.memory import Trimmer, use_few_arenas
 from tickwheel_admin.config import Config, LogFormat, LogLevel
-from tickwheel_admin.engine import fault_points as kill_points
+from tickwheel_admin.engine import fault_points
 from tickwheel_admin.log_setup import configure_logging
 from tickwheel_admin.services.users.administration import FIRST_ADMIN
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
@@ -81,8 +81,8 @@ def _serve(args: argparse.Namespace) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     use_few_arenas()
     try:
-        kill_points.arm(os.environ)
-    except kill_points.FaultPointError as error:
+        fault_points.arm(os.environ)
+    except fault_points.FaultPointError as error:
         raise Failure(str(error)) from None
     # Bound before anything else: a taken port must not leave traces in the database.
     sockets = listen(config)

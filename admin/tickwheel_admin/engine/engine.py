@@ -28,7 +28,7 @@ from tickwheel_admin.store.jobs.configs import JobConfigs
 
 
 class Engine:
-    """The loops and what they share. Whoever owns the process starts and stops them."""
+    """The loops and what they share. The owner of the process starts and stops them."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Engine:
             url: where nodes reach this admin.
             new_token: an unguessable claim token of at most 32 characters.
             retention_days: how long ended runs are kept.
-            wall_clock: this machine's own, in UTC epoch ms; it decides nothing.
-            stall: what held up the event loop lately, for people.
+            wall_clock: this machine's clock, in UTC epoch ms; only shown, it decides nothing.
+            stall: what blocked the event loop lately, for the status.
         """
         configs, calendars = JobConfigs(), CalendarCache()
         self.membership = Membership(
@@ -104,7 +104,7 @@ class Engine:
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """Every loop. The recorder is started first and stopped last: it only ever helps."""
+        """Every loop, in the order of their start. The recorder is stopped last."""
         return (
             self.recorder,
             self.leases,
@@ -118,7 +118,7 @@ class Engine:
         )
 
     def status(self) -> str:
-        """How this admin does, as JSON of AdminStatus."""
+        """The status of this admin, as JSON of AdminStatus."""
         now = asyncio.get_running_loop().time()
         loops = {
             each.name: LoopStatus(
@@ -140,6 +140,6 @@ class Engine:
         return status_to_json(status)
 
     async def settle(self) -> None:
-        """After the loops were stopped: record what nodes have said already."""
+        """After the loops were stopped: record what nodes have already reported."""
         while await self.recorder.run_once():
             pass

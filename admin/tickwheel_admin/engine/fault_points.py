@@ -1,8 +1,8 @@
-"""Places where a drill ends or freezes this admin, at the worst moments on the way of a run.
+"""Points on the way of a run where a drill kills or freezes this admin.
 
-For drills only (`make drill`). `TICKWHEEL_KILL_POINT="claimed:kill9"`, or with the how-manieth time
-`"claimed:stop:5"`, arms one place of one process, once. Unarmed, which is always in production, a
-place costs one comparison.
+For drills only (`make drill`). `TICKWHEEL_KILL_POINT="claimed:kill9"` arms one point of one
+process, once; `"claimed:stop:5"` arms its fifth pass. In production no point is armed, and each
+costs one comparison.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FaultPointError(ValueError):
 
 
 class _Armed:
-    """The one place of this process, and how often it is still to be passed."""
+    """The armed point of this process, and how many passes are left."""
 
     def __init__(self, point: str, action: str, countdown: int) -> None:
         self.point = point
@@ -70,7 +70,7 @@ def arm(environment: Mapping[str, str]) -> None:
 
 
 def reached(point: str) -> None:
-    """Say that the process is at this point; when it is armed, this may be the last it does."""
+    """The process is at this point; if it is armed, the process may be killed or frozen here."""
     if _armed is not None and _armed.point == point:
         _act(_armed)
 
@@ -78,7 +78,7 @@ def reached(point: str) -> None:
 def before_commit(
     point: str, write: Callable[Concatenate[sa.Connection, P], T]
 ) -> Callable[Concatenate[sa.Connection, P], T]:
-    """The function of a transaction, with this point after its last statement."""
+    """The function of a transaction with this fault point after its last statement."""
     if _armed is None or _armed.point != point:
         return write
 

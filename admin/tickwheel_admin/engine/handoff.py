@@ -1,7 +1,7 @@
-"""What attempts hand on: a job's state to its next run, a checkpoint to the next try of a run.
+"""What attempts receive and leave: the state of their job, and the checkpoint of their run.
 
-Given out by the claim, taken back by the recording transaction, each in the transaction of the
-move it belongs to.
+The claim hands both out, and the recording transaction stores what attempts leave, each in the
+transaction of the move that it belongs to.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ NULL = b"null"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptInputs:
-    """What claimed attempts begin from, as JSON text."""
+    """What claimed attempts start with, as JSON text."""
 
     states: Mapping[int, str] = field(default_factory=dict)  # by run
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # by run
     recovering: Collection[int] = frozenset()  # runs that have lost an attempt
 
     def state_of(self, run: Run) -> str | None:
-        """None: its job keeps none."""
+        """None: the job keeps no state."""
         return self.states.get(run.id)
 
     def checkpoint_of(self, run: Run) -> str | None:
-        """None: no attempt before has left one."""
+        """None: no earlier attempt has left one."""
         return self.checkpoints.get(run.id)
 
 
 def prepare_inputs(
     conn: sa.Connection, claimed: Sequence[Run], configs: Mapping[tuple[int, int], JobConfig]
 ) -> AttemptInputs:
-    """Lend the claimed attempts the states of their jobs, and read what earlier ones left."""
+    """Assign the states of their jobs to the claimed attempts; read what earlier ones left."""
     loans = [
         _state_holder(run) for run in claimed if configs[run.job_id, run.job_revision].keeps_state
     ]
@@ -62,14 +62,14 @@ def prepare_inputs(
 
 
 class AttemptOutputs:
-    """What the attempts of one batch of reports leave."""
+    """What the attempts in one batch of reports leave."""
 
     def __init__(self) -> None:
         self._states: dict[int, tuple[StateHolder, str]] = {}  # by run
         self._checkpoints: dict[int, StoredCheckpoint] = {}  # by run: the newest
 
     def checkpoint(self, run: Run, message: protocol.Checkpoint) -> None:
-        """A current attempt saved one."""
+        """A current attempt saved a checkpoint."""
         self._keep(run, message.seq, message.data)
 
     def result(self, run: Run, result: Result, config: JobConfig, move: Move | None) -> None:
@@ -85,7 +85,7 @@ class AttemptOutputs:
             self._states[run.id] = (_state_holder(run), bytes(result.state).decode())
 
     def write(self, conn: sa.Connection, *, now: int) -> Sequence[int]:
-        """Keep all of it; returns the runs whose state could not be, as `write_states` says."""
+        """Store all of it; returns the runs whose state is not stored, as `write_states` does."""
         save_checkpoints(conn, self._checkpoints.values(), now=now)
         return sorted(write_states(conn, list(self._states.values()), now=now))
 

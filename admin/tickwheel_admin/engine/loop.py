@@ -1,4 +1,4 @@
-"""The one way a background loop runs: passes, waking, and what happens when a pass fails."""
+"""How every background loop runs: its passes, waking it, and what a failed pass does."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Loop(ABC):
         self._aim = loop_time
 
     def finish(self) -> None:
-        """Make `run` return after the pass under way, whose result is then not lost."""
+        """Make `run` return after the current pass, so that its work is not lost."""
         self._finished = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Passes until finished or cancelled; a failed one is logged and the next starts clean."""
+        """Run passes until finished or cancelled; a failed pass is logged."""
         while not self._finished:
             self._wake.clear()
             self._aim = None
@@ -62,7 +62,7 @@ class Loop(ABC):
             self._report_failure("loop.database_unavailable", cause=str(error))
             return False
         except Exception:
-            # Whatever one pass met must not end scheduling; it is logged whole.
+            # No error of one pass may end scheduling; it is logged with its traceback.
             log.exception("loop.pass_failed", loop=type(self).__name__)
             self.failing = True
             return False

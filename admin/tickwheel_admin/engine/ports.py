@@ -1,4 +1,4 @@
-"""What the engine needs of the sockets: small protocols that `links` and the simulator fill."""
+"""What the engine needs of the sockets: protocols that `links` and the simulator implement."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Session(Protocol):
     executor_id: int
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Queue messages for the node; lost silently when the socket closes."""
+        """Queue messages for the node; they are lost silently when the socket closes."""
         ...
 
     def opened(self) -> None:
-        """What the node held is recorded: it may be given runs from now on."""
+        """The runs that the node held are recorded: it may be sent runs from now on."""
         ...
 
 
@@ -30,19 +30,19 @@ class NodeLinks(Protocol):
     """All open sockets of this admin."""
 
     def connected(self) -> Mapping[int, int]:
-        """Node id → executor id of the nodes that may be given runs here."""
+        """Node id → executor id of the nodes that this admin may send runs to."""
         ...
 
-    def heard(self) -> Mapping[int, int]:
+    def heartbeats(self) -> Mapping[int, int]:
         """Node id → sequence of its latest heartbeat, for nodes heard from recently."""
         ...
 
     def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
-        """Tell nodes what operators want of them, if their socket here was not told so yet."""
+        """Send nodes what operators want of them, unless it was sent over their socket already."""
         ...
 
-    def name_admins(self, urls: Sequence[str]) -> None:
-        """Tell nodes the base URLs of all live admins, if their socket here was told others."""
+    def announce_admins(self, urls: Sequence[str]) -> None:
+        """Send nodes the base URLs of all live admins, if other ones were sent last."""
         ...
 
     def tokens(self) -> Mapping[int, str]:
@@ -72,7 +72,7 @@ class HeldPart:
 
 @dataclass(frozen=True, slots=True)
 class NodeMessage:
-    """A message and where it came from."""
+    """A message of a node, and the session that it came from."""
 
     session: Session
     message: FromNode | HeldPart

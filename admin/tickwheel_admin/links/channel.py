@@ -22,7 +22,7 @@ class NodeChannel(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known, without reading, that nobody is at the other end any more."""
+        """Whether it is known, without reading, that the other end is closed."""
         ...
 
     async def close(self, code: int, reason: str) -> None:

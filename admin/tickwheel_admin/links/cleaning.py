@@ -1,4 +1,4 @@
-"""What nodes send is bounded and made storable before anything else looks at it."""
+"""Limits what nodes send, and makes it storable, before anything else reads it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FIRST_AT, LAST_AT = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999:
 def clean(message: FromNode) -> FromNode | None:
     """The message within the protocol's limits and without NUL, which PostgreSQL cannot store.
 
-    None: there is nothing left of it. A result always is: the end of an attempt is recorded
-    whatever came with it.
+    None: nothing of it can be stored. A result is never dropped: the end of an attempt is
+    recorded whatever came with it.
 
     Raises:
-        FrameError: a limit is broken in a way that cannot be mended.
+        FrameError: a limit is exceeded in a way that cannot be corrected.
     """
     match message:
         case LogChunk():
@@ -80,7 +80,7 @@ def _clean_result(message: Result) -> Result:
     problem = _problem(message.result, MAX_RESULT_BYTES)
     if problem is not None and message.outcome is Outcome.SUCCEEDED:
         message = _failed(message, f"The result is {problem}.")
-    elif problem is not None:  # the attempt ended otherwise, and that it did stays true
+    elif problem is not None:  # the attempt ended in another way, which is kept
         message = msgspec.structs.replace(message, result=_NULL)
         message = _remarked(message, f"(Its result was not kept: it is {problem}.)")
     if message.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
@@ -101,14 +101,14 @@ def _remarked(message: Result, remark: str) -> Result:
 
 
 def _failed(message: Result, why: str) -> Result:
-    """What the attempt returned cannot be kept, so nobody can go on from it."""
+    """What the attempt returned cannot be stored, so the attempt counts as failed."""
     return msgspec.structs.replace(
         message, outcome=Outcome.FAILED, result=_NULL, state=_NULL, message=why
     )
 
 
 def _problem(raw: msgspec.Raw, limit: int, *, needs_object: bool = False) -> str | None:
-    """Why this cannot be kept and read again; None: it can, or there is none."""
+    """Why this cannot be stored and read again; None: it can, or it is null."""
     text = bytes(raw)
     if text == b"null":
         return None

@@ -1,4 +1,4 @@
-"""Where nodes connect: the token is checked before the upgrade, and nothing is stored without."""
+"""Where nodes connect: the token is checked before the upgrade and before anything is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.routes import Routes
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
 
-PING_SECONDS = 10  # and half of it for the answer: a silent socket is dead after 15 s
+PING_SECONDS = 10  # with half of it for the answer: a silent socket is dead after 15 s
 
 MEMBERSHIP = web.AppKey("membership", Membership)
 RECORDER = web.AppKey("recorder", Recorder)
@@ -27,7 +27,7 @@ HUB = web.AppKey("hub", LinkHub)
 routes = Routes()
 
 
-# Public to people's logins only: the executor's token is this route's own permission.
+# Public, because people's logins do not count here: the executor's token is checked instead.
 @routes.get(LINK_PATH, permission=Permission.PUBLIC, api=True)
 async def link(request: web.Request) -> web.StreamResponse:
     """Upgrade to a WebSocket and serve the node until it closes."""
@@ -45,7 +45,9 @@ async def link(request: web.Request) -> web.StreamResponse:
     try:
         await socket.prepare(request)
     except ConnectionResetError:
-        return web.Response()  # the node left meanwhile, or we were frozen: nobody reads this
+        return (
+            web.Response()
+        )  # the node left meanwhile, or this process was frozen: nobody reads it
     executor_id, executor_name = executor
     session = NodeSession(
         NodeWebSocket(socket),

@@ -1,4 +1,4 @@
-"""Who says hello: what is refused, and what is stored of it."""
+"""The hello of a node: when it is refused, and what is stored of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NODE_KEY = re.compile(r"[0-9a-f]{32}")
 
 
 def refusal_of(hello: Hello, *, executor_name: str) -> Rejected | None:
-    """Why this node cannot be served however often it connects, if so."""
+    """Why this node cannot be served, however often it connects; None: it can."""
     if agree_version(hello.versions) is None:
         newest = max(hello.versions, default=0)
         older = "the SDK" if newest < min(SPOKEN_VERSIONS) else "the admin"
@@ -74,7 +74,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     )
 
 
-def code_of(hello: Hello) -> NodeManifest:
+def manifest_of(hello: Hello) -> NodeManifest:
     """What the node says of its code, as far as it can be used."""
     return read_node_manifest(
         handlers=hello.handlers,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tickwheel_admin.domain.executors.node import NodeTargets
-from tickwheel_admin.links.frame_room import FrameRoom
+from tickwheel_admin.links.frame_budget import FrameBudget
 from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
 
 
@@ -21,8 +21,8 @@ class Socket(Protocol):
     is_open: bool  # may be given runs
     heard: bool  # something came since the last renewal of its lease
     heartbeat: int  # sequence of its latest heartbeat
-    sent_targets: NodeTargets  # what operators want of the node, as far as it was said here
-    admins: Sequence[str]  # base URLs of live ones, as they were named here last
+    sent_targets: NodeTargets  # what operators want of the node, as last sent over this socket
+    admins: Sequence[str]  # base URLs of live ones, as last sent over this socket
     ended: asyncio.Event
 
     def send(self, messages: Sequence[Message]) -> None:
@@ -39,26 +39,26 @@ class LinkHub:
 
     def __init__(self) -> None:
         self._sessions: dict[int, Socket] = {}
-        # Executor by node, of those that are open: asked for with every claim, so not gathered
-        # from thousands of sessions each time.
+        # Executor by node, of open sessions: read with every claim, so not collected from
+        # thousands of sessions each time.
         self._connected: dict[int, int] = {}
-        self.frames = FrameRoom()
+        self.frames = FrameBudget()
 
     def add(self, session: Socket) -> Socket | None:
         """Make this the node's session; returns the one it replaces."""
         replaced = self._sessions.get(session.node_id)
         self._sessions[session.node_id] = session
-        self.noted(session)
+        self.update(session)
         return replaced
 
     def remove(self, session: Socket) -> None:
-        """Forget the session, unless a newer one took its place."""
+        """Forget the session, unless a newer one replaced it."""
         if self._sessions.get(session.node_id) is session:
             del self._sessions[session.node_id]
             self._connected.pop(session.node_id, None)
 
-    def noted(self, session: Socket) -> None:
-        """The session has opened or closed: `is_open` has changed."""
+    def update(self, session: Socket) -> None:
+        """`is_open` of the session has changed."""
         if self._sessions.get(session.node_id) is not session:
             return
         if session.is_open:
@@ -69,7 +69,7 @@ class LinkHub:
     def connected(self) -> Mapping[int, int]:
         return MappingProxyType(self._connected)
 
-    def heard(self) -> Mapping[int, int]:
+    def heartbeats(self) -> Mapping[int, int]:
         return {
             node_id: session.heartbeat
             for node_id, session in self._sessions.items()
@@ -99,7 +99,7 @@ class LinkHub:
             session.sent_targets = wanted
             session.send(messages)
 
-    def name_admins(self, urls: Sequence[str]) -> None:
+    def announce_admins(self, urls: Sequence[str]) -> None:
         for session in self._sessions.values():
             if session.admins != urls:
                 session.admins = urls

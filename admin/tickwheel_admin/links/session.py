@@ -15,8 +15,8 @@ from tickwheel_admin.engine.membership.membership import AdmittedNode, Membershi
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import NodeChannel
 from tickwheel_admin.links.cleaning import clean
-from tickwheel_admin.links.frame_room import LOOK_SECONDS
-from tickwheel_admin.links.hello import arrival_of, code_of, refusal_of
+from tickwheel_admin.links.frame_budget import LOOK_SECONDS
+from tickwheel_admin.links.hello import arrival_of, manifest_of, refusal_of
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import (
     MAX_SLOTS,
@@ -41,15 +41,15 @@ from tickwheel_shared.protocol import (
 log = structlog.get_logger(__name__)
 
 HELLO_SECONDS = 10.0
-LOOK_AGAIN_SECONDS = 5.0  # after the database was away
+LOOK_AGAIN_SECONDS = 5.0  # after the database did not answer
 FLUSH_SECONDS = 2.0  # for what is queued when the socket is closed
-MESSAGES_AT_ONCE = 500  # of a frame, before others have their turn
-MAX_UNREAD = 5_000  # answers that wait for a node to read, before its next words are taken
+MESSAGES_AT_ONCE = 500  # of a frame, before other tasks run
+MAX_UNREAD = 5_000  # answers that a node has not read, before its next messages are read
 MAX_QUEUED = 50_000  # messages to a node that does not read; then it is cut off
 
 
 class NodeSession:
-    """Reads frames into the recorder, writes what the engine has for the node."""
+    """Passes what the node sends to the recorder, and sends what the engine has for the node."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class NodeSession:
         self.is_open = False  # may be given runs: what it held is recorded
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat
-        self.sent_targets = NodeTargets()  # what operators want of it, as far as it was said here
-        self.admins: Sequence[str] = ()  # base URLs of live ones, as they were named here last
+        self.sent_targets = NodeTargets()  # what operators want of it, as last sent
+        self.admins: Sequence[str] = ()  # base URLs of live ones, as last sent
         self.ended = asyncio.Event()
         self._executor_name = executor_name
         self._address = address
@@ -84,10 +84,10 @@ class NodeSession:
         self._written = asyncio.Event()  # something left the outbox
         self._write_ended = False
         self._close: tuple[int, str] | None = None
-        self._looking: asyncio.Task[None] | None = None  # at what the node says of its code
+        self._manifest_task: asyncio.Task[None] | None = None  # at what the node says of its code
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Queue messages; all that gathers until the writer's turn leaves in one frame."""
+        """Queue messages; all that are queued when the writer runs leave in one frame."""
         if self.version != PROTOCOL_VERSION:
             messages = [for_version(message, self.version) for message in messages]
         self._outbox += messages
@@ -97,11 +97,11 @@ class NodeSession:
         self._outbox_filled.set()
 
     def opened(self) -> None:
-        """The node may be given runs from now on."""
+        """The node may be sent runs from now on."""
         if self._close is not None:
-            return  # what it held was recorded when it was about to be closed
+            return  # what it held was recorded while it was being closed
         self.is_open = True
-        self._hub.noted(self)
+        self._hub.update(self)
         self._membership.opened()
 
     def close(self, code: int, reason: str) -> None:
@@ -113,7 +113,7 @@ class NodeSession:
 
     def _shut(self) -> None:
         self.is_open = False
-        self._hub.noted(self)
+        self._hub.update(self)
 
     async def serve(self) -> None:
         """Talk to the node until either side closes."""
@@ -148,10 +148,10 @@ class NodeSession:
         finally:
             self._shut()
             self._hub.remove(self)
-            self._recorder.leave(self)
-            if self._looking is not None:
-                self._looking.cancel()
-                await asyncio.gather(self._looking, return_exceptions=True)
+            self._recorder.disconnected(self)
+            if self._manifest_task is not None:
+                self._manifest_task.cancel()
+                await asyncio.gather(self._manifest_task, return_exceptions=True)
             await self._membership.disconnected(
                 node_id=self.node_id, session_id=admitted.session_id
             )
@@ -185,7 +185,7 @@ class NodeSession:
         arrival = arrival_of(hello, executor_id=self.executor_id, address=self._address)
         admitted = await self._membership.admit(arrival)
         self.node_id = admitted.node_id
-        # It keeps what any admin told it last, perhaps before an operator changed their mind.
+        # The node keeps what any admin sent it last, which may be outdated.
         self.sent_targets = NodeTargets(slots=admitted.slots, drain=None)
         self.admins = admitted.admins
         self.heard = True
@@ -194,10 +194,10 @@ class NodeSession:
             replaced.close(1001, "a newer socket of the same node")
         log.info("node.connected", node_id=self.node_id, name=hello.name, sdk=hello.sdk)
         self.send([self._welcome(admitted), *admitted.notices])
-        if not admitted.is_looked_at:
-            # Beside everything else: no trouble with it keeps a node from its work.
-            self._looking = asyncio.create_task(
-                self._look_at_code(admitted, code_of(hello)), name="node-code"
+        if not admitted.manifest_is_read:
+            # In a task of its own: an error in it must not keep the node from its work.
+            self._manifest_task = asyncio.create_task(
+                self._read_manifest(admitted, manifest_of(hello)), name="node-code"
             )
         if len(messages) > 1:
             await self._take(messages[1:])
@@ -214,14 +214,14 @@ class NodeSession:
             slots=admitted.slots,
         )
 
-    async def _look_at_code(self, admitted: AdmittedNode, said: NodeManifest) -> None:
+    async def _read_manifest(self, admitted: AdmittedNode, said: NodeManifest) -> None:
         while True:
             try:
-                self.send(await self._membership.look_at_code(admitted, said))
+                self.send(await self._membership.read_manifest(admitted, said))
                 return
             except Unavailable:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
-            except Exception:  # whatever a declaration brought about, the node is served
+            except Exception:  # whatever a declaration causes, the node is served
                 log.exception("node.code_not_taken", node_id=self.node_id)
                 text = "what this node declares in its code was not taken in; see the admin's log"
                 self.send([Notice(level=Level.ERROR, text=text)])
@@ -232,11 +232,11 @@ class NodeSession:
         return None if self._close is not None else frame
 
     async def _take(self, messages: Sequence[FromNode]) -> None:
-        """Hand over what is for the recorder, piece by piece: a frame may hold many thousands."""
+        """Hand messages to the recorder in pieces: a frame may hold many thousands."""
         said: set[type[FromNode]] = set()
         for begin in range(0, len(messages), MESSAGES_AT_ONCE):
             if begin:
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # let other tasks run
             await self._take_some(messages[begin : begin + MESSAGES_AT_ONCE], said)
 
     async def _take_some(self, messages: Sequence[FromNode], said: set[type[FromNode]]) -> None:
@@ -248,7 +248,7 @@ class NodeSession:
                 case Heartbeat():
                     self.heartbeat = message.seq
                 case Draining() | Goodbye() if type(message) in said:
-                    pass  # each costs a transaction, and says nothing new in the same frame
+                    pass  # each costs a transaction; a second one in the same frame is redundant
                 case Draining():
                     said.add(Draining)
                     await self._membership.drain(node_id=self.node_id, draining=True)
@@ -256,33 +256,33 @@ class NodeSession:
                     said.add(Goodbye)
                     await self._membership.goodbye(node_id=self.node_id)
                 case Held() if len(message.runs) > MAX_SLOTS:
-                    # Not those of this hello: slots may have been taken away from runs that go on.
+                    # Not the slots of this hello: they may have been lowered while runs go on.
                     raise FrameError(f"held: no node has more than {MAX_SLOTS} slots")
                 case _:
                     cleaned = clean(message)
                     if cleaned is not None:
                         for_recorder.append(cleaned)
                     elif type(message) not in said:
-                        # Closing the socket over it would bring it back on the next one.
+                        # If this closed the socket, the node would send it again on the next one.
                         said.add(type(message))
                         name = type(message).__name__
                         log.warning("report.unstorable", type=name, node_id=self.node_id)
         while len(self._outbox) > MAX_UNREAD and not self._write_ended:
-            # It does not read what it was answered: then it is not listened to either.
+            # It does not read its answers: then its messages are not read either.
             self._written.clear()
             await self._written.wait()
         if for_recorder:
-            # A recorder that cannot keep up slows the node down instead of filling the memory.
+            # If the recorder cannot keep up, the node waits, and the memory does not fill.
             await self._recorders_room()
             self._recorder.receive(self, for_recorder)
 
     def _room_for(self, frame: bytes | str) -> AbstractAsyncContextManager[None]:
-        return self._hub.frames.taken(self.executor_id, len(frame), is_gone=self._is_gone)
+        return self._hub.frames.reserved(self.executor_id, len(frame), is_gone=self._is_gone)
 
     async def _recorders_room(self) -> None:
-        """Wait for it, but not for ever: what is not acknowledged is sent again on the next socket.
+        """Wait for room, but not once the socket is closed: the node sends it again on the next.
 
-        Who sends more than is recorded and comes back all the time must not leave it all here.
+        A node that sends more than is recorded, and reconnects, must not fill the memory.
         """
         while True:
             try:
@@ -309,7 +309,7 @@ class NodeSession:
                     await self._channel.close(*self._close)
                     return
         except (ConnectionError, RuntimeError):
-            return  # closed under us; the reader finds out as well
+            return  # closed by the other end; the reader notices it too
         finally:
             self._write_ended = True
             self._written.set()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tickwheel_admin.engine import fault_points as kill_points
+from tickwheel_admin.engine import fault_points
 from tickwheel_admin.engine.fault_points import (
     VARIABLE,
     FaultPointError,
@@ -69,7 +69,7 @@ def test_a_point_in_a_transaction_comes_after_its_statements(deaths: list[int]) 
 def test_nothing_happens_unarmed(deaths: list[int]) -> None:
     arm({VARIABLE: "planned:kill9"})
     arm({})
-    for point in kill_points.POINTS:
+    for point in fault_points.POINTS:
         reached(point)
     assert deaths == []
 

@@ -89,7 +89,7 @@ class Code:
             schemas={name: _raw(schema) for name, schema in (schemas or {}).items()},
             jobs=[_raw(job) for job in jobs],
         )
-        return texts(await self.membership.look_at_code(admitted, manifest))
+        return texts(await self.membership.read_manifest(admitted, manifest))
 
     async def start(
         self,
@@ -103,7 +103,7 @@ class Code:
         handlers = list(handlers)
         has_code = bool(jobs or schemas)
         admitted = await self.admit(executor_id, name=name, handlers=handlers, has_code=has_code)
-        if admitted.is_looked_at:
+        if admitted.manifest_is_read:
             return []
         return await self.look(admitted, *jobs, handlers=handlers, schemas=schemas)
 

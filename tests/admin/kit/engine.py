@@ -53,7 +53,7 @@ class FakeLinks:
     def connected(self) -> Mapping[int, int]:
         return {s.node_id: s.executor_id for s in self.sessions.values() if s.is_open}
 
-    def heard(self) -> Mapping[int, int]:
+    def heartbeats(self) -> Mapping[int, int]:
         return dict.fromkeys(self.sessions, 1)
 
     def send(self, node_id: int, messages: Sequence[Message]) -> bool:
@@ -65,7 +65,7 @@ class FakeLinks:
     def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
         self.targets = dict(targets)
 
-    def name_admins(self, urls: Sequence[str]) -> None:
+    def announce_admins(self, urls: Sequence[str]) -> None:
         pass
 
     def tokens(self) -> Mapping[int, str]:

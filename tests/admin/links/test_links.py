@@ -16,7 +16,7 @@ from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, add_run, change, get_run
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.links.frame_room import MAX_BYTES, SMALL_BYTES, FrameRoom
+from tickwheel_admin.links.frame_budget import MAX_BYTES, SMALL_BYTES, FrameBudget
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
 from tickwheel_admin.store.database import tables
@@ -442,14 +442,14 @@ async def test_a_frame_may_say_goodbye_a_thousand_times_and_is_heard_once(
 
 
 async def test_large_frames_of_one_executor_wait_for_each_other_and_for_nobody_else() -> None:
-    room = FrameRoom()
+    budget = FrameBudget()
     order: list[str] = []
 
     async def take(name: str, executor_id: int, size: int) -> None:
-        async with room.taken(executor_id, size):
+        async with budget.reserved(executor_id, size):
             order.append(name)
 
-    async with room.taken(1, MAX_BYTES):
+    async with budget.reserved(1, MAX_BYTES):
         waiting = asyncio.create_task(take("mine", 1, SMALL_BYTES + 1))
         await asyncio.sleep(0)
         await take("small", 1, SMALL_BYTES)
@@ -457,7 +457,7 @@ async def test_large_frames_of_one_executor_wait_for_each_other_and_for_nobody_e
         assert order == ["small", "another's"]
     await waiting
     assert order[2:] == ["mine"]
-    assert not room._taken
+    assert not budget._taken
 
 
 async def test_a_node_that_does_not_read_is_not_listened_to(

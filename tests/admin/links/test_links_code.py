@@ -70,10 +70,10 @@ async def test_a_node_that_says_nothing_is_not_looked_at(
     admin: Admin, connect: Connect, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[object] = []
-    original = admin.engine.membership.look_at_code
+    original = admin.engine.membership.read_manifest
     monkeypatch.setattr(
         admin.engine.membership,
-        "look_at_code",
+        "read_manifest",
         lambda *said: looked.append(said) or original(*said),
     )
     await add_job(database)
@@ -102,7 +102,7 @@ async def test_the_database_may_be_away_for_a_while(
 ) -> None:
     await add_job(database)
     monkeypatch.setattr(links_session, "LOOK_AGAIN_SECONDS", 0.0)
-    original = admin.engine.membership.look_at_code
+    original = admin.engine.membership.read_manifest
     answers = [Unavailable("database.unavailable", "Away."), Unavailable("x", "Away."), None]
 
     async def look(*said: Any) -> list[Notice]:
@@ -110,7 +110,7 @@ async def test_the_database_may_be_away_for_a_while(
             raise error
         return await original(*said)
 
-    monkeypatch.setattr(admin.engine.membership, "look_at_code", look)
+    monkeypatch.setattr(admin.engine.membership, "read_manifest", look)
     node = await say_hello(connect, jobs=[DECLARED])
     assert await notice(node) == "info: jobs declared in code: created 'nightly'"
 
@@ -123,7 +123,7 @@ async def test_whatever_goes_wrong_the_node_is_served(
     async def look(*said: Any) -> list[Notice]:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(admin.engine.membership, "look_at_code", look)
+    monkeypatch.setattr(admin.engine.membership, "read_manifest", look)
     node = await say_hello(connect, jobs=[DECLARED])
     assert (await notice(node)).startswith("error: what this node declares in its code was not")
     node.pipe.say({"type": "held", "runs": []})
@@ -145,7 +145,7 @@ async def test_a_node_that_leaves_at_once_is_looked_at_when_it_comes_back(
         return []
 
     with monkeypatch.context() as patched:
-        patched.setattr(admin.engine.membership, "look_at_code", never_ends)
+        patched.setattr(admin.engine.membership, "read_manifest", never_ends)
         node = await say_hello(connect, jobs=[DECLARED])
         await began.wait()
         await has_gone(node)

@@ -1,4 +1,4 @@
-"""Queued runs that are due go to nodes: claimed under locks, sent after the commit."""
+"""Sends due runs to nodes: they are claimed under locks, and sent after the commit."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 
 RUNS_PER_BATCH = 500
 OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
-# While more is overdue than the planner can plan at once, missed fires are made up for in these
-# steps: what runs now must not hold up what is not even in the ledger.
+# While more is overdue than the planner can plan at once, missed fires are claimed in these steps:
+# claims must not delay the planning of fires that have no run yet.
 PACED_RUNS = 50
 PACE_SECONDS = 0.1
-# While other admins claim what comes first, this one looks through so many batches at most; and if
-# all of that is theirs, it looks again when they will have committed.
+# While other admins claim the first runs, this one searches at most so many batches. If all of them
+# are being claimed, it searches again when the others will have committed.
 MAX_LOOKS = 4
 CONTENDED_SECONDS = 0.02
 AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
@@ -39,7 +39,7 @@ DRAINING_SECONDS = 0.3  # the same, when it refuses all runs
 
 
 class Dispatcher(Loop):
-    """Claim executor by executor, so that a full one never hides the others."""
+    """Claims executor by executor, so that a full one never hides the others."""
 
     interval_seconds = 0.5
 
@@ -57,9 +57,9 @@ class Dispatcher(Loop):
     ) -> None:
         super().__init__()
         self._planning_is_behind = planning_is_behind
-        self._paced: dict[int, float] = {}  # executor -> when it is looked at again
+        self._paced: dict[int, float] = {}  # executor -> when its runs are claimed again
         self._crowded: dict[int, _Crowd] = {}  # by executor
-        self._looks: dict[int, int] = {}  # executor -> batches to look through, if several
+        self._looks: dict[int, int] = {}  # executor -> batches to search, if several
         self._store = store
         self._ids = ids
         self._links = links
@@ -81,7 +81,7 @@ class Dispatcher(Loop):
         self._blocked = False
         more = False
         self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
-        for executor_id in self._turn([each for each, is_due, _ in due if is_due]):
+        for executor_id in self._rotated([each for each, is_due, _ in due if is_due]):
             if executor_id not in self._paced:
                 more = await self._claim(executor_id) or more
         later = [asked_at + wait_ms / 1000 for _, _, wait_ms in due if wait_ms is not None]
@@ -89,13 +89,13 @@ class Dispatcher(Loop):
         return more
 
     def slot_freed(self) -> None:
-        """An attempt ended: claim at once if something waits for a slot."""
+        """An attempt ended: claim at once if a run waits for a slot."""
         if self._blocked:
             self.wake()
 
     def avoid(self, node_id: int, handler: str, why: Refusal) -> None:
         """Pass over a node that just refused this handler."""
-        # That a node drains stands in its row as well, and there it ends at once.
+        # That a node drains is also in its row, and there the end of it counts at once.
         seconds = DRAINING_SECONDS if why is Refusal.DRAINING else AVOID_SECONDS
         until = asyncio.get_running_loop().time() + seconds
         self._avoided[node_id, handler] = until
@@ -144,24 +144,24 @@ class Dispatcher(Loop):
         for node_id, requests in claims.requests.items():
             reached("claimed")
             if not self._links.send(node_id, requests):
-                # The sweeper asks the node, or settles its death; nothing is simply queued again.
+                # The sweeper asks the node, or ends the runs with it; none is simply queued again.
                 log.info("run.unsent", node_id=node_id, runs=len(requests))
             reached("sent")
         if claims.claimed:
             log.debug("run.dispatched", runs=claims.claimed)
             self._events.publish(RUNS)
 
-    def _turn(self, executor_ids: list[int]) -> list[int]:
-        """Begin elsewhere each time, so that no executor is always last."""
+    def _rotated(self, executor_ids: list[int]) -> list[int]:
+        """Begin with a random one, so that no executor is always last."""
         if not executor_ids:
             return []
         start = self._random.randrange(len(executor_ids))
         return executor_ids[start:] + executor_ids[:start]
 
     def _no_slot_delay(self, executor_id: int) -> int:
-        """How long runs step aside that wait for a slot: longer while more and more of them do.
+        """How long runs are put off that wait for a slot: longer while more of them do.
 
-        Else ten thousand runs that wait for one node would be written anew twice a second.
+        Otherwise ten thousand runs that wait for one node would be written twice a second.
         """
         crowd = self._crowded.get(executor_id)
         if crowd is None or crowd.ends_at <= asyncio.get_running_loop().time():
@@ -177,7 +177,7 @@ class Dispatcher(Loop):
         )
 
     def _note_contention(self, executor_id: int, claims: ClaimResult) -> None:
-        """Look further next time, if other admins are claiming what comes first."""
+        """Search further next time, if other admins are claiming the first runs."""
         self._looks.pop(executor_id, None)
         if claims.looks == 1:
             return
@@ -193,7 +193,7 @@ class Dispatcher(Loop):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Crowd:
-    """Runs of an executor that wait for nodes of their own while others have slots."""
+    """Runs of an executor that wait for their own nodes, while other nodes have free slots."""
 
-    claims: int  # that put some of them off
-    ends_at: float  # unless there are more of these by then
+    claims: int  # claims in a row that put some of them off
+    ends_at: float  # unless another claim puts some off before

@@ -1,4 +1,4 @@
-"""What a node is sent of a run that it shall start."""
+"""The message that asks a node to start a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def request_of(
     """The message that starts a dispatched run on its node.
 
     Args:
-        state: what the job's runs hand on; None: it keeps nothing.
+        state: the state of the job; None: it keeps none.
         checkpoint: what an earlier attempt of the run left.
         recovering: an earlier attempt of the run was lost.
     """

@@ -1,5 +1,5 @@
-"""What is old goes: ended runs and the audit past their retention, forgotten nodes, stale sessions
-and tokens, grants on executors that are no more.
+"""Deletes old rows: ended runs and the audit past their retention, ended nodes, stale sessions
+and tokens, and grants on deleted executors.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Cleaner(Loop):
     interval_seconds = 60.0
 
     def __init__(self, store: Store, *, retention_days: int) -> None:
-        """`retention_days` of ended runs holds unless the installation's settings name others."""
+        """`retention_days` of ended runs applies unless the installation's settings set it."""
         super().__init__()
         self._store = store
         self._retention_days = retention_days
-        self._errors_after = 0  # how far the texts of errors have been looked through
+        self._errors_after = 0  # how far the texts of errors have been checked
 
     async def run_once(self) -> bool:
         settings = await self._store.read(read_settings)

@@ -1,6 +1,6 @@
-"""Triggers are computed anew when a calendar that they follow changes, or the data of time zones.
+"""Recomputes triggers when their calendar, or the time zone data, changes.
 
-The planner does the same with a trigger that it meets; this reaches those whose stored next fire
+The planner does the same with a trigger that is due; this loop reaches triggers whose next fire
 lies far ahead, and those that had no further fire.
 """
 
@@ -53,7 +53,7 @@ class _Batch:
 
 
 class Refresher(Loop):
-    """A batch a transaction. Every admin does this; whoever is first leaves nothing to the rest."""
+    """One batch per transaction. Every admin runs it; the first one does the work."""
 
     interval_seconds = 2.0
 
@@ -71,7 +71,7 @@ class Refresher(Loop):
         for name, version in (await self._store.read(stale_calendars)).items():
             batch = await self._store.run(_follow, name, version, self._calendars)
             written += batch.written
-            # Those that somebody planned or edited meanwhile are met again by the next pass.
+            # Triggers that were planned or edited meanwhile are read again by the next pass.
             more = more or batch.looked_at == TRIGGERS_PER_BATCH or batch.written < batch.looked_at
         if not self._zones_are_current:
             batch = await self._store.run(_rezone, self._zones_after, self._calendars)
@@ -88,7 +88,7 @@ class Refresher(Loop):
 
 
 def _follow(conn: sa.Connection, name: str, version: int, calendars: CalendarCache) -> _Batch:
-    """Compute triggers anew that follow a calendar and have not met its current version."""
+    """Recompute triggers of a calendar that were planned with an older version of it."""
     stale = triggers_behind(conn, name, version, limit=TRIGGERS_PER_BATCH)
     calendar = calendars.get_many(conn, [name]).get(name)
     if calendar is None or not stale:
@@ -113,7 +113,7 @@ def _follow(conn: sa.Connection, name: str, version: int, calendars: CalendarCac
 def _refreshed(
     stale: StaleTrigger, calendar: Calendar, *, back: int, last_fires: Mapping[int, int]
 ) -> RefreshedTrigger:
-    """How a trigger goes on with the current version of its calendar.
+    """A trigger as it is with the current version of its calendar.
 
     Args:
         back: fires that were planned ahead and are taken back.
@@ -161,10 +161,10 @@ def _unchanged(stale: StaleTrigger, calendar: Calendar | None) -> RefreshedTrigg
 
 
 def _rezone(conn: sa.Connection, after: int, calendars: CalendarCache) -> _Batch:
-    """Compute triggers anew whose zone may have other transitions than when they were planned.
+    """Recompute triggers whose zone may have other transitions than when they were planned.
 
-    Fires that differ are logged. Nothing is done when the zone data in use here is not newer than
-    what all triggers were computed with.
+    Fires that differ are logged. Nothing is done if this admin's zone data is not newer than that
+    which all triggers were computed with.
     """
     noted = zone_data(conn)
     if noted is not None and noted >= TZDATA_VERSION:
@@ -190,7 +190,7 @@ def _rezone(conn: sa.Connection, after: int, calendars: CalendarCache) -> _Batch
     if refreshed:
         write_refreshed(conn, refreshed)
     if len(refreshed) < len(changed):
-        # Planned or edited meanwhile, perhaps by an admin with older zone data: once more.
+        # Some were planned or edited meanwhile, perhaps by an admin with older zone data.
         return _Batch(looked_at=TRIGGERS_PER_BATCH, written=len(refreshed), last_id=after)
     if len(stale) < TRIGGERS_PER_BATCH:
         note_zone_data(conn, TZDATA_VERSION)
@@ -208,7 +208,7 @@ def _has_zone(spec: TriggerSpec) -> bool:
 
 
 def _next_of(stale: StaleTrigger, followed: Mapping[str, Calendar], now: int) -> int | None:
-    """What the stored next fire should be; as it is when it cannot be computed."""
+    """What the stored next fire should be; unchanged if it cannot be computed."""
     trigger = stale.trigger
     if trigger.state is TriggerState.ERROR or trigger.spec.follows_runs:
         return trigger.next_fire_at

@@ -55,7 +55,7 @@ COUNTED_AFTER_MS = (2 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 8 * DAY_MS)  # 
 RECENT_MS = COUNTED_AFTER_MS[-1] + 2 * HOUR_MS  # what may have to be counted again began since
 KEPT_DAYS = 400  # so long figures are kept; twelve months and a little
 HOURS_PER_PASS = 12
-LOOKED_BACK_MS = DAY_MS  # for retries that have made failures good
+LOOKED_BACK_MS = DAY_MS  # for retries that made up for failures
 HOURS_PER_LOOK = 480  # how many of the older hours are looked up at once
 REMOVED_PER_PASS = 24  # hours
 FAILED_JOBS_KEPT_DAYS = 40  # a job that fires once a month is told of until it fires again
@@ -63,7 +63,7 @@ FAILED_JOBS_PER_BATCH = 100
 FAILED_JOB_BATCHES = 10  # of each pass
 FIGURES_PER_BATCH = 100  # jobs
 FIGURE_BATCHES = 100  # of each pass: 10,000 jobs are looked at in it, 100,000 within the hour
-MARKS = 5  # newest runs of a job; among them is one that says how it fares
+MARKS = 5  # newest runs of a job that are read to tell how it does
 
 
 class Rollup(Loop):
@@ -74,12 +74,12 @@ class Rollup(Loop):
     def __init__(self, store: Store) -> None:
         super().__init__()
         self._store = store
-        # Older hours, which are counted once only, are looked through from here back. None: that
-        # has not begun; it is done once in the life of an admin, and again after a long pause.
+        # Older hours, which are counted only once, are searched from here back. None: not begun;
+        # it is done once per process, and again after a long pause.
         self._back_to: int | None = None
         self._looked_at: int | None = None
-        self._failed_after = 0  # jobs that failed are looked through by their ids, round and round
-        self._figures_after = 0  # and so are all jobs
+        self._failed_after = 0  # jobs that failed are checked in the order of ids, in a circle
+        self._figures_after = 0  # so are the figures of all jobs
 
     async def run_once(self) -> bool:
         now = await self._store.read(now_ms)

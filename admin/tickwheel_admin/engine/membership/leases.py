@@ -1,4 +1,4 @@
-"""Who is alive: this admin's lease and those of the nodes it hears, renewed in one transaction."""
+"""Renews the lease of this admin and those of the nodes it hears from, in one transaction."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tickwheel_admin.store.executors.tokens import executors_of_tokens
 
 log = structlog.get_logger(__name__)
 
-STEADY_SECONDS = 15.0  # of unbroken renewals before this admin may declare anything dead
+STEADY_SECONDS = 15.0  # of renewals without a gap, before this admin may declare anything dead
 MAX_GAP_SECONDS = 6.0  # between two renewals; more means a freeze or an outage
 RENEWALS_PER_LEASE = 8
 MAX_STEP_SECONDS = 2.0  # of database time against our own; more means a clock was set
 
 
 class Leases(Loop):
-    """Renew leases, acknowledge heartbeats, and know whether our own view can be trusted."""
+    """Renews leases, acknowledges heartbeats, and knows whether its own view can be trusted."""
 
     interval_seconds = 2.0
 
@@ -44,12 +44,12 @@ class Leases(Loop):
         wall_clock: Callable[[], int],
         status: Callable[[], str],
     ) -> None:
-        """Start without trust in our own view.
+        """Start without trust in this admin's own view.
 
         Args:
-            enter: announces this admin anew, when others took it for dead.
+            enter: announces this admin again, after others declared it dead.
             wall_clock: this machine's own, in UTC epoch ms; only shown beside the database's.
-            status: JSON that tells people how this admin does.
+            status: the status of this admin as JSON.
         """
         super().__init__()
         self._store = store
@@ -66,10 +66,10 @@ class Leases(Loop):
         self._database_at = 0
 
     async def run_once(self) -> bool:
-        heard = dict(self._links.heard())
+        heard = dict(self._links.heartbeats())
         tokens = dict(self._links.tokens())
         asked_at = asyncio.get_running_loop().time()
-        # However long a pass takes: heartbeats wait for the next one to be acknowledged.
+        # However long this pass takes: heartbeats are acknowledged by the next one.
         self.aim_at(asked_at + self.interval_seconds)
         try:
             renewed = await self._store.run(
@@ -81,16 +81,18 @@ class Leases(Loop):
         self._note_renewal(asked_at, renewed.database_at)
         live = set(renewed.targets)
         if renewed.known:
-            self._links.name_admins(renewed.admins)  # nodes know none that starts after them
+            self._links.announce_admins(
+                renewed.admins
+            )  # nodes do not know admins that started after them
         else:
             log.warning("admin.evicted")
-            live = set()  # our sessions were taken off the books with us: all say hello anew
+            live = set()  # our sessions were deleted with our row: every node must say hello again
             await self._enter()
         self._links.acknowledge({node_id: heard[node_id] for node_id in sorted(live)})
         for node_id in sorted(heard.keys() - live):
-            # Declared dead meanwhile: only a new hello brings it back.
+            # It was declared dead meanwhile: only a new hello brings it back.
             self._links.disconnect(node_id, "lease over")
-        self._links.set_targets(renewed.targets)  # every admin over its own sockets, so it arrives
+        self._links.set_targets(renewed.targets)  # every admin does, over its own sockets
         for node_id, token_hash in tokens.items():
             if token_hash not in renewed.valid_tokens:
                 log.warning("node.token_revoked", node_id=node_id)
@@ -98,9 +100,9 @@ class Leases(Loop):
         return False
 
     def may_expire(self) -> bool:
-        """Whether 15 s lie behind us of unbroken renewals, steady clocks and an open door.
+        """Whether for 15 s renewals had no gap, clocks were steady and nodes were admitted in time.
 
-        Nodes at the door are waited for a minute at most.
+        Slow admission delays this by a minute at most.
         """
         now = asyncio.get_running_loop().time()
         if self._steady_since is None or now - self._renewed_at > MAX_GAP_SECONDS:
@@ -108,16 +110,16 @@ class Leases(Loop):
         steady_from = self._steady_since + STEADY_SECONDS
         return now >= steady_from and not self._admission.delays_expiry(since=steady_from)
 
-    def doubt(self, event: str, **why: float) -> None:
-        """Declare nothing dead for the next 15 s: the database's clock, or ours, was set."""
+    def distrust_clock(self, event: str, **why: float) -> None:
+        """Declare nothing dead for the next 15 s: this clock or the database's was set."""
         log.warning(event, **why)
         self._steady_since = None
 
     def expected_database_ms(self) -> int | None:
-        """What the database's clock should say now; None: this admin does not know.
+        """What the database's clock should say now; None: unknown.
 
-        A clock that is set is noticed only by the next renewal. Whoever ends anything compares
-        before, in its own transaction (`clock_is_steady`).
+        The next renewal notices that a clock was set. Until then, a transaction that ends
+        anything compares the clocks itself (`clock_is_steady`).
         """
         if self._steady_since is None:
             return None
@@ -126,11 +128,13 @@ class Leases(Loop):
 
     def _note_renewal(self, asked_at: float, database_at: int) -> None:
         gap = asked_at - self._renewed_at
-        # Against the whole lease: two small steps must not add up to what a node relies on.
+        # Compared over a whole lease: several small steps may add up to one that shortens leases.
         offset = database_at / 1000 - asked_at
         step = max((abs(offset - earlier) for earlier in self._offsets), default=0.0)
         if self._steady_since is not None and (gap > MAX_GAP_SECONDS or step > MAX_STEP_SECONDS):
-            self.doubt("leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3))
+            self.distrust_clock(
+                "leases.unsteady", gap_seconds=round(gap, 3), step_seconds=round(step, 3)
+            )
         if self._steady_since is None:
             self._steady_since = asked_at
             self._offsets.clear()

@@ -1,4 +1,4 @@
-"""Nodes and admins come and go: what a socket's opening and closing mean for the database."""
+"""Admins and nodes join and leave: what the database stores when sockets open and close."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tickwheel_shared.protocol import Notice
 
 log = structlog.get_logger(__name__)
 
-NODES_PER_BATCH = 200  # that come or go in one transaction
+NODES_PER_BATCH = 200  # that connect or disconnect in one transaction
 TOKENS_PER_BATCH = 500
 
 
@@ -48,7 +48,7 @@ class AdmittedNode:
     slots: int | None  # set by an operator; None: as many as it said
     admins: list[str]  # base URLs of all live admins
     process: Process
-    is_looked_at: bool  # what the process says of its code
+    manifest_is_read: bool  # what the process says of its code
     notices: Sequence[Notice] = ()  # what the people who look after the node should know
 
 
@@ -75,32 +75,32 @@ class Membership:
         self._version = version
         self._reconciler = DeclaredReconciler(store, ids, events)
         self.admission = NodeAdmission()
-        # When a thousand nodes come or go at once, a transaction for each would take so long that
-        # those who wait give up, come back, and wait behind the others again.
+        # When a thousand nodes connect at once, one transaction for each would take so long that
+        # waiting nodes give up, connect again, and wait behind the others.
         self._tokens = Coalescer(self._executors_of, limit=TOKENS_PER_BATCH)
         self._arrivals = Coalescer(self._admit, limit=NODES_PER_BATCH)
         self._disconnects = Coalescer(self._end_sessions, limit=NODES_PER_BATCH)
 
     @property
     def name(self) -> str:
-        """How people call this admin."""
+        """The name of this admin, for people."""
         return self._name
 
     async def enter(self) -> None:
-        """Announce this admin; again when its row was taken away during a long freeze."""
+        """Announce this admin; again, if its row was deleted during a long freeze."""
         await self._store.run(
             _enter, admin_id=self._admin_id, name=self._name, url=self._url, version=self._version
         )
 
     async def leave(self) -> None:
-        """Take this admin off the books at once."""
+        """Remove this admin's row at once."""
         await self._store.run(leave_admin, admin_id=self._admin_id)
 
     async def executor_of(self, token_hash: str) -> tuple[int, str] | None:
         """(id, name) of the executor whose token has this SHA-256, in hex.
 
         Raises:
-            Unavailable: the database is away, so nobody can tell.
+            Unavailable: the database does not answer.
         """
         try:
             with self.admission.measured():
@@ -118,11 +118,11 @@ class Membership:
         self._events.publish(NODES)
         return admitted
 
-    async def look_at_code(self, admitted: AdmittedNode, manifest: NodeManifest) -> list[Notice]:
-        """Take in what a new process says of its code; returns what its people should know.
+    async def read_manifest(self, admitted: AdmittedNode, manifest: NodeManifest) -> list[Notice]:
+        """Process what a new process declares of its code; returns notices for its log.
 
         Raises:
-            Unavailable: not all of it; what was taken in stays, and all may be said again.
+            Unavailable: not all of it was stored; the same manifest may be processed again.
         """
         try:
             proposed = await self._reconciler.take(admitted.process, manifest)
@@ -131,7 +131,7 @@ class Membership:
         return notices_of(admitted.process.executor_id, proposed)
 
     def opened(self) -> None:
-        """A node may be given runs here: some may be waiting for it."""
+        """This admin may send runs to a node: some may be waiting for it."""
         self._events.publish(QUEUED)
 
     async def disconnected(self, *, node_id: int, session_id: int) -> None:
@@ -139,30 +139,30 @@ class Membership:
         try:
             await self._disconnects.submit((session_id, node_id))
         except DatabaseUnavailable:
-            # The lease runs out by itself; it only takes longer.
+            # The lease ends by itself; it only takes longer.
             log.warning("node.parting_unrecorded", node_id=node_id)
         self._events.publish(NODES)
 
     async def drain(self, *, node_id: int, draining: bool) -> None:
-        """A node said that it takes no new runs, or takes them again."""
+        """A node reported that it takes no new runs, or takes them again."""
         try:
             await self._store.run(set_draining, node_id=node_id, draining=draining)
         except DatabaseUnavailable:
-            # It refuses runs by itself; only the router does not know yet.
+            # The node refuses runs by itself; the router does not know yet.
             log.warning("node.draining_unrecorded", node_id=node_id)
         self._events.publish(NODES)
         if not draining:
             self._events.publish(QUEUED)
 
     async def goodbye(self, *, node_id: int) -> None:
-        """A node holds nothing any more and leaves."""
+        """A node holds no run any more and leaves."""
         try:
             await self._store.run(say_goodbye, node_id=node_id)
         except DatabaseUnavailable:
             log.warning("node.goodbye_unrecorded", node_id=node_id)  # its lease runs out
         self._events.publish(NODES)
 
-    # --- together with others --------------------------------------------------------------------
+    # --- in batches ------------------------------------------------------------------------------
 
     async def _executors_of(self, token_hashes: Sequence[str]) -> list[tuple[int, str] | None]:
         found = await self._store.read(executors_of_tokens, token_hashes)
@@ -217,7 +217,7 @@ def _admit(
                 connected_at=each.connected_at,
                 address=arrival.address,
             ),
-            is_looked_at=each.is_looked_at,
+            manifest_is_read=each.manifest_is_read,
             notices=notices.get(each.node_id, ()),
         )
         for arrival, each, session_id in zip(arrivals, stored, session_ids, strict=True)
@@ -227,7 +227,7 @@ def _admit(
 def _notices(
     conn: sa.Connection, added: Sequence[tuple[Arrival, StoredArrival]]
 ) -> dict[int, list[Notice]]:
-    """What new processes are told, by node."""
+    """Notices for new processes, by node."""
     names: defaultdict[int, set[str]] = defaultdict(set)
     for arrival, _ in added:
         names[arrival.executor_id].add(arrival.name)

@@ -1,4 +1,4 @@
-"""What a node's people read in its log: English sentences about its hello and its code."""
+"""Notices that a node writes to its log: English sentences about its hello and its code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""From due triggers, as they stand in the database, to what planning them would write.
+"""Plan drafts: what planning the due triggers would write, computed outside any lock.
 
-Computed outside any lock. Whether a trigger still stands as it was read is looked at when its plan
-is written (`store.triggers.plan_due_triggers`).
+When a plan is written, `store.triggers.plan_due_triggers` checks that the trigger is unchanged.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ log = structlog.get_logger(__name__)
 
 
 class PlanDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A trigger and its plan, before ids are given to its runs."""
+    """A trigger and its plan, before its runs get ids."""
 
     trigger: Trigger
     next_fire_at: int
     revision: int
     config: JobConfig
     now: int
-    calendar: Calendar | None  # the one that it follows, if that is there
+    calendar: Calendar | None  # the one that it follows, if it exists
     plan: Plan | None  # None: its schedule cannot be computed, `reason` says why
     reason: str | None = None
 
@@ -160,7 +159,7 @@ def _plan(
 
 
 def planned_trigger(draft: PlanDraft, ids: Iterator[int]) -> PlannedTrigger:
-    """What is written for a draft; takes as many ids as it needs."""
+    """What is written for a draft; takes the ids it needs."""
     trigger, found = draft.trigger, draft.plan
     if found is None:
         return failed_trigger(draft, draft.reason or "")
@@ -183,7 +182,7 @@ def planned_trigger(draft: PlanDraft, ids: Iterator[int]) -> PlannedTrigger:
 
 
 def failed_trigger(draft: PlanDraft, reason: str) -> PlannedTrigger:
-    """What is written for a trigger that cannot be planned, so that it holds up no other."""
+    """What is written for a trigger that cannot be planned, so that it delays no other."""
     trigger = draft.trigger
     return PlannedTrigger(
         trigger_id=trigger.id,
@@ -201,10 +200,10 @@ def failed_trigger(draft: PlanDraft, reason: str) -> PlannedTrigger:
 
 
 def _version_met(trigger: Trigger, calendar: Calendar | None) -> int | None:
-    """The version of its calendar that a trigger has met when it is planned.
+    """The version of its calendar that a planned trigger is marked with.
 
-    Not the new one while fires lie ahead that were planned with an older one: the refresher takes
-    those back, and finds the trigger by its version.
+    Not the new version while fires that were planned with an older one lie ahead: the refresher
+    finds the trigger by its version, and takes those fires back.
     """
     if calendar is None:
         return None

@@ -1,4 +1,4 @@
-"""Triggers that are due soon become queued runs, a little ahead of their instant."""
+"""Triggers that are due soon become queued runs, shortly before their instant."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ TRIGGERS_PER_BATCH = 500
 TRIGGERS_PER_LOOK = 1_000  # while fewer are due, the buckets need not be looked at one by one
 # Commits cost more than fires while few are due; an admin that freezes holds up these buckets only.
 BUCKETS_PER_BATCH = 4
-# Of overdue triggers between two looks at those on time, which are planned AHEAD_MS ahead.
+# For overdue triggers, between two looks at those on time, which are planned AHEAD_MS ahead.
 OVERDUE_SLICE_SECONDS = 0.7
-OVERDUE_AT_ONCE = 4  # buckets; more only wait for each other on a small machine
+OVERDUE_AT_ONCE = 4  # buckets; on a small machine more would only wait for each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What is due, at the beginning of a pass."""
+    """What is due at the beginning of a pass."""
 
     soonest: list[PlanDraft]  # on time, of all buckets; if TRIGGERS_PER_LOOK, there may be more
-    # (id, how late its first trigger is in ms), of the buckets that have to be looked at as well
+    # (id, how late its first trigger is in ms), of the buckets that have to be read one by one
     buckets: list[tuple[int, int]]
 
 
 class Planner(Loop):
-    """Plan some buckets at a time; other admins plan the other ones meanwhile."""
+    """Plans some buckets at a time; other admins plan other ones meanwhile."""
 
     interval_seconds = 0.5
 
@@ -74,7 +74,7 @@ class Planner(Loop):
         configs: JobConfigs,
         calendars: CalendarCache | None = None,
     ) -> None:
-        """Plan with what admins share, or (None) with a cache of calendars of its own."""
+        """`calendars` is a cache that may be shared; None: one of its own."""
         super().__init__()
         self._store = store
         self._ids = ids
@@ -91,18 +91,18 @@ class Planner(Loop):
         if any(written):
             self._events.publish(QUEUED)
         more = False
-        turned = _turned(look.buckets, self._random)
+        rotated = _rotated(look.buckets, self._random)
         if len(look.soonest) == TRIGGERS_PER_LOOK:
-            for bucket_id, _ in turned:
+            for bucket_id, _ in rotated:
                 more = await self._plan_bucket(bucket_id, overdue=False) or more
-        overdue = [each for each, late_ms in turned if late_ms >= MISFIRE_THRESHOLD_MS]
+        overdue = [each for each, late_ms in rotated if late_ms >= MISFIRE_THRESHOLD_MS]
         self.is_behind = await self._plan_overdue(overdue)
         return self.is_behind or more
 
     async def _plan_overdue(self, buckets: list[int]) -> bool:
-        """Plan what is overdue anyway, for a slice of time, so that what is on time stays so.
+        """Plan overdue triggers for a slice of time, so that those on time are not delayed.
 
-        Some buckets at once: while the database writes for one, the next one is computed. Returns
+        Several buckets at once: while the database writes one, the next is computed. Returns
         whether there may be more.
         """
         until = asyncio.get_running_loop().time() + OVERDUE_SLICE_SECONDS
@@ -114,7 +114,7 @@ class Planner(Loop):
                 if await self._plan_bucket(bucket_id, overdue=True):
                     waiting.append(bucket_id)
 
-        # All of them end before the first error counts: none may go on behind the loop's back.
+        # Wait for all of them before the first error is raised: none may outlive this pass.
         ends = await asyncio.gather(
             *(plan_some() for _ in range(min(OVERDUE_AT_ONCE, len(buckets)))),
             return_exceptions=True,
@@ -183,13 +183,13 @@ class Planner(Loop):
 
 
 def _batches(drafts: Sequence[PlanDraft], random: RandomSource) -> Iterator[list[PlanDraft]]:
-    """Some buckets each, as far as they fit into a batch."""
+    """Batches of a few whole buckets each."""
     by_bucket: defaultdict[int, list[PlanDraft]] = defaultdict(list)
     for draft in drafts:
         by_bucket[draft.trigger.bucket].append(draft)
     batch: list[PlanDraft] = []
     buckets = 0
-    for bucket_id in _turned(sorted(by_bucket), random):
+    for bucket_id in _rotated(sorted(by_bucket), random):
         due = by_bucket[bucket_id]
         if batch and (buckets == BUCKETS_PER_BATCH or len(batch) + len(due) > TRIGGERS_PER_BATCH):
             yield batch
@@ -200,8 +200,8 @@ def _batches(drafts: Sequence[PlanDraft], random: RandomSource) -> Iterator[list
         yield batch
 
 
-def _turned(each: list[T], random: RandomSource) -> list[T]:
-    """Every admin starts elsewhere, so that they seldom meet at the same bucket."""
+def _rotated(each: list[T], random: RandomSource) -> list[T]:
+    """Each admin starts at a random bucket, so that two seldom plan the same one."""
     if not each:
         return []
     start = random.randrange(len(each))

@@ -1,9 +1,9 @@
-"""What nodes said and nobody has recorded yet: bounded, and taken in turns.
+"""Messages of nodes that are not recorded yet: bounded, and taken in turns.
 
-Messages of one node stay in their order. Between nodes there is none to keep, so each gets a share
-of every batch: one that sends tens of thousands of messages waits for itself and for nobody else.
-Those that say much which means nothing, such as results of runs that there never were, are suspects
-for a while: together they get a small part of some batches, so that they cost little.
+Messages of one node stay in their order. Between nodes no order matters, so each gets a share of
+every batch: a node that sends tens of thousands of messages delays only itself. Nodes that send
+many messages with nothing to record, such as results of unknown runs, are suspects for a while:
+together they get a small part of some batches, so that they cost little.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
 
 MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
-LEAST_SHARE = 100  # of a batch, however many nodes have something to say
+LEAST_SHARE = 100  # of a batch, however many nodes have messages
 KEYS_PER_PART = 500  # runs that a node holds, recorded at once
 TEXT_PER_BATCH = 4_000_000  # characters of log lines, results and checkpoints
 LINE_OVERHEAD = 100  # of a log line in memory, in characters
-# In memory, of all nodes of one standing (`_Standing`); beyond either, their sockets are not read.
+# In memory, for all nodes of the same `_Trust`; beyond either, their sockets are not read.
 MAX_WAITING = 20_000  # messages
 MAX_WAITING_TEXT = 32_000_000  # characters
-# Of one node; beyond either, its socket is not read.
+# For one node; beyond either, its socket is not read.
 MAX_OF_NODE = 5_000
 MAX_TEXT_OF_NODE = 16_000_000
 # A node of which so many messages of a batch were ignored, and no fewer than half, is a suspect.
@@ -35,12 +35,12 @@ SUSPECT_REST_SECONDS = 0.2  # between two batches with something of theirs
 UNKNOWN_SHARE = 500  # of a node's first batch
 
 
-class _Standing(Enum):
-    """What a node has shown so far. Each standing has room of its own, so that a suspect that fills
-    its room cannot keep the sockets of the others from being read.
+class _Trust(Enum):
+    """How far a node is trusted. Each level has its own room, so that suspects that fill theirs
+    cannot keep the sockets of the others from being read.
     """
 
-    UNKNOWN = auto()  # nothing of it has been recorded yet
+    UNKNOWN = auto()  # none of its messages has been recorded yet
     GOOD = auto()
     SUSPECT = auto()
 
@@ -65,13 +65,13 @@ class Inbox:
     """Used from the event loop's thread only."""
 
     def __init__(self) -> None:
-        # Whose turn is next comes first.
+        # The node whose turn is next comes first.
         self._queues: dict[Session, _Queue] = {}
-        self._waiting = {standing: _Amount() for standing in _Standing}
-        # As long as their sockets live; who is not here is unknown.
-        self._standings: WeakKeyDictionary[Session, _Standing] = WeakKeyDictionary()
+        self._waiting = {trust: _Amount() for trust in _Trust}
+        # As long as their sockets live; the others are unknown.
+        self._trust: WeakKeyDictionary[Session, _Trust] = WeakKeyDictionary()
         self._gone: WeakSet[Session] = WeakSet()  # their sockets are closed
-        self._suspects_at = 0.0  # when they may be looked at next
+        self._suspects_at = 0.0  # when their messages may be taken next
 
     def __len__(self) -> int:
         """Messages that wait."""
@@ -83,26 +83,29 @@ class Inbox:
         of_node = queue is None or (
             len(queue.messages) < MAX_OF_NODE and queue.text < MAX_TEXT_OF_NODE
         )
-        return of_node and self._waiting[self._standing(session)].fits
+        return of_node and self._waiting[self._trust_of(session)].fits
 
-    def leave(self, session: Session) -> int:
-        """The socket of a node has closed. How many messages are dropped: all of a suspect.
+    def close(self, session: Session) -> int:
+        """The socket of a node has closed. Returns how many messages are dropped: all of a suspect.
 
-        Who sends nothing but what means nothing, and comes back all the time, must not leave it
-        all here. It was not acknowledged, so a node that meant it sends it again.
+        A node that sends only meaningless messages, and reconnects all the time, must not fill
+        the memory. Nothing of it was acknowledged, so an honest node sends it again.
         """
         self._gone.add(session)
-        if self._standing(session) is not _Standing.SUSPECT or session not in self._queues:
+        if self._trust_of(session) is not _Trust.SUSPECT or session not in self._queues:
             return 0
-        queue, waiting = self._queues.pop(session), self._waiting[_Standing.SUSPECT]
+        queue, waiting = self._queues.pop(session), self._waiting[_Trust.SUSPECT]
         waiting.messages -= len(queue.messages)
         waiting.text -= queue.text
         return len(queue.messages)
 
-    def judge(self, ignored: Mapping[Session, int], batch: Sequence[NodeMessage]) -> int:
-        """Say of how many messages of a batch there was nothing to record.
+    def rate(self, ignored: Mapping[Session, int], batch: Sequence[NodeMessage]) -> int:
+        """Adjust the trust in the nodes of a recorded batch.
 
-        Returns how many messages are dropped, as by `leave`.
+        Args:
+            ignored: by session, for how many messages there was nothing to record.
+
+        Returns how many messages are dropped, as `close` does.
         """
         dropped = 0
         said = Counter(dict.fromkeys(ignored, 0))
@@ -111,15 +114,15 @@ class Inbox:
         for session, count in said.items():
             nothing = ignored.get(session, 0)
             is_suspect = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
-            self._stand(session, _Standing.SUSPECT if is_suspect else _Standing.GOOD)
+            self._set_trust(session, _Trust.SUSPECT if is_suspect else _Trust.GOOD)
             if session in self._gone:
-                dropped += self.leave(session)
+                dropped += self.close(session)
         return dropped
 
     def rests_for(self, now: float) -> float | None:
-        """Seconds until suspects may be looked at again, when nobody else waits; else None."""
+        """Seconds until messages of suspects may be taken, if only those wait; else None."""
         if not self._queues or any(
-            self._standing(each) is not _Standing.SUSPECT for each in self._queues
+            self._trust_of(each) is not _Trust.SUSPECT for each in self._queues
         ):
             return None
         return max(self._suspects_at - now, 0.0) or None
@@ -132,7 +135,7 @@ class Inbox:
                 self._put(queue, NodeMessage(session, part))
 
     def next_batch(self, now: float) -> list[NodeMessage]:
-        """What the next transaction takes; nobody gets more than a fair share of it.
+        """What the next transaction takes; no node gets more than its share of it.
 
         Args:
             now: monotonic seconds.
@@ -144,16 +147,16 @@ class Inbox:
         for session in list(self._queues):
             if len(batch) >= MESSAGES_PER_BATCH or text >= TEXT_PER_BATCH:
                 break
-            standing = self._standing(session)
+            trust = self._trust_of(session)
             most = min(share, MESSAGES_PER_BATCH - len(batch))
-            if standing is _Standing.UNKNOWN:
+            if trust is _Trust.UNKNOWN:
                 most = min(most, UNKNOWN_SHARE)
-            elif standing is _Standing.SUSPECT:
+            elif trust is _Trust.SUSPECT:
                 most = min(most, for_suspects)
             if most <= 0:
                 continue
             queue = self._queues.pop(session)
-            waiting = self._waiting[standing]
+            waiting = self._waiting[trust]
             weight = 0
             while queue.messages and weight < most and text < TEXT_PER_BATCH:
                 received = queue.messages.popleft()
@@ -164,7 +167,7 @@ class Inbox:
                 waiting.messages -= 1
                 waiting.text -= chars
                 batch.append(received)
-            if standing is _Standing.SUSPECT:
+            if trust is _Trust.SUSPECT:
                 for_suspects -= weight
                 self._suspects_at = now + SUSPECT_REST_SECONDS
             if queue.messages:
@@ -172,24 +175,24 @@ class Inbox:
         return batch
 
     def put_back(self, batch: Sequence[NodeMessage]) -> None:
-        """Nothing of a batch was recorded: it comes first again."""
+        """The batch was not recorded: it comes first again."""
         for received in reversed(batch):
             queue = self._queues.setdefault(received.session, _Queue())
             self._put(queue, received, first=True)
 
-    def _standing(self, session: Session) -> _Standing:
-        return self._standings.get(session, _Standing.UNKNOWN)
+    def _trust_of(self, session: Session) -> _Trust:
+        return self._trust.get(session, _Trust.UNKNOWN)
 
-    def _stand(self, session: Session, standing: _Standing) -> None:
-        """From here on, what waits of this node counts among those of its new standing."""
+    def _set_trust(self, session: Session, trust: _Trust) -> None:
+        """Count the node's waiting messages with those of its new level from now on."""
         queue = self._queues.get(session)
         if queue is not None:
-            before, after = self._waiting[self._standing(session)], self._waiting[standing]
+            before, after = self._waiting[self._trust_of(session)], self._waiting[trust]
             before.messages -= len(queue.messages)
             before.text -= queue.text
             after.messages += len(queue.messages)
             after.text += queue.text
-        self._standings[session] = standing
+        self._trust[session] = trust
 
     def _put(self, queue: _Queue, received: NodeMessage, *, first: bool = False) -> None:
         chars = text_of(received.message)
@@ -198,13 +201,13 @@ class Inbox:
         else:
             queue.messages.append(received)
         queue.text += chars
-        waiting = self._waiting[self._standing(received.session)]
+        waiting = self._waiting[self._trust_of(received.session)]
         waiting.messages += 1
         waiting.text += chars
 
 
 def text_of(message: FromNode | HeldPart) -> int:
-    """Characters of what may be long; the rest of a message is counted by `MAX_WAITING`."""
+    """Characters of the parts that may be long; `MAX_WAITING` bounds the rest."""
     match message:
         case LogChunk():
             return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
@@ -223,7 +226,7 @@ def _weight(received: NodeMessage) -> int:
 
 
 def _parts(message: FromNode) -> Iterator[FromNode | HeldPart]:
-    """A node that holds many runs is taken in piece by piece, and opened after the last one."""
+    """A long `held` is recorded in parts; the node may be sent runs after the last one."""
     if not isinstance(message, Held) or len(message.runs) <= KEYS_PER_PART:
         yield message
         return

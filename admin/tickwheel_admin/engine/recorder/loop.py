@@ -1,4 +1,4 @@
-"""What nodes say is collected and committed in batches; only then is it acknowledged."""
+"""Reports of nodes are collected, committed in batches, and only then acknowledged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IDS_IN_LOG = 5  # of runs whose reports were ignored; the rest are counted
 
 
 class Recorder(Loop):
-    """While one batch is being committed the next one gathers: no fixed delay, no lone commits."""
+    """While one batch is committed, the next one fills: no fixed delay, no commit per message."""
 
     interval_seconds = 1.0
 
@@ -63,9 +63,9 @@ class Recorder(Loop):
         self._waiting.add(session, messages)
         self.wake()
 
-    def leave(self, session: Session) -> None:
+    def disconnected(self, session: Session) -> None:
         """The socket of a node has closed."""
-        _log_dropped(self._waiting.leave(session))
+        _log_dropped(self._waiting.close(session))
 
     @property
     def backlog(self) -> int:
@@ -73,7 +73,7 @@ class Recorder(Loop):
         return len(self._waiting)
 
     async def room(self, session: Session) -> None:
-        """Wait until there is room for more of a node; its socket is read only then."""
+        """Wait until the node may send more; its socket is read only then."""
         while not self._waiting.has_room_for(session):
             await self._recorded.wait()
 
@@ -105,12 +105,12 @@ class Recorder(Loop):
 
         recorded = await self._ids.run_with_ids("run", write)
         ignored = Counter(session for _, session, _ in recorded.ignored)
-        _log_dropped(self._waiting.judge(ignored, batch))
+        _log_dropped(self._waiting.rate(ignored, batch))
         reached("recorded")
-        self._tell(recorded)
+        self._after_commit(recorded)
         reached("acknowledged")
 
-    def _tell(self, recorded: RecordResult) -> None:
+    def _after_commit(self, recorded: RecordResult) -> None:
         replies: defaultdict[Session, list[Message]] = defaultdict(list)
         for session, reply in recorded.replies:
             replies[session].append(reply)
@@ -135,7 +135,7 @@ class Recorder(Loop):
             self._events.publish(log_topic(run_id))
 
     async def _give_up(self, culprit: NodeMessage, reason: str) -> None:
-        """One message that the database refuses must neither stop the others nor come again."""
+        """A message that the database refuses must not stop the others, nor be sent again."""
         message = culprit.message
         log.error("report.unstorable", type=type(message).__name__, reason=reason)
         if isinstance(message, Result) and message.message != _UNSTORABLE:
@@ -155,7 +155,7 @@ class Recorder(Loop):
 
 
 def _log_ignored(ignored: Sequence[tuple[str, Session, int]]) -> None:
-    """One event for each reason and node: who sends much must not make us write much."""
+    """One event for each reason and node: a node that sends much must not fill our log."""
     runs: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for reason, session, run_id in ignored:
         runs[reason, session.node_id].append(run_id)

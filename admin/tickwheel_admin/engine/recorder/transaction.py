@@ -1,4 +1,4 @@
-"""The recording transaction: what nodes said in the last moments becomes moves, all at once."""
+"""The recording transaction: one batch of reports of nodes becomes moves of runs."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class RecordResult:
     # (node, handler, why)
     refusals: list[tuple[int, str, Refusal]] = field(default_factory=list)
     ignored: list[tuple[str, Session, int]] = field(default_factory=list)  # (why, whose, run)
-    unkept: Sequence[int] = ()  # runs whose state is not kept: it is not theirs any more
+    unkept: Sequence[int] = ()  # runs whose state is not stored: another attempt holds it
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
     freed: bool = False  # some slot is free again
-    queued: bool = False  # runs may be claimed that could not before
-    armed: bool = False  # triggers will fire that waited for the end of a run
+    queued: bool = False  # runs may be claimed that could not be before
+    armed: bool = False  # triggers that waited for the end of a run will fire
 
 
 def record(
@@ -60,7 +60,7 @@ def record(
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
 ) -> RecordResult:
-    """Apply the messages in their order; the same messages again change nothing.
+    """Apply the messages in their order; the same messages, sent again, change nothing.
 
     Raises:
         TooFewIds: runs ended whose children need more ids than there are.
@@ -74,7 +74,7 @@ def record(
 
 
 class _RecordBatch:
-    """The runs of one batch as they stand while its messages are applied."""
+    """The runs of one batch, and what its messages do to them."""
 
     def __init__(
         self, conn: sa.Connection, batch: Sequence[NodeMessage], configs: JobConfigs, *, now: int
@@ -212,7 +212,7 @@ class _RecordBatch:
             if token == chunk.token:
                 self._chunks[chunk.run, chunk.attempt, chunk.first_seq] = chunk
                 self.recorded.logged_runs.add(chunk.run)
-        # A chunk nobody wants is acknowledged too: the node must not keep it for ever.
+        # A chunk that is not stored is acknowledged too, or the node would keep it for ever.
         receipt = LogReceipt(run=chunk.run, attempt=chunk.attempt, first_seq=chunk.first_seq)
         self.recorded.replies.append((session, receipt))
 

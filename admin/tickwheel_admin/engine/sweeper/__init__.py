@@ -1,1 +1,1 @@
-"""Deadlines, lost and stalled runs."""
+"""Deals with runs that are past their deadline, lost or stalled."""

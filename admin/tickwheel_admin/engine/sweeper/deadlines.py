@@ -1,4 +1,4 @@
-"""The sweeper's transactions: runs past their deadline are asked about, stopped or ended."""
+"""Runs past their deadline: their nodes are asked about them, or they are stopped or ended."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def sweep_live(
     known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
     for run in locked.values():
         if run.state not in LIVE or run.is_fire or not _is_past(run, now=now):
-            continue  # somebody else dealt with it meanwhile
+            continue  # another transaction dealt with it meanwhile
         config = known[run.job_id, run.job_revision]
         if may_expire and _timeout_is_over(run, config, now=now):
             if config.blocking.strategy is Blocking.PARALLEL:
@@ -82,7 +82,7 @@ def sweep_live(
                 swept.timed_out += 1
                 continue
             if run.cancel_requested_at is None:
-                # Nothing may start beside it: it is told to stop, and keeps its place until then.
+                # No run may start beside it: it is told to stop, and counts as live until it has.
                 move = run_moves.stop_wanted(run, reason=TIMEOUT, now=now)
                 moves.append(move)
                 run = move.after
@@ -111,7 +111,7 @@ def sweep_fires(
     configs: JobConfigs,
     run_ids: Sequence[int] = (),
 ) -> SweepResult:
-    """Stop the shards of whole fires that are to end, and end those that have none left.
+    """Stop the shards of whole fires that are to end; end fires without an open shard.
 
     Shards are locked before their fires, as everywhere.
     """
@@ -154,7 +154,7 @@ def sweep_fires(
 def expire_queued(
     conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()
 ) -> SweepResult:
-    """Skip queued runs that were to start by now and did not."""
+    """Skip queued runs that were to start by now and have not."""
     now = now_ms(conn)
     locked = lock_runs(conn, queued_past_deadline(conn, now=now, limit=RUNS_PER_BATCH))
     moves = [

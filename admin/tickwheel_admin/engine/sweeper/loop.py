@@ -1,4 +1,4 @@
-"""Nothing is stuck for ever: what is past its deadline is asked about, ended, or moved on."""
+"""No run is stuck for ever (G3): deadlines, ended leases, and what has stalled."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 RECOUNT_SECONDS = 30.0
-MEND_SECONDS = 5.0
-SHORTEST_REST_SECONDS = 0.1  # until a lease is looked at again that somebody else is renewing
+REPAIR_SECONDS = 5.0
+SHORTEST_REST_SECONDS = 0.1  # before an ending lease is read again that another admin renews
 
 
 class Sweeper(Loop):
@@ -71,22 +71,24 @@ class Sweeper(Loop):
         self._events = events
         self._configs = configs
         self._recounted_at = 0.0
-        self._mended_at = 0.0
-        self._mended_to = 0  # trigger id up to which stalled ones were looked for
-        # By how many seconds the database's clock was ahead of ours at the last look.
+        self._repaired_at = 0.0
+        self._repaired_to = 0  # trigger id up to which stalled ones were searched for
+        # By how many seconds the database's clock was ahead of ours at the last check.
         self._clock_ahead: tuple[float, float] | None = None
-        self._none_over_at: int | None = None  # its time then, if no lease was over
+        self._none_over_at: int | None = (
+            None  # database time of the last check, if no lease was over
+        )
 
     async def run_once(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
         seen = await self._store.read(check_due)
         more = seen.runs_are_late and await self._sweep_deadlines()
         if self._clock_was_set(seen, asked_at):
-            self._leases.doubt("leases.of_another_clock")
+            self._leases.distrust_clock("leases.of_another_clock")
         ended = self._leases.may_expire() and await self._expire(seen)
         if ended or seen.ended_nodes_have_runs:
-            more = await self._lose_runs() or more
-        await self._mend()
+            more = await self._move_lost_runs() or more
+        await self._repair()
         await self._recount()
         return more
 
@@ -100,13 +102,13 @@ class Sweeper(Loop):
             swept = await self._with_ids(
                 lambda ids: self._store.run(expire_queued, self._configs, ids)
             )
-            moved += self._tell(swept)
+            moved += self._send(swept)
         fires = [past.run_id for past in live if past.node_id is None]
         if fires:
             swept = await self._with_ids(
                 lambda ids: self._store.run(sweep_fires, fires, self._configs, ids)
             )
-            moved += self._tell(swept)
+            moved += self._send(swept)
         # A node's own admins ask it; a timeout can be ended by anyone who trusts its own view.
         runs = [
             past.run_id
@@ -119,10 +121,10 @@ class Sweeper(Loop):
                     _sweep_live, runs, self._configs, connected, may_expire, expected, ids
                 )
             )
-            moved += self._tell(swept)
+            moved += self._send(swept)
         return len(live) == RUNS_PER_BATCH and moved > 0
 
-    def _tell(self, swept: SweepResult) -> int:
+    def _send(self, swept: SweepResult) -> int:
         for node_id, messages in swept.messages.items():
             self._links.send(node_id, messages)
         if swept.timed_out:
@@ -132,10 +134,10 @@ class Sweeper(Loop):
         return swept.moved
 
     def _clock_was_set(self, seen: DueCheck, asked_at: float) -> bool:
-        """Whether leases may have been given by another clock than the database has now.
+        """Whether the database's clock was set, so that leases may have ended by mistake.
 
-        Its clock made a step from look to look; or one of them ended before the last look, which
-        found none over: then a step forth and back lay between. Who has it may live.
+        Either it made a step between two checks; or a lease ended before the last check, which
+        found none over: then the clock was set forth and back between them.
         """
         now = asyncio.get_running_loop().time()
         ahead = (seen.now / 1000 - now, seen.now / 1000 - asked_at)  # at least, at most
@@ -149,7 +151,7 @@ class Sweeper(Loop):
         )
 
     async def _expire(self, seen: DueCheck) -> bool:
-        """End what has outlived its lease; whether nodes were among it."""
+        """End nodes and admins whose lease is over; returns whether nodes were among them."""
         expected = self._leases.expected_database_ms()
         nodes: list[int] = []
         if seen.nodes_are_over:
@@ -161,13 +163,13 @@ class Sweeper(Loop):
             for admin_id in await self._store.run(_ended, remove_dead_admins, expected):
                 log.warning("admin.expired", admin_id=admin_id)
                 self._events.publish(NODES)  # every page names the admins
-        # A lease that ends before the next pass is not to wait for it: so long, nobody takes over.
+        # Be there when the next lease ends: until then no other node takes over its runs.
         if seen.first_node_ends_at is not None:
             seconds = max((seen.first_node_ends_at - seen.now) / 1000, SHORTEST_REST_SECONDS)
             self.aim_at(asyncio.get_running_loop().time() + seconds)
         return bool(nodes)
 
-    async def _lose_runs(self) -> bool:
+    async def _move_lost_runs(self) -> bool:
         nodes = await self._store.read(ended_nodes_with_runs)
         if not nodes:
             return False
@@ -188,15 +190,15 @@ class Sweeper(Loop):
             await self._store.run(recount_slots, node_id)
         return result.lost + result.handed_back == RUNS_PER_BATCH
 
-    async def _mend(self) -> None:
+    async def _repair(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._mended_at < MEND_SECONDS:
+        if now - self._repaired_at < REPAIR_SECONDS:
             return
-        self._mended_at = now
-        mended = await self._store.run(repair_stalled, after=self._mended_to)
-        self._mended_to = mended.looked_to
-        if mended.followed.queued or mended.followed.armed:
-            self._announce(mended.followed)
+        self._repaired_at = now
+        repaired = await self._store.run(repair_stalled, after=self._repaired_to)
+        self._repaired_to = repaired.looked_to
+        if repaired.followed.queued or repaired.followed.armed:
+            self._announce(repaired.followed)
         cancelled, followed = await self._with_ids(
             lambda ids: self._store.run(cancel_orphans, self._configs, ids)
         )
@@ -225,7 +227,7 @@ class Sweeper(Loop):
 def _ended(
     conn: sa.Connection, end: Callable[[sa.Connection], list[int]], expected: int | None
 ) -> list[int]:
-    """Whose lease is over, unless the database's clock has just been set."""
+    """Ids of those that `end` ended; none if the database's clock has just been set."""
     return end(conn) if clock_is_steady(conn, expected) else []
 
 

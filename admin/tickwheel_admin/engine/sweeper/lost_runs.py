@@ -1,4 +1,4 @@
-"""Runs of nodes whose lease is over: which are lost now, and which keep their place for a while."""
+"""Runs of nodes whose lease is over: some are lost now, others are held for a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tickwheel_admin.store.runs.follow_ups import FollowUpResult, move_with_foll
 from tickwheel_admin.store.runs.runs import lock_runs
 
 RUNS_PER_BATCH = 500
-NEVER_STARTED = "refused_draining"  # as if its node had read it and had told so
+NEVER_STARTED = "refused_draining"  # as if its node had read and refused it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class LostRunsResult:
 
     lost: int
     handed_back: int  # never started, for their node had said goodbye
-    held: int  # keep their place although nobody hears their node
+    held: int  # still live although no admin hears from their node
     followed: FollowUpResult
     idle_nodes: Sequence[int]  # of which no run was found
 
@@ -43,10 +43,10 @@ def move_lost_runs(
     *,
     may_end_holds: bool = True,
 ) -> LostRunsResult:
-    """Move runs of ended nodes on, as far as their time has come.
+    """End or hand back the runs of ended nodes, as far as they are not held.
 
     Args:
-        may_end_holds: whether the database's clock can be trusted to say that it has.
+        may_end_holds: whether the database's clock can be trusted to say that a hold is over.
 
     Raises:
         TooFewIds: as `move_with_follow_ups`.
@@ -55,7 +55,7 @@ def move_lost_runs(
     by_id = {node.id: node for node in nodes}
     found = live_runs_of_nodes(conn, by_id, now=now, limit=RUNS_PER_BATCH)
     locked = lock_runs(conn, found)
-    # Read under the locks: a node may be back since it was looked for, and have been given runs.
+    # Read under the locks: a node may have come back meanwhile, and have been sent runs.
     ended = ended_nodes(conn, by_id)
     known = configs.get_many(conn, {(run.job_id, run.job_revision) for run in locked.values()})
     moves: list[Move] = []
@@ -91,20 +91,20 @@ def _move_of(run: Run, node: Node, config: JobConfig, *, now: int, by: int) -> l
 
 
 def never_started(run: Run, nodes: Mapping[int, Node]) -> bool:
-    """Whether the run crossed its node's goodbye.
+    """Whether the run was on its way to its node when the node said goodbye.
 
-    A node says it when all that it has started has its receipt, so that what is still only sent to
-    it was not started.
+    A node says goodbye when all runs that it started have a receipt. So a run that it has not
+    accepted was not started.
     """
     node = nodes[run.node_id or 0]
     return node.state is NodeState.GONE and run.state is RunState.DISPATCHED
 
 
 def held_until(config: JobConfig, node: Node) -> int | None:
-    """How long a run keeps its place after its node's lease; None: it is lost at once.
+    """Until when a run counts as live after its node's lease; None: it is lost at once.
 
-    A node that said goodbye held nothing. What it must stop it has stopped when its full lease is
-    over, and its sockets' closing shortens only the lease.
+    A node that said goodbye held nothing. What a node must stop, it has stopped when its full
+    lease is over; when its sockets close, only the lease is shortened.
     """
     policy = config.blocking
     if node.state is NodeState.GONE or policy.strategy is Blocking.PARALLEL:
@@ -115,5 +115,5 @@ def held_until(config: JobConfig, node: Node) -> int | None:
 
 
 def _without_runs(conn: sa.Connection, nodes: Mapping[int, Node]) -> set[int]:
-    """Nodes of which not even a held run is left: the slots they hold are taken by nothing."""
+    """Nodes without any live run: no run takes the slots that they hold."""
     return {node_id for node_id in nodes if not live_runs_of_nodes(conn, [node_id], limit=1)}

@@ -1,4 +1,4 @@
-"""A second look at what waits for the end of a run: should that end never have told it (G3)."""
+"""A second check of what waits for the end of a run, in case that end did not wake it (G3)."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ RUNS_PER_LOOK = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairResult:
-    """What was set going again."""
+    """What was set going again, and how far the search went."""
 
-    looked_to: int  # trigger id up to which this look went; 0: all were looked at
+    looked_to: int  # trigger id up to which this call searched; 0: all were searched
     followed: FollowUpResult
 
 
 def repair_stalled(conn: sa.Connection, *, after: int) -> RepairResult:
-    """Unpark runs of jobs of which none is live, and arm fixed delays that no run will arm.
+    """Unpark runs of jobs without a live run, and arm fixed delays that no run will arm.
 
     On a cluster whose row locks are local, a run may be parked on one server while the run before
-    it ends on another one. Everything else here needs somebody's own SQL.
+    it ends on another one. Other causes need SQL from outside.
 
     Args:
-        after: trigger id that the look before this one ended with.
+        after: the trigger id that the previous call ended with.
     """
     now = now_ms(conn)
     lanes = {BlockingLane(job_id=job_id): 1 for job_id in idle_lines(conn)}
@@ -60,9 +60,9 @@ def repair_stalled(conn: sa.Connection, *, after: int) -> RepairResult:
 def cancel_orphans(
     conn: sa.Connection, configs: JobConfigs, run_ids: Sequence[int] = ()
 ) -> tuple[int, FollowUpResult]:
-    """Cancel what waits for nodes of deleted executors; returns how many runs these were.
+    """Cancel queued runs of deleted executors; returns how many runs these were.
 
-    A parent that ends, or a node that refuses, while its executor is being deleted may leave them.
+    They are left when a parent ends, or a node refuses, while the executor is being deleted.
 
     Raises:
         TooFewIds: as `move_with_follow_ups`.

@@ -31,7 +31,7 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.system.audit_names import job_names, jobs_of_runs, token_names
 from tickwheel_admin.store.system.audit_pages import (
-    AuditFilter,
+    AuditConditions,
     AuditPosition,
     StoredAudit,
     first_parts,
@@ -123,7 +123,7 @@ class AuditLog:
             if scope is not None and query.executor_id not in scope:
                 raise not_found()
             scope = frozenset({query.executor_id})
-        wanted = AuditFilter(
+        wanted = AuditConditions(
             executors=scope,
             person=_text(query.person, "person").lower() or None,
             action=_text(query.action, "action").lower(),
@@ -139,7 +139,7 @@ class AuditLog:
 
 def _read_page(
     conn: sa.Connection,
-    wanted: AuditFilter,
+    wanted: AuditConditions,
     asked: AuditedObject | None,
     at: _Place | None,
     limit: int,

@@ -109,6 +109,15 @@ def living_executors(conn: sa.Connection, executor_ids: Iterable[int]) -> frozen
     return frozenset(rows.scalars())
 
 
+def executor_ids(conn: sa.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Ids of executors that are not deleted, by name; names of none are left out."""
+    wanted = executor.c.name.in_(sorted(names))
+    rows = conn.execute(
+        sa.select(executor.c.name, executor.c.id).where(wanted, executor.c.deleted_at == ALIVE)
+    )
+    return {row.name: row.id for row in rows}
+
+
 def executor_name_is_taken(conn: sa.Connection, name: str) -> bool:
     """Whether an executor that is not deleted has the name."""
     found = sa.select(executor.c.id).where(executor.c.name == name, executor.c.deleted_at == ALIVE)

@@ -82,7 +82,7 @@ class StoredArrival:
     node_id: int
     slots_wanted: int | None  # set by an operator
     is_new: bool  # its first hello, at any admin
-    is_looked_at: bool  # what it says of its code
+    manifest_is_read: bool  # what it says of its code
     connected_at: int  # of its first hello
     now: int
 
@@ -127,7 +127,7 @@ def admit_nodes(
         key = (arrival.executor_id, arrival.node_key)
         row = known.get(key)
         said = _said(arrival, now=now)
-        is_looked_at = not arrival.has_code and arrival.executor_id in silent
+        manifest_is_read = not arrival.has_code and arrival.executor_id in silent
         if row is None:
             node_id = added[key]["id"] if key in added else new_id
             added[key] = said | {
@@ -139,7 +139,7 @@ def admit_nodes(
                 "drain_wanted": False,
                 "in_use": 0,
                 "connected_at": now,
-                "declared": "[]" if is_looked_at else None,
+                "declared": "[]" if manifest_is_read else None,
             }
         else:
             node_id = row.id
@@ -152,7 +152,7 @@ def admit_nodes(
                 node_id=node_id,
                 slots_wanted=None if row is None else row.slots_wanted,
                 is_new=row is None,
-                is_looked_at=is_looked_at if row is None else bool(row.is_looked_at),
+                manifest_is_read=manifest_is_read if row is None else bool(row.manifest_is_read),
                 connected_at=now if row is None else row.connected_at,
                 now=now,
             )
@@ -205,7 +205,7 @@ def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, 
             node.c.slots_wanted,
             node.c.weight_wanted,
             node.c.connected_at,
-            node.c.declared.is_not(None).label("is_looked_at"),
+            node.c.declared.is_not(None).label("manifest_is_read"),
         )
         .where(node.c.id.in_(sorted(ids)))
         .order_by(node.c.id)

@@ -44,7 +44,7 @@ def page_of_ids(
     return page, order
 
 
-class JobPlace(NamedTuple):
+class JobPosition(NamedTuple):
     job_id: int
     value: str | int
     place_id: int
@@ -57,13 +57,13 @@ def places_by_fire(
     after: tuple[str | int, int] | None,
     limit: int,
     back: bool,
-) -> list[JobPlace]:
+) -> list[JobPosition]:
     """A page of the jobs by their next fire, in the direction of reading.
 
     Of what fires, the place is the instant and the trigger; of all other jobs, the name.
     """
     is_behind_fires = after is not None and isinstance(after[0], str)
-    places: list[JobPlace] = []
+    places: list[JobPosition] = []
     if is_behind_fires or not back:
         if not is_behind_fires:
             places = _fires(conn, wanted, after=after, limit=limit, back=back)
@@ -85,7 +85,7 @@ def _fires(
     after: tuple[str | int, int] | None,
     limit: int,
     back: bool,
-) -> list[JobPlace]:
+) -> list[JobPosition]:
     """Jobs by the first of their triggers that will fire."""
     other = trigger.alias("other")
     sooner = sa.or_(
@@ -126,7 +126,7 @@ def _fires(
         .order_by(*(each.desc() if back else each.asc() for each in order))
         .limit(limit)
     )
-    return [JobPlace(row.job_id, row.next_fire_at, row.id) for row in rows]
+    return [JobPosition(row.job_id, row.next_fire_at, row.id) for row in rows]
 
 
 def _without_fires(
@@ -136,7 +136,7 @@ def _without_fires(
     after: tuple[str | int, int] | None,
     limit: int,
     back: bool,
-) -> list[JobPlace]:
+) -> list[JobPosition]:
     """Jobs of which no trigger will fire, by their names."""
     # A look-up for each job: MariaDB would make a table of all triggers for a plain EXISTS.
     last = sa.func.max(unindexed(trigger.c.next_fire_at))
@@ -152,7 +152,7 @@ def _without_fires(
     )
     order = [each.desc() if back else each.asc() for each in (page.c.place, page.c.id)]
     rows = conn.execute(sa.select(page.c.id, page.c.place).order_by(*order))
-    return [JobPlace(row.id, row.place, row.id) for row in rows]
+    return [JobPosition(row.id, row.place, row.id) for row in rows]
 
 
 def _behind(

@@ -30,7 +30,7 @@ class AuditPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
+class AuditConditions:
     """Which changes a page shows."""
 
     executors: frozenset[int] | None = None  # None: all, and what belongs to no executor
@@ -61,7 +61,7 @@ class StoredAudit:
 
 def page_audit(
     conn: sa.Connection,
-    wanted: AuditFilter,
+    wanted: AuditConditions,
     *,
     before: AuditPosition | None,
     limit: int,
@@ -99,11 +99,11 @@ def page_audit(
 
 def first_parts(conn: sa.Connection, entry_id: int, *, limit: int) -> list[StoredAudit]:
     """The first changes that were part of a bulk action, in their order."""
-    keys = _keys(AuditFilter(part_of=entry_id), None, None, newer=True).limit(limit)
+    keys = _keys(AuditConditions(part_of=entry_id), None, None, newer=True).limit(limit)
     return _rows(conn, [AuditPosition(at=row.at, id=row.id) for row in conn.execute(keys)])
 
 
-def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
+def _ranges(wanted: AuditConditions) -> Sequence[int | None]:
     """Objects or executors whose entries are read from their own index, or one for everything."""
     if wanted.objects is not None:
         return sorted(wanted.objects)[-MAX_RANGES:]
@@ -115,7 +115,7 @@ def _ranges(wanted: AuditFilter) -> Sequence[int | None]:
 
 def _scan(
     conn: sa.Connection,
-    wanted: AuditFilter,
+    wanted: AuditConditions,
     one: int | None,
     before: AuditPosition | None,
     enough: int,
@@ -139,7 +139,7 @@ def _scan(
     return found, before
 
 
-def _filter(wanted: AuditFilter, one: int | None) -> Callable[[Any], bool] | None:
+def _filter(wanted: AuditConditions, one: int | None) -> Callable[[Any], bool] | None:
     """What the range does not see to; None: nothing."""
     executors = wanted.executors if one is None or wanted.objects is not None else None
     by_person = wanted.person is not None and wanted.objects is None and not wanted.part_of
@@ -155,7 +155,7 @@ def _filter(wanted: AuditFilter, one: int | None) -> Callable[[Any], bool] | Non
 
 
 def _keys(
-    wanted: AuditFilter, one: int | None, before: AuditPosition | None, newer: bool
+    wanted: AuditConditions, one: int | None, before: AuditPosition | None, newer: bool
 ) -> sa.Select[Any]:
     """Entries of one range, newest first; or what is newer than a place, oldest first."""
     conditions: list[sa.ColumnElement[bool]] = []

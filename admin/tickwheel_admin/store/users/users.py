@@ -51,6 +51,12 @@ def find_user(conn: sa.Connection, name: str) -> StoredUser | None:
     return _one(conn, user.c.name == name)
 
 
+def find_oidc_user(conn: sa.Connection, oidc_key: str) -> StoredUser | None:
+    """Whoever logged in with this issuer and subject before."""
+    user_id = conn.execute(sa.select(user.c.id).where(user.c.oidc_key == oidc_key)).scalar()
+    return None if user_id is None else get_user(conn, user_id)
+
+
 def list_users(
     conn: sa.Connection, *, after: str = "", part: str = "", limit: int
 ) -> list[StoredUser]:

@@ -30,7 +30,7 @@ COVER = BlockingPolicy(strategy=Blocking.COVER_EARLY)
 @pytest.fixture(autouse=True)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.REPAIR_SECONDS", float("inf"))
 
 
 async def end(admin: Admin, node: FakeSession, request: RunRequest) -> None:

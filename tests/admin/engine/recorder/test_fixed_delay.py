@@ -41,7 +41,7 @@ DELAY = FixedDelaySpec(every_ms=MINUTE)
 @pytest.fixture(autouse=True)
 def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.MEND_SECONDS", float("inf"))
+    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.REPAIR_SECONDS", float("inf"))
 
 
 @pytest.fixture
@@ -362,9 +362,9 @@ async def test_a_delay_whose_run_ended_unseen_is_armed(
     await change(database, tables.trigger, trigger.id, next_fire_at=None)  # as if it were lost
     clock.advance(3)
 
-    mended = await database.run(repair_stalled, after=0)
+    repaired = await database.run(repair_stalled, after=0)
 
-    assert (mended.followed.armed, mended.looked_to) == (1, 0)
+    assert (repaired.followed.armed, repaired.looked_to) == (1, 0)
     assert await next_fire(database, job_id) == clock.now + MINUTE
 
 

@@ -168,14 +168,14 @@ async def test_what_a_suspect_leaves_behind_is_dropped(database: Database, admin
     engine = admin.engine.recorder
     with capture_logs() as logs:
         engine.receive(node, [unknown(run) for run in range(10**9, 10**9 + 1_200)])
-        engine.leave(node)
+        engine.disconnected(node)
         assert engine.backlog == 1_200  # nobody knows it yet: all of it may be results
         await engine.run_once()
         assert engine.backlog == 0
 
         [request] = await admin.dispatch_all(other)
         engine.receive(other, [result(request)])
-        engine.leave(other)  # it closed right after it had said what counts
+        engine.disconnected(other)  # it closed right after it had said what counts
         await engine.run_once()
     assert [entry["count"] for entry in logs if entry.get("reason") == "suspect_left"] == [700]
     assert [m.receipt for m in other.sent if isinstance(m, ResultReceipt)] == ["recorded"]

@@ -80,7 +80,7 @@ async def test_an_older_process_that_is_looked_at_late_changes_nothing(
         sa.update(tables.node).where(tables.node.c.id == old.node_id).values(connected_at=1)
     )
     old = await code.admit(executor_id, key=_key(world, old.node_id))
-    assert not old.is_looked_at
+    assert not old.manifest_is_read
     await code.look(old, schemas={"send-invoices": {"type": "object"}})
     (row,) = world.rows(sa.select(tables.handler_schema))
     assert "month" in row.schema

@@ -136,10 +136,10 @@ async def test_only_a_new_process_is_listened_to(
     world: World, code: Code, declared: DeclaredJobs, executor_id: int
 ) -> None:
     first = await code.admit(executor_id, key="a" * 32)
-    assert not first.is_looked_at
+    assert not first.manifest_is_read
     await code.look(first, NIGHTLY)
     await code.start(executor_id, changed(priority=3))
-    assert (await code.admit(executor_id, key="a" * 32)).is_looked_at
+    assert (await code.admit(executor_id, key="a" * 32)).manifest_is_read
     # Over a second socket, or again because nobody heard the answer: it is the older process.
     assert await code.look(first, NIGHTLY) == []
     item = await one(declared, executor_id)
@@ -152,7 +152,7 @@ async def test_a_process_that_an_admin_never_looked_at_is_looked_at_when_it_come
 ) -> None:
     await code.admit(executor_id, key="a" * 32)  # the admin died
     again = await code.admit(executor_id, key="a" * 32)
-    assert not again.is_looked_at
+    assert not again.manifest_is_read
     assert await code.look(again, NIGHTLY) == ["info: jobs declared in code: created 'nightly'"]
 
 

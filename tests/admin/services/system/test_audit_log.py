@@ -195,17 +195,21 @@ async def test_a_made_up_place_is_refused(world: World, cursor: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "one", "index"),
     [
-        (audit_pages.AuditFilter(), None, "ix_audit_recent"),
-        (audit_pages.AuditFilter(from_at=1, to_at=2), None, "ix_audit_recent"),
-        (audit_pages.AuditFilter(), 5, "ix_audit_of_executor"),
-        (audit_pages.AuditFilter(person="ada"), None, "ix_audit_by_person"),
-        (audit_pages.AuditFilter(person="ada", objects=frozenset({7})), 7, "ix_audit_of_object"),
-        (audit_pages.AuditFilter(part_of=3), None, "ix_audit_recent"),
+        (audit_pages.AuditConditions(), None, "ix_audit_recent"),
+        (audit_pages.AuditConditions(from_at=1, to_at=2), None, "ix_audit_recent"),
+        (audit_pages.AuditConditions(), 5, "ix_audit_of_executor"),
+        (audit_pages.AuditConditions(person="ada"), None, "ix_audit_by_person"),
+        (
+            audit_pages.AuditConditions(person="ada", objects=frozenset({7})),
+            7,
+            "ix_audit_of_object",
+        ),
+        (audit_pages.AuditConditions(part_of=3), None, "ix_audit_recent"),
     ],
 )
 @pytest.mark.parametrize("newer", [False, True])
 def test_every_page_is_a_range_of_an_index_and_sorts_nothing(
-    world: World, wanted: audit_pages.AuditFilter, one: int | None, index: str, newer: bool
+    world: World, wanted: audit_pages.AuditConditions, one: int | None, index: str, newer: bool
 ) -> None:
     before = audit_pages.AuditPosition(at=START, id=1)
     statement = audit_pages._keys(wanted, one, before, newer).limit(50)

@@ -78,7 +78,7 @@ async def test_who_doubts_declares_nobody_dead(
     monkeypatch.setattr("tickwheel_admin.engine.membership.leases.STEADY_SECONDS", 0.0)
     await leases.run_once()
     assert leases.may_expire()
-    leases.doubt("leases.of_another_clock")
+    leases.distrust_clock("leases.of_another_clock")
     assert not leases.may_expire()
     await leases.run_once()
     assert leases.may_expire()

@@ -28,9 +28,9 @@ from tickwheel_admin.services.users import edits
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import executor_ids
 from tickwheel_admin.store.users.grants import grants_of
-from tickwheel_admin.store.users.oidc import executor_ids, find_oidc_user
-from tickwheel_admin.store.users.users import StoredUser
+from tickwheel_admin.store.users.users import StoredUser, find_oidc_user
 
 log = structlog.get_logger(__name__)
 

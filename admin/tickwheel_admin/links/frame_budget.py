@@ -1,7 +1,7 @@
-"""How much of large frames an admin holds at once, taken apart and waiting to be recorded.
+"""How many bytes of large frames an admin holds at once, until they are recorded.
 
-A frame takes about six times its bytes once it is decoded. Each executor has a room of its own, so
-that nodes of one that send much wait for each other and for nobody else.
+A decoded frame takes about six times its bytes. Each executor has its own budget, so that nodes of
+one that send much wait only for each other.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-SMALL_BYTES = 64 * 1024  # such frames are never held up
+SMALL_BYTES = 64 * 1024  # frames up to this never wait
 MAX_BYTES = 12 * 1024 * 1024  # of an executor's nodes: three of the largest frames
-LOOK_SECONDS = 2.0  # whether whoever waits is still there
+LOOK_SECONDS = 2.0  # between two checks whether a waiting node is still connected
 
 
-class FrameRoom:
+class FrameBudget:
     """Used from the event loop's thread only."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class FrameRoom:
         self._freed = asyncio.Event()  # set, and replaced, when there may be room again
 
     @asynccontextmanager
-    async def taken(
+    async def reserved(
         self, executor_id: int, size: int, *, is_gone: Callable[[], bool] = lambda: False
     ) -> AsyncIterator[None]:
         """Wait until there is room for a frame of so many bytes, and hold it.
