@@ -1,4 +1,4 @@
-"""Test your handlers: one alone (`run_handler`), or a whole executor against a fake admin.
+"""Test kit: run one handler (`run_handler`), or a whole executor against a fake admin.
 
 async def test_invoices_are_sent() -> None:
     end = await run_handler(send_invoices, parameters={"month": "2026-03"})

@@ -1,4 +1,4 @@
-"""Attempts that a fake admin has given out, and what their nodes say of them."""
+"""Attempts that a fake admin has sent to nodes, and what the nodes report about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AboutAttempt = Accepted | Refused | Progress | Checkpoint | LogChunk | Result
 
 @dataclass(slots=True, eq=False)
 class FakeAttempt:
-    """One attempt, from its request until its result and all its log lines are here."""
+    """One attempt, from its request until its result and all its log lines have arrived."""
 
     request: RunRequest
     dispatched_to: str = ""  # key of a node
@@ -34,31 +34,31 @@ class FakeAttempt:
     _result: Result | None = None
     _chunks: dict[int, list[WireLine]] = field(default_factory=dict)  # by number of the first line
     _progress: list[ReportedProgress] = field(default_factory=list)
-    _checkpoint: tuple[int, bytes | None] = (0, None)  # its number, and its JSON
+    _checkpoint: tuple[int, bytes | None] = (0, None)  # its number and its JSON
 
     @property
     def is_open(self) -> bool:
-        """Whether its result, or its refusal, has not come yet."""
+        """Whether neither its result nor a refusal has arrived."""
         return self._result is None and not self._ended.done()
 
     @property
     def has_ended(self) -> bool:
-        """Whether its end is known, or that it was refused."""
+        """Whether it has ended or was refused."""
         return self._ended.done()
 
     @property
     def lines(self) -> list[WireLine]:
-        """The lines that have come, in order, as they came."""
+        """The lines that have arrived, in order, as sent."""
         return [line for _, lines in sorted(self._chunks.items()) for line in lines]
 
     @property
     def log(self) -> list[LoggedLine]:
-        """The lines that have come, in order."""
+        """The lines that have arrived, in order."""
         return [LoggedLine(line.level.value, line.text) for line in self.lines]
 
     @property
     def progress(self) -> list[ReportedProgress]:
-        """What has been reported so far."""
+        """The reports that have arrived."""
         return list(self._progress)
 
     async def end(self) -> HandlerEnd:
@@ -70,7 +70,7 @@ class FakeAttempt:
         return await asyncio.shield(self._ended)
 
     def take(self, message: AboutAttempt) -> None:
-        """The node says something of it."""
+        """Handle a message of the node about it."""
         if isinstance(message, Accepted):
             self.accepted.set()
         elif isinstance(message, Refused):
@@ -90,14 +90,14 @@ class FakeAttempt:
         self.accepted.set()
         if not self._ended.done():
             self._ended.set_exception(RunRefusedError(message.reason, message.message))
-            self._ended.exception()  # nobody has to wait for it
+            self._ended.exception()  # marked as retrieved: nobody has to wait for it
 
     def _end_if_complete(self) -> None:
         result = self._result
         if result is None or self._ended.done():
             return
         if sum(map(len, self._chunks.values())) < result.log_lines:
-            return  # over another socket, perhaps
+            return  # the rest may come over another socket
         self._ended.set_result(
             end_of(
                 self.request,

@@ -1,4 +1,4 @@
-"""Who is connected to a fake admin, and which run goes to whom."""
+"""The nodes of a fake admin, and which of them gets a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectedNode:
-    """What a node said of itself."""
+    """Hello of a connected node."""
 
     name: str
     executor: str
@@ -36,7 +36,7 @@ class ConnectedNode:
 
 
 class FakeDispatcher:
-    """Waits for nodes and gives them runs. Lives on the fake admin's loop."""
+    """Waits for nodes and sends them runs. Runs on the fake admin's loop."""
 
     def __init__(
         self, state: FakeAdminState, *, knows: Callable[[str], bool], within_seconds: float
@@ -44,17 +44,17 @@ class FakeDispatcher:
         self.state = state
         self.server = SocketServer(state, knows=knows, on_change=self._on_change)
         self._within_seconds = within_seconds
-        self._changed = asyncio.Event()  # somebody came, got ready or left
+        self._changed = asyncio.Event()  # a node has connected, got ready or left
 
     async def node(self, name: str | None) -> ConnectedNode:
-        """A node that takes runs."""
+        """A node that accepts runs."""
         return described((await self._find(name, None)).hello)
 
     async def nodes_gone(self) -> None:
         """Wait until none is connected."""
         await self._until(lambda: not self.server.sessions, "the nodes to leave")
 
-    async def give(
+    async def dispatch(
         self,
         number: int,
         handler: str,
@@ -63,9 +63,9 @@ class FakeDispatcher:
         node: str | None,
         fields: RunFields,
     ) -> FakeAttempt:
-        """Give a run to a node, as soon as there is one."""
+        """Send a run to a node, as soon as there is one."""
         attempt = FakeAttempt(make_request(number, handler, parameters, **fields))
-        (await self._find(node, handler)).give(attempt)
+        (await self._find(node, handler)).dispatch(attempt)
         return attempt
 
     async def accepted(self, attempt: FakeAttempt) -> None:
@@ -87,18 +87,18 @@ class FakeDispatcher:
             ) from None
 
     def cancel(self, attempt: FakeAttempt) -> None:
-        """Tell the node that has it to stop it."""
+        """Tell its node to stop it."""
         for each in self.server.sessions:
             if each.is_ready and each.hello.node_key == attempt.dispatched_to:
                 each.cancel(attempt.request)
 
     def drain(self, on: bool) -> None:
-        """Tell all nodes, those that are to come too."""
+        """Tell all nodes, and those that connect later."""
         self.state.drains = on
         self.broadcast(Drain(on=on))
 
     def broadcast(self, message: Message) -> None:
-        """Tell all nodes."""
+        """Send a message to all nodes."""
         for each in self.server.sessions:
             if each.is_ready:
                 each.send(message)
@@ -111,7 +111,7 @@ class FakeDispatcher:
             return bool(found)
 
         await self._until(look, f"the node {name!r}" if name else "a node")
-        # Who has the handler comes first; if nobody has, let a node say so.
+        # Prefer a node with the handler; without one, any node refuses the run.
         return next((each for each in found if handler in each.hello.handlers), found[0])
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
@@ -135,7 +135,7 @@ def _takes_runs(session: FakeSession, name: str | None) -> bool:
 
 
 def described(hello: Hello) -> ConnectedNode:
-    """What it says, decoded."""
+    """The hello, decoded."""
     return ConnectedNode(
         name=hello.name,
         executor=hello.executor,

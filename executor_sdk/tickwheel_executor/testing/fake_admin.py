@@ -1,4 +1,4 @@
-"""An admin for tests: real sockets, no database."""
+"""An admin for tests: with real sockets, without a database."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _T = TypeVar("_T")
 
 
 class FakeAdmin:
-    """Speaks the whole protocol with the nodes that connect to its `url` with its `token`.
+    """Speaks the complete protocol with nodes that connect to its `url` with its `token`.
 
         async with FakeAdmin() as admin:  # or: with FakeAdmin() as admin
             async with Executor("billing", admins=[admin.url], token=admin.token) as executor:
                 end = await admin.run("send-invoices", {"month": "2026-03"})
 
-    It works in a thread of its own. What its methods return is under way already: `await` it, or
-    ask for its `.result()` where no event loop is running. What does not happen within
-    `within_seconds` raises TimeoutError.
+    It runs in a background thread. Its methods start at once and return a Pending: `await` it, or
+    call its `.result()` where no event loop is running. After `within_seconds` they raise
+    TimeoutError.
 
     Args:
-        executor: Only nodes of this executor are let in; of any when omitted.
-        name: What it calls itself.
+        executor: Accept only nodes of this executor; any when omitted.
+        name: Name of the admin.
         within_seconds: Longest wait for a node and for the end of a run.
-        heartbeat_seconds: How often nodes say that they live.
-        lease_seconds: How long a node counts as alive after its last heartbeat.
+        heartbeat_seconds: Interval of heartbeats.
+        lease_seconds: How long a node counts as alive after a heartbeat.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class FakeAdmin:
         lease_seconds: float = 15.0,
     ) -> None:
         self.token = f"twx_{secrets.token_hex(20)}"
-        """Of the executor, for nodes."""
+        """The executor token, for nodes."""
         self.api_token = f"twt_{secrets.token_hex(20)}"
-        """For `Client`: each handler of a connected node is a job of the same name."""
+        """The API token, for `Client`: each handler of a connected node is a job of that name."""
         self.refuses_token = False
-        """Whether everybody who connects from now on is answered 401."""
+        """Whether new connections are answered with 401."""
         self._state = FakeAdminState(
             name=name,
             executor=executor,
@@ -73,7 +73,7 @@ class FakeAdmin:
 
     @property
     def url(self) -> str:
-        """Base URL, within the `with` block."""
+        """Base URL, valid inside the `with` block."""
         return f"http://127.0.0.1:{self._dispatcher.server.port}"
 
     def _next_run(self) -> int:
@@ -97,7 +97,7 @@ class FakeAdmin:
         error: BaseException | None,
         frames: TracebackType | None,
     ) -> None:
-        """Go away, in good order."""
+        """Close all connections and stop."""
         self._call(self._dispatcher.server.stop()).result()
         self._end()
 
@@ -113,7 +113,7 @@ class FakeAdmin:
         error: BaseException | None,
         frames: TracebackType | None,
     ) -> None:
-        """Go away, in good order."""
+        """Close all connections and stop."""
         await self._call(self._dispatcher.server.stop())
         self._end()
 
@@ -137,7 +137,7 @@ class FakeAdmin:
     # --- nodes and runs ---------------------------------------------------------------------------
 
     def node(self, name: str | None = None) -> Pending[ConnectedNode]:
-        """Wait for a node that takes runs: the one of that name, or any."""
+        """Wait for a node that accepts runs: the one of that name, or any."""
         return self._call(self._dispatcher.node(name))
 
     def no_node(self) -> Pending[None]:
@@ -152,15 +152,15 @@ class FakeAdmin:
         node: str | None = None,
         **fields: Unpack[RunFields],
     ) -> Pending[HandlerEnd]:
-        """Let a node run a handler, and wait for the end.
+        """Run a handler on a node and wait for the end.
 
         Args:
-            node: Name of the node; else any that has the handler, as soon as there is one.
-            fields: `state`, `checkpoint`, `try_number`, `timeout` … as of `run_handler`.
+            node: Name of the node; else any with the handler, as soon as there is one.
+            fields: `state`, `checkpoint`, `try_number`, `timeout` … as in `run_handler`.
 
         Raises:
             RunRefusedError: the node did not start it.
-            ValueError: parameters, state or checkpoint that no admin would send.
+            ValueError: parameters, state or checkpoint that an admin would refuse.
         """
         return self._call(self._run(handler, parameters or {}, node, fields))
 
@@ -172,13 +172,13 @@ class FakeAdmin:
         node: str | None = None,
         **fields: Unpack[RunFields],
     ) -> Pending[FakeRun]:
-        """The same, without waiting for the end: to look at the run, or to cancel it."""
+        """The same without waiting for the end: to inspect or cancel the run."""
         return self._call(self._begin(handler, parameters or {}, node, fields))
 
     async def _run(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> HandlerEnd:
-        attempt = await self._dispatcher.give(
+        attempt = await self._dispatcher.dispatch(
             self._next_run(), handler, parameters, node=node, fields=fields
         )
         return await self._dispatcher.end(attempt)
@@ -186,20 +186,20 @@ class FakeAdmin:
     async def _begin(
         self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
     ) -> FakeRun:
-        attempt = await self._dispatcher.give(
+        attempt = await self._dispatcher.dispatch(
             self._next_run(), handler, parameters, node=node, fields=fields
         )
         await self._dispatcher.accepted(attempt)
         return FakeRun(attempt, self)
 
-    # --- good and bad days ------------------------------------------------------------------------
+    # --- failures and operators -------------------------------------------------------------------
 
     def break_links(self) -> Pending[None]:
-        """Break every connection off, as a network does; nodes come back by themselves."""
+        """Break all connections, like a network failure; nodes reconnect by themselves."""
         return self._call_soon(self._dispatcher.server.break_off)
 
     def go_away(self) -> Pending[None]:
-        """Stop listening, as an admin that is shut down."""
+        """Stop listening, like an admin that is shut down."""
         return self._call(self._dispatcher.server.stop())
 
     def come_back(self) -> Pending[None]:
@@ -207,11 +207,11 @@ class FakeAdmin:
         return self._call(self._dispatcher.server.listen())
 
     def drain(self, *, on: bool = True) -> Pending[None]:
-        """Ask all nodes to take no new runs; or, with `on=False`, to take them again."""
+        """Tell all nodes to accept no new runs; with `on=False`, to accept runs again."""
         return self._call_soon(self._dispatcher.drain, on)
 
     def notice(self, text: str, *, level: str = "warning") -> Pending[None]:
-        """Tell the people who look after the nodes something: it is in the nodes' own logs."""
+        """Send a message for operators, which nodes write to their logs."""
         return self._call_soon(self._dispatcher.broadcast, Notice(level=Level(level), text=text))
 
     def reject(self, code: str, message: str = "") -> None:
@@ -219,12 +219,12 @@ class FakeAdmin:
         self._state.rejects = Rejected(code=code, message=message, fatal=True)
 
     def welcome(self) -> None:
-        """Take `reject` back."""
+        """Undo `reject`."""
         self._state.rejects = None
 
     @property
     def gives_receipts(self) -> bool:
-        """Whether results are confirmed; a node keeps and repeats those that are not."""
+        """Whether results get receipts; a node keeps and resends results without one."""
         return self._state.gives_receipts
 
     @gives_receipts.setter
@@ -233,7 +233,7 @@ class FakeAdmin:
 
     @property
     def answers_heartbeats(self) -> bool:
-        """Whether leases are renewed; a node whose lease is over is cut off."""
+        """Whether leases are renewed; a node without renewal is cut off."""
         return self._state.answers_heartbeats
 
     @answers_heartbeats.setter
@@ -242,7 +242,7 @@ class FakeAdmin:
 
 
 class FakeRun:
-    """A run that a node was given."""
+    """A run that was sent to a node."""
 
     def __init__(self, attempt: FakeAttempt, admin: FakeAdmin) -> None:
         self._attempt = attempt
@@ -250,21 +250,21 @@ class FakeRun:
 
     @property
     def id(self) -> int:
-        """Number of the run."""
+        """Id of the run."""
         return self._attempt.request.run
 
     @property
     def log(self) -> list[LoggedLine]:
-        """Lines that have come so far."""
+        """Lines that have arrived so far."""
         return self._attempt.log
 
     @property
     def progress(self) -> list[ReportedProgress]:
-        """What has come so far; a node sends the newest, once a second."""
+        """Reports that have arrived; a node sends the latest, once a second."""
         return self._attempt.progress
 
     def cancel(self) -> Pending[None]:
-        """As somebody who presses Cancel; the end tells what the handler made of it."""
+        """Cancel it, like a user; `end` returns the outcome."""
         return self._admin._call_soon(self._admin._dispatcher.cancel, self._attempt)
 
     def end(self) -> Pending[HandlerEnd]:

@@ -1,4 +1,4 @@
-"""How a run under test ended, in plain values."""
+"""The result of a run under test, in plain values."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class ReportedProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerEnd:
-    """What an admin learns of a run that has ended."""
+    """Everything that an admin gets from a run that has ended."""
 
     outcome: str  # succeeded, failed, skipped, timed_out, cancelled, cut_off
-    result: Any  # what the handler returned, after its way through JSON
-    message: str  # why it did not succeed: the error, or what Retry, Fail and Skip say
+    result: Any  # what the handler returned, converted through JSON
+    message: str  # why it did not succeed: the error, or the message of Retry, Fail or Skip
     log: list[LoggedLine]
-    progress: list[ReportedProgress]  # the last one counts; those in between may be left out
-    state: dict[str, Any] | None  # what the job's next run gets; None: the job keeps none
-    checkpoint: Any  # what the next try gets; None: nothing, or no try follows a good end
-    retry_after: float | None  # seconds that Retry asked for
+    progress: list[ReportedProgress]  # the last one counts; others may be left out
+    state: dict[str, Any] | None  # for the job's next run; None: the job has no state
+    checkpoint: Any  # for the next try; None: none, or the run succeeded
+    retry_after: float | None  # delay of Retry in seconds
     final: bool  # Fail: no further try
-    seconds: float  # how long the handler took
+    seconds: float  # duration of the handler
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended well."""
+        """Whether it succeeded."""
         return self.outcome == "succeeded"
 
     def lines(self, level: str | None = None) -> list[str]:
-        """Texts of the log: of one level, or of all."""
+        """Texts of the log lines: of one level, or all."""
         return [line.text for line in self.log if level is None or line.level == level]
 
 
@@ -66,10 +66,10 @@ def end_of(
     progress: list[ReportedProgress],
     checkpoint: bytes | None,
 ) -> HandlerEnd:
-    """What these messages say. `checkpoint` is the newest one that came by itself, as JSON."""
+    """Build it from messages. `checkpoint` is the latest checkpoint message, as JSON."""
     good = result.outcome in ("succeeded", "skipped")
     left = None if good else _decoded(result.checkpoint)
-    if left is None and not good:  # as an admin: what an earlier try left stays until it is renewed
+    if left is None and not good:  # an earlier checkpoint stays until it is replaced
         left = msgspec.json.decode(checkpoint or request.checkpoint)
     state = _decoded(result.state)
     return HandlerEnd(

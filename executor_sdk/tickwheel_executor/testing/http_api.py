@@ -1,6 +1,6 @@
-"""As much of an admin's HTTP API as `Client` uses: start a job, look at its run, read its log.
+"""The part of the HTTP API that `Client` uses: start a job, get its run, read its log.
 
-Each handler of the connected nodes is a job of the same name, and so is each job that they declare.
+The jobs are the handlers of the connected nodes, by name, and the jobs that the nodes declare.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .dispatcher import FakeDispatcher, described
 from .handler_end import RunRefusedError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STATES = {"cut_off": "lost"}  # outcomes that an admin calls otherwise
+_STATES = {"cut_off": "lost"}  # outcomes with another name as a state
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class HttpApi:
         self._dispatcher = dispatcher
         self._knows = knows
         self._next_run = next_run
-        self._jobs: list[_Job] = []  # a job's id is its place, from 1
+        self._jobs: list[_Job] = []  # a job's id is its position, from 1
         self._by_key: dict[tuple[int, str], int] = {}  # runs by job and idempotency key
 
     def add_to(self, router: web.UrlDispatcher) -> None:
-        """Answer the requests that come here."""
+        """Register the routes."""
         router.add_get("/api/v1/jobs", self._list_jobs)
         router.add_post("/api/v1/jobs/{id}/run", self._run_job)
         router.add_get("/api/v1/runs/{id}", self._show_run)
@@ -79,12 +79,12 @@ class HttpApi:
         key = (job_id, request.headers.get("Idempotency-Key", ""))
         if not key[1] or key not in self._by_key:
             self._by_key[key] = run_id = self._next_run()
-            await self._give(run_id, job_id, await request.json())
+            await self._dispatch(run_id, job_id, await request.json())
         return web.json_response({"run_id": self._by_key[key]})
 
-    async def _give(self, run_id: int, job_id: int, body: Mapping[str, Any]) -> None:
+    async def _dispatch(self, run_id: int, job_id: int, body: Mapping[str, Any]) -> None:
         job = self._jobs[job_id - 1]
-        await self._dispatcher.give(
+        await self._dispatcher.dispatch(
             run_id,
             job.handler,
             body.get("parameters", {}),
@@ -94,7 +94,7 @@ class HttpApi:
 
     async def _show_run(self, request: web.Request) -> web.Response:
         attempt = self._attempt(request)
-        told: dict[str, Any] = {
+        status: dict[str, Any] = {
             "id": attempt.request.run,
             "job_id": attempt.request.job_id,
             "job_name": attempt.request.job,
@@ -104,8 +104,8 @@ class HttpApi:
             "result": None,
         }
         if attempt.has_ended:
-            told |= await _told_of_end(attempt)
-        return web.json_response(told)
+            status |= await _status_of_end(attempt)
+        return web.json_response(status)
 
     async def _show_log(self, request: web.Request) -> web.Response:
         attempt = self._attempt(request)
@@ -145,10 +145,10 @@ def _jobs_of(hello: Hello) -> list[_Job]:
     return [_Job(hello.executor, name, handler) for name, handler in named.items()]
 
 
-async def _told_of_end(attempt: FakeAttempt) -> dict[str, Any]:
+async def _status_of_end(attempt: FakeAttempt) -> dict[str, Any]:
     try:
         end = await attempt.end()
-    except RunRefusedError as error:  # no try was used up; an admin looks for another node
+    except RunRefusedError as error:  # a refusal uses no try; an admin looks for another node
         return {"state": "queued", "message": str(error)}
     state = _STATES.get(end.outcome, end.outcome)
     return {"state": state, "message": end.message or None, "result": end.result}

@@ -1,4 +1,4 @@
-"""A socket and a disk that are only in memory, for a node that lives as long as one run."""
+"""A connection and a spool in memory, for a node that lives for one run."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class MemoryChannel:
 
 
 class MemorySpool:
-    """A Spool that forgets: there is no next process."""
+    """A Spool that stores nothing: there is no next process."""
 
     async def open(self) -> None:
         """Nothing to do."""
 
     async def adopt(self) -> list[Result]:
-        """Nobody left anything."""
+        """Always empty."""
         return []
 
     async def write(self, results: Sequence[Result]) -> None:
-        """Safe enough."""
+        """Nothing to do."""
 
     def remove(self, result: Result) -> None:
         """Nothing to do."""

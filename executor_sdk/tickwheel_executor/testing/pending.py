@@ -1,4 +1,4 @@
-"""The answer of something that runs in another thread."""
+"""Results of calls that run in another thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    """Under way already: `await` it on an event loop, or ask for its `.result()` without one."""
+    """A call that has started: `await` it on an event loop, or call `.result()` without one."""
 
     def __init__(self, future: Future[T]) -> None:
         self._future = future
@@ -20,7 +20,7 @@ class Pending(Generic[T]):
         """Wait for it.
 
         Raises:
-            RuntimeError: this thread runs an event loop, perhaps the very one that is waited for.
+            RuntimeError: this thread runs an event loop, which would be blocked.
         """
         try:
             asyncio.get_running_loop()

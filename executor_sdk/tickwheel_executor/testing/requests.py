@@ -1,4 +1,4 @@
-"""Run requests as an admin sends them, from plain values."""
+"""Builds run requests from plain values."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tickwheel_shared.protocol import (
 
 
 class RunFields(TypedDict, total=False):
-    """What a test may say of the run that it gives to a handler."""
+    """Optional attributes of a run under test."""
 
-    state: Mapping[str, Any] | None  # what the job's last run left; None: the job keeps none
-    checkpoint: Any  # what an earlier try of the run left
+    state: Mapping[str, Any] | None  # from the job's last run; None: the job has no state
+    checkpoint: Any  # of an earlier try of the run
     try_number: int  # from 1
     max_tries: int
     shard_index: int  # from 0
@@ -58,7 +58,7 @@ def make_request(
     """The request for one attempt of a run.
 
     Raises:
-        ValueError: what an admin would refuse: it is not JSON, too large or naive.
+        ValueError: a value is not JSON or too large, or a datetime is naive.
     """
     for name, moment in (("scheduled_at", scheduled_at), ("due_at", due_at)):
         if moment is not None and moment.tzinfo is None:

@@ -1,4 +1,4 @@
-"""What a fake admin says on one socket: PROTOCOL.md from the admin's side, without a database."""
+"""One session of a fake admin: the admin's side of PROTOCOL.md, without a database."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ AttemptKey = tuple[int, int]  # run, attempt
 
 @dataclass(slots=True, kw_only=True)
 class FakeAdminState:
-    """What a fake admin does by itself, and what it has given out; shared by all its sockets."""
+    """Behaviour of a fake admin, and its attempts; shared by all its sessions."""
 
     name: str = "fake-admin"
-    executor: str | None = None  # None: nodes of every executor are welcome
+    executor: str | None = None  # None: nodes of any executor are accepted
     heartbeat_ms: int = 3_000
     lease_ms: int = 15_000
     answers_heartbeats: bool = True
     gives_receipts: bool = True  # for results
-    keeps_log: bool = True  # and says so, chunk by chunk
-    drains: bool = False  # asks nodes to take no new runs
+    keeps_log: bool = True  # and confirms each chunk
+    drains: bool = False  # tells nodes to accept no new runs
     rejects: Rejected | None = None  # the answer to every hello
     attempts: dict[AttemptKey, FakeAttempt] = field(default_factory=dict)
 
 
 class FakeSession:
-    """One socket of a node, from hello on. `send` must take messages in order, and not wait."""
+    """One socket of a node, from hello on. `send` must keep the order and not block."""
 
     def __init__(
         self,
@@ -69,17 +69,17 @@ class FakeSession:
         self._on_change = on_change
         self._hello: Hello | None = None
         self.is_ready = False  # runs may be sent
-        self.is_leaving = False  # it wants no more
+        self.is_leaving = False  # it accepts no more
 
     @property
     def hello(self) -> Hello:
-        """What the node said of itself; it has, if it is ready."""
+        """The hello of the node; known if it is ready."""
         if self._hello is None:
             raise RuntimeError("it has not said hello")
         return self._hello
 
-    def give(self, attempt: FakeAttempt) -> None:
-        """Let the node start it."""
+    def dispatch(self, attempt: FakeAttempt) -> None:
+        """Send it to the node."""
         request = attempt.request
         attempt.dispatched_to = self.hello.node_key
         self._state.attempts[request.run, request.attempt] = attempt
@@ -92,7 +92,7 @@ class FakeSession:
         )
 
     def take(self, message: FromNode) -> None:
-        """Answer a message of the node."""
+        """Handle a message of the node."""
         if isinstance(message, Hello):
             self._greet(message)
         elif isinstance(message, Held):
@@ -137,7 +137,7 @@ class FakeSession:
     def _ready(self) -> None:
         self.is_ready = True
         for attempt in self._state.attempts.values():
-            lost = not attempt.accepted.is_set() and attempt.is_open  # in a socket that broke
+            lost = not attempt.accepted.is_set() and attempt.is_open  # lost with a broken socket
             if lost and attempt.dispatched_to == self.hello.node_key:
                 self.send(attempt.request)
         self._on_change()
@@ -146,7 +146,7 @@ class FakeSession:
         self, message: Accepted | Refused | Progress | Checkpoint | LogChunk | Result
     ) -> None:
         attempt = self._state.attempts.get((message.run, message.attempt))
-        if attempt is not None:  # else of a run that this admin has not given out: not lost either
+        if attempt is not None:  # else of a run that this admin has not sent
             attempt.take(message)
         if isinstance(message, LogChunk) and self._state.keeps_log:
             self.send(

@@ -1,4 +1,4 @@
-"""The WebSocket end of a fake admin, on a free port of 127.0.0.1."""
+"""The WebSocket server of a fake admin, on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _CLOSE_SECONDS = 2.0
 
 
 class SocketServer:
-    """Listens, and holds a FakeSession with every node that knows the token."""
+    """Listens, and has a FakeSession with every node that knows the token."""
 
     def __init__(
         self, state: FakeAdminState, *, knows: Callable[[str], bool], on_change: Callable[[], None]
     ) -> None:
         self._state = state
-        self._knows = knows  # whether this is a token that is let in
+        self._knows = knows  # whether this token is accepted
         self._on_change = on_change
         self._runner: web.AppRunner | None = None
         self._sockets: dict[FakeSession, _Socket] = {}
-        self.add_routes: Callable[[web.UrlDispatcher], None] = lambda router: None  # beside ours
-        self.port = 0  # chosen when it listens for the first time, and kept
+        self.add_routes: Callable[[web.UrlDispatcher], None] = lambda router: None
+        self.port = 0  # chosen on the first start, then kept
 
     @property
     def sessions(self) -> list[FakeSession]:
-        """With the nodes that are connected, oldest first."""
+        """Sessions of the connected nodes, oldest first."""
         return list(self._sockets)
 
     async def listen(self) -> None:
-        """Let nodes in."""
+        """Start to listen."""
         app = web.Application()
         app.router.add_get(LINK_PATH, self._link)
         self.add_routes(app.router)
@@ -56,14 +56,14 @@ class SocketServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Close every socket in good order, and let nobody in."""
+        """Close every socket gracefully and stop listening."""
         await asyncio.gather(*(each.close() for each in self._sockets.values()))
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     def break_off(self) -> None:
-        """Reset every socket: what was sent and has not arrived is lost."""
+        """Reset every socket: what has not arrived is lost."""
         for each in list(self._sockets.values()):
             each.reset()
 
@@ -97,7 +97,7 @@ class SocketServer:
 
 
 class _Socket:
-    """Sends in order what is queued, all that is there as one frame."""
+    """Sends queued messages in order, all that are queued as one frame."""
 
     def __init__(self, channel: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
         self._channel = channel
@@ -110,7 +110,7 @@ class _Socket:
         self._wake.set()
 
     async def write(self) -> None:
-        with suppress(ConnectionError, RuntimeError):  # closed; the reader notices it too
+        with suppress(ConnectionError, RuntimeError):  # closed; the reader notices as well
             while True:
                 await self._wake.wait()
                 self._wake.clear()
