@@ -1,7 +1,7 @@
 """Messages between a node and an admin, and the frames that carry them (PROTOCOL.md).
 
-A frame is one WebSocket text message: a JSON array of messages. Whoever sends puts everything it
-has for the peer into one frame, so batches form by themselves. Unknown message types and unknown
+A frame is one WebSocket text message: a JSON array of messages. A sender puts everything that it
+has for the peer into one frame, which batches messages without delay. Unknown message types and
 fields are refused: a sender uses nothing newer than the version agreed in hello and welcome.
 """
 
@@ -52,11 +52,11 @@ class Outcome(StrEnum):
     """How an attempt ended, as its node saw it."""
 
     SUCCEEDED = "succeeded"
-    FAILED = "failed"  # the handler raised, or its result cannot be kept
+    FAILED = "failed"  # the handler raised, or its result cannot be stored
     TIMED_OUT = "timed_out"  # the node stopped waiting at the timeout
     CANCELLED = "cancelled"  # stopped because an admin sent cancel
     SKIPPED = "skipped"  # the handler found nothing to do; `message` says why
-    CUT_OFF = "cut_off"  # its node heard from no admin and stopped it; counts as lost
+    CUT_OFF = "cut_off"  # its node lost all admins and stopped it; counts as lost
 
 
 class Refusal(StrEnum):
@@ -95,14 +95,14 @@ class Level(StrEnum):
     ERROR = "error"
 
 
-# All structs here have gc=False: they form no cycles, and thousands that live for moments would
-# make the garbage collector look through the whole process again and again.
+# All structs here have gc=False: they form no cycles, and thousands of short-lived objects would
+# trigger the garbage collector too often.
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", gc=False):
     """Base of everything that crosses the wire."""
 
 
 class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """One attempt of one run; `token` proves that the node was given it."""
+    """One attempt of one run; `token` proves that the node received it."""
 
     run: RunId
     attempt: AttemptNumber
@@ -118,21 +118,21 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     versions: list[int]  # protocol versions the node speaks
     executor: str  # must be the executor that the bearer token belongs to
     node_key: str  # 32 hex digits, new for every process start
-    name: str  # for people, unique among the live nodes by convention: "host-1234"
+    name: str  # for display, unique among the live nodes by convention: "host-1234"
     sdk: str  # "python/0.1.0"
     slots: int  # attempts it runs at once, 1..10000
     handlers: list[str]
-    unstoppable: list[str] = []  # those of the handlers that nothing can stop: plain functions
+    unstoppable: list[str] = []  # handlers that cannot be stopped: plain functions in threads
     labels: dict[str, str] = {}
-    weight: Weight = 1  # its share of the runs of jobs that are spread by weight
-    # JSON Schema (2020-12) of the parameters, by handler; for those that say what they take
+    weight: Weight = 1  # its share of the runs of jobs with weighted routing
+    # JSON Schema (2020-12) of the parameters, by handler; for handlers with typed parameters
     schemas: dict[str, msgspec.Raw] = {}
-    jobs: list[msgspec.Raw] = []  # declared in its code: objects as the API takes for a job
-    clock: WallClock | None = None  # UTC epoch ms as it said this, to tell a clock that is wrong
+    jobs: list[msgspec.Raw] = []  # declared in its code, in the form of the API
+    clock: WallClock | None = None  # UTC epoch ms when it was sent, to detect a wrong clock
 
 
 class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
-    """Sent every `heartbeat_ms`; also says what the node thinks it runs."""
+    """Sent every `heartbeat_ms`, with the number of attempts that the node runs."""
 
     seq: Count  # rises by one per socket, from 1
     in_use: Count
@@ -145,7 +145,7 @@ class Held(Message, frozen=True, kw_only=True, tag="held"):
 
 
 class Accepted(Message, frozen=True, kw_only=True, tag="accepted"):
-    """The attempt has a slot and starts now. Also the answer "holds it" to a query."""
+    """The attempt has a slot and starts now. Also the answer to a query for a running attempt."""
 
     run: RunId
     attempt: AttemptNumber
@@ -163,7 +163,7 @@ class Refused(Message, frozen=True, kw_only=True, tag="refused"):
 
 
 class Progress(Message, frozen=True, kw_only=True, tag="progress"):
-    """Latest progress of a running attempt; only the newest one matters."""
+    """Progress of a running attempt; only the latest matters."""
 
     run: RunId
     attempt: AttemptNumber
@@ -173,12 +173,12 @@ class Progress(Message, frozen=True, kw_only=True, tag="progress"):
 
 
 class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
-    """What a running attempt leaves for the next try of its run; only the newest matters."""
+    """What a running attempt saves for the next try of its run; only the latest matters."""
 
     run: RunId
     attempt: AttemptNumber
     token: ClaimToken
-    seq: CheckpointNumber  # rises with each one of the attempt, whichever socket it takes
+    seq: CheckpointNumber  # rises with each checkpoint of the attempt, on all sockets
     data: msgspec.Raw  # any JSON, MAX_CHECKPOINT_BYTES at most
 
 
@@ -201,7 +201,7 @@ class LogChunk(Message, frozen=True, kw_only=True, tag="log"):
 
 
 class Result(Message, frozen=True, kw_only=True, tag="result"):
-    """How an attempt ended. Resent, to any admin, until a receipt comes."""
+    """How an attempt ended. Resent, to any admin, until a receipt arrives."""
 
     run: RunId
     attempt: AttemptNumber
@@ -210,23 +210,22 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     duration_ms: Milliseconds  # by the node's monotonic clock
     result: msgspec.Raw = msgspec.Raw(b"null")  # JSON the handler returned
     message: str = ""  # error text when it did not succeed
-    log_lines: Count = 0  # how many log lines the attempt wrote in all
-    # failed: the handler asks for its next try so long after this one; MAX_RETRY_AFTER_MS at most
+    log_lines: Count = 0  # how many log lines the attempt wrote in total
+    # failed: delay that the handler asks for before the next try; MAX_RETRY_AFTER_MS at most
     retry_after_ms: Milliseconds | None = None
-    final: bool = False  # failed: the handler says that another try would not help
-    # succeeded, skipped: an object that the job keeps for its next run, MAX_STATE_BYTES at most;
-    # null: it stays as it was
+    final: bool = False  # failed: another try would not help
+    # succeeded, skipped: an object for the job's next run, MAX_STATE_BYTES at most; null: unchanged
     state: msgspec.Raw = msgspec.Raw(b"null")
-    # all other outcomes: the attempt's newest checkpoint; null: it left none
+    # all other outcomes: the attempt's last checkpoint; null: none
     checkpoint: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Draining(Message, frozen=True, kw_only=True, tag="draining"):
-    """The node takes no new runs; it finishes what it holds and then says goodbye."""
+    """The node accepts no new runs; it finishes those it has and then sends goodbye."""
 
 
 class Goodbye(Message, frozen=True, kw_only=True, tag="goodbye"):
-    """The node holds nothing any more and closes; its lease may end at once."""
+    """The node has nothing left and closes; its lease may end at once."""
 
 
 # --- admin to node ---------------------------------------------------------------------------
@@ -235,7 +234,7 @@ class Goodbye(Message, frozen=True, kw_only=True, tag="goodbye"):
 class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     """Answer to hello."""
 
-    version: int  # the protocol version both use from here on
+    version: int  # the protocol version that both use from now on
     node_id: int
     admin: str  # name of this admin
     admins: list[str]  # base URLs of all live admins; the node opens a socket to each
@@ -260,10 +259,10 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     job: str  # name of the job
     handler: str
     parameters: msgspec.Raw  # a JSON object
-    # UTC epoch ms: the instant it works for: that it fired for, or for which it was asked; of a
-    # retry by hand that of the run that it does again.
+    # UTC epoch ms: the time that the run was scheduled or requested for; a manual retry keeps that
+    # of the run it repeats.
     scheduled_at: int
-    # UTC epoch ms: when this try was to start, if not at `scheduled_at`. Since version 2.
+    # UTC epoch ms: when this try was due, if not at `scheduled_at`. Since version 2.
     due_at: int | msgspec.UnsetType = msgspec.UNSET
     timeout_ms: int | None  # None: no limit
     try_number: int  # from 1; counts accepted and lost attempts only
@@ -271,16 +270,16 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     origin: str  # schedule, misfire, manual, api, retry, child
     shard_index: int = 0
     shard_total: int = 1
-    # A JSON object: what the job's last run left; null: the job keeps nothing between its runs.
+    # A JSON object: the state that the job's last run saved; null: the job has no state.
     state: msgspec.Raw = msgspec.Raw(b"null")
-    checkpoint: msgspec.Raw = msgspec.Raw(b"null")  # what an earlier try of this run left
-    # Nothing may run beside it: it must end when the node hears from no admin (PROTOCOL.md, 3).
+    checkpoint: msgspec.Raw = msgspec.Raw(b"null")  # of an earlier try of this run
+    # It must not overlap with another run: end it when all admins are lost (PROTOCOL.md, 3).
     stop_when_cut_off: bool = False
-    recovering: bool = False  # an earlier attempt was lost, and may have done its work in part
+    recovering: bool = False  # an earlier attempt was lost; its work may be partly done
 
 
 class Query(Message, frozen=True, kw_only=True, tag="query"):
-    """Does the node hold this attempt? Answered by accepted, a result, or refused(never_seen)."""
+    """Ask for an attempt. Answered by accepted, a result, or refused(never_seen)."""
 
     run: RunId
     attempt: AttemptNumber
@@ -297,7 +296,7 @@ class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
 
 
 class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
-    """The result's fate is committed; the node deletes its spool entry."""
+    """The result is recorded or refused for good; the node deletes its spool entry."""
 
     run: RunId
     attempt: AttemptNumber
@@ -307,7 +306,7 @@ class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
 
 
 class LogReceipt(Message, frozen=True, kw_only=True, tag="log_receipt"):
-    """The chunk that starts at `first_seq` is committed, or will never be wanted."""
+    """The chunk that starts at `first_seq` is stored, or not needed."""
 
     run: RunId
     attempt: AttemptNumber
@@ -315,26 +314,26 @@ class LogReceipt(Message, frozen=True, kw_only=True, tag="log_receipt"):
 
 
 class Drain(Message, frozen=True, kw_only=True, tag="drain"):
-    """An operator asks the node to take no new runs, or (`on=False`) to take them again."""
+    """An operator tells the node to accept no new runs, or (`on=False`) to accept them again."""
 
     on: bool = True
 
 
 class SetSlots(Message, frozen=True, kw_only=True, tag="slots"):
-    """An operator changed how many attempts the node runs at once; those that run go on."""
+    """An operator changed the number of slots; running attempts continue."""
 
     slots: SlotCount
 
 
 class Notice(Message, frozen=True, kw_only=True, tag="notice"):
-    """Something for the people who look after the node; it goes to the node's own log."""
+    """A message for operators, for the node's own log."""
 
     level: Level
     text: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE_CHARS)]
 
 
 class Admins(Message, frozen=True, kw_only=True, tag="admins"):
-    """Other admins are up than were named before; the node opens a socket to each."""
+    """The set of live admins has changed; the node opens a socket to each."""
 
     urls: list[str]  # base URLs of all live admins, as in welcome
 
@@ -383,7 +382,7 @@ _from_admin = msgspec.json.Decoder(list[FromAdmin])
 
 
 class FrameError(ValueError):
-    """A frame is not what PROTOCOL.md allows; the message says where."""
+    """A frame violates PROTOCOL.md; the message says where."""
 
 
 def decode_from_node(frame: str | bytes) -> list[FromNode]:
@@ -425,12 +424,12 @@ def encode_frames(messages: Iterable[Message]) -> Iterator[bytes]:
 
 
 def agree_version(offered: Sequence[int]) -> int | None:
-    """The newest version that both sides speak; None when there is none."""
+    """The newest version that both sides speak; None if there is none."""
     return next((version for version in SPOKEN_VERSIONS if version in offered), None)
 
 
 def for_version(message: _M, version: int) -> _M:
-    """The message as a peer of this agreed version may be sent it."""
+    """The message without what a peer with this agreed version does not know."""
     if version < 2 and isinstance(message, RunRequest) and message.due_at is not msgspec.UNSET:
         return msgspec.structs.replace(message, due_at=msgspec.UNSET)
     return message
