@@ -10,17 +10,6 @@ ROOT = Path(__file__).parents[1]
 CODE = ("admin", "executor_sdk", "shared", "tests")
 MAX_FILES = 25
 
-# Public classes that share a name, for now; the list may only shrink.
-SHARED_NAMES = {
-    "Asked",
-    "AuditFilter",
-    "Change",
-    "Field",
-    "Part",
-    "Segment",
-    "Typed",
-}
-
 
 def test_no_two_public_classes_of_the_server_share_a_name() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
@@ -29,8 +18,7 @@ def test_no_two_public_classes_of_the_server_share_a_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(ROOT)))
     shared = {name: paths for name, paths in places.items() if len(paths) > 1}
-    assert {name: shared[name] for name in shared.keys() - SHARED_NAMES} == {}
-    assert shared.keys() >= SHARED_NAMES, "take out of the list what has one meaning now"
+    assert shared == {}
 
 
 def test_no_folder_holds_more_files_than_one_can_look_over() -> None:
