@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.support.polling import wait_until
@@ -155,10 +154,5 @@ class Galera:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
