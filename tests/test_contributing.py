@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_documents import tracked
+from tickwheel_admin.domain.routing.strategies import Routing
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
@@ -72,3 +73,12 @@ def test_the_list_is_complete(title: str, example: str, where: tuple[str, ...]) 
             continue
         if re.search(example, (ROOT / path).read_text(encoding="utf-8")):
             assert any(fnmatch(path, pattern) for pattern in patterns), path
+
+
+@pytest.mark.parametrize(
+    ("readme", "words"), [("README.md", "%d strategies"), ("README.zh-CN.md", "%d 种策略")]
+)
+def test_readmes_count_the_strategies(readme: str, words: str) -> None:
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    found = re.findall(words.replace("%d", r"(\d+)"), text)
+    assert found[:2] == [str(len(Routing))] * 2

@@ -186,7 +186,7 @@ CONCEPTS = (
     Concept(
         key="routing",
         name=Word("Routing"),
-        what=Word("Which node gets a run: fourteen strategies and labels of nodes."),
+        what=Word("Which node gets a run: a strategy, and labels of nodes."),
         xxl_job=(
             "路由策略",
             "第一个",
