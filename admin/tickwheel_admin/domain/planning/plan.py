@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
-from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
+from tickwheel_admin.domain.schedule.base import Schedule
 from tickwheel_admin.domain.triggers.schedule import first_allowed
 from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
@@ -162,11 +162,6 @@ def next_since(
         return None if at is None else first_allowed(trigger.spec, at, calendar=calendar)
     last = trigger.last_fire_at
     return schedule.next_after(since - 1 if last is None else max(last, since - 1))
-
-
-def missing_calendar(name: str) -> ScheduleError:
-    """Why a trigger cannot be computed that follows a calendar which is not there."""
-    return ScheduleError("calendar", "There is no calendar named “%(name)s”.", name=name)
 
 
 def caught_up_of(misfire: MisfirePolicy, catch_up_limit: int) -> int:

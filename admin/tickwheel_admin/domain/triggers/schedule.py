@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from msgspec import structs
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.calendars.compiled import compiled
 from tickwheel_admin.domain.calendars.filtered import AllowedTimes, Filtered
-from tickwheel_admin.domain.schedule.base import Schedule
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.single import Never, Single
 from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.triggers.bounds import Bounded, check_bounds, check_fires
@@ -52,6 +53,21 @@ def parse(spec: TriggerSpec, *, saved_at: int, calendar: Calendar | None = None)
     if leaves is None or spec.has_wall_times:
         return schedule
     return Filtered(schedule, AllowedTimes(leaves, zone))
+
+
+def calendar_of(spec: TriggerSpec, calendars: Mapping[str, Calendar]) -> Calendar | None:
+    """The calendar that a spec names; None: it names none.
+
+    Raises:
+        ScheduleError: it is not there, so no fire can be computed.
+    """
+    if spec.calendar is None:
+        return None
+    if spec.calendar not in calendars:
+        raise ScheduleError(
+            "calendar", "There is no calendar named “%(name)s”.", name=spec.calendar
+        )
+    return calendars[spec.calendar]
 
 
 def first_allowed(spec: TriggerSpec, instant: int, *, calendar: Calendar | None) -> int | None:

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import TZDATA_VERSION
-from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import calendar_of, parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.engine.loop import Loop
@@ -212,10 +212,8 @@ def _next_of(stale: StaleTrigger, followed: Mapping[str, Calendar], now: int) ->
     trigger = stale.trigger
     if trigger.state is TriggerState.ERROR or trigger.spec.follows_runs:
         return trigger.next_fire_at
-    calendar = None if trigger.spec.calendar is None else followed.get(trigger.spec.calendar)
-    if trigger.spec.calendar is not None and calendar is None:
-        return trigger.next_fire_at
     try:
+        calendar = calendar_of(trigger.spec, followed)
         schedule = parse(trigger.spec, saved_at=stale.saved_at, calendar=calendar)
     except ScheduleError:
         return trigger.next_fire_at

@@ -5,7 +5,7 @@ When a plan is written, `store.triggers.plan_due_triggers` checks that the trigg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -16,14 +16,13 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import runs_needed, runs_of_plan
 from tickwheel_admin.domain.planning.plan import (
     Plan,
-    missing_calendar,
     next_since,
     plan,
     plan_fixed_delay,
     runs_left,
 )
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import calendar_of, parse
 from tickwheel_admin.domain.triggers.spec import MISFIRE_THRESHOLD_MS
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.store.calendars.calendars import CalendarCache
@@ -86,12 +85,11 @@ def draft_due_triggers(
     followed = calendars.get_many(conn, {t.spec.calendar for t, _, _ in due})
     drafts = []
     for trigger, saved_at, revision in due:
-        calendar = followed.get(trigger.spec.calendar or "")
         found, reason = None, None
         try:
             found = _plan(
                 trigger,
-                calendar,
+                followed,
                 saved_at=saved_at,
                 paused_at=pauses.of(trigger.executor_id),
                 now=now,
@@ -106,7 +104,7 @@ def draft_due_triggers(
             revision=revision,
             config=known[trigger.job_id, revision],
             now=now,
-            calendar=calendar,
+            calendar=followed.get(trigger.spec.calendar or ""),
             plan=found,
             reason=reason,
         )
@@ -116,7 +114,7 @@ def draft_due_triggers(
 
 def _plan(
     trigger: Trigger,
-    calendar: Calendar | None,
+    followed: Mapping[str, Calendar],
     *,
     saved_at: int,
     paused_at: int | None,
@@ -124,8 +122,7 @@ def _plan(
     until: int,
 ) -> Plan:
     spec = trigger.spec
-    if spec.calendar is not None and calendar is None:
-        raise missing_calendar(spec.calendar)
+    calendar = calendar_of(spec, followed)
     schedule = parse(spec, saved_at=saved_at, calendar=calendar)
     next_fire_at: int | None = trigger.next_fire_at or now
     if calendar is not None and trigger.calendar_version != calendar.version:

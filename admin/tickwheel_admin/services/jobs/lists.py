@@ -18,7 +18,7 @@ from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, FAILURES, RunState
 from tickwheel_admin.domain.schedule.base import ScheduleError
-from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import calendar_of, parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -320,8 +320,9 @@ def _fires_of_trigger(
     trigger, spec = stored.trigger, stored.trigger.spec
     if spec.follows_runs and trigger.next_fire_at is not None:
         return iter((trigger.next_fire_at,))  # the one after it is not known yet
-    calendar = None if spec.calendar is None else followed.get(spec.calendar)
-    if spec.calendar is not None and calendar is None:
+    try:
+        calendar = calendar_of(spec, followed)
+    except ScheduleError:
         return iter(())
     fires = fires_of(spec, saved_at=stored.saved_at, after=after, calendar=calendar)
     return islice(fires, runs_left(spec, trigger.fires))

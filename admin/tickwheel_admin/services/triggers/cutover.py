@@ -26,7 +26,7 @@ from tickwheel_admin.domain.planning.plan import (
 )
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
-from tickwheel_admin.domain.triggers.schedule import first_allowed, parse
+from tickwheel_admin.domain.triggers.schedule import calendar_of, first_allowed, parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.calendars.calendars import read_calendars
@@ -148,7 +148,7 @@ def new_triggers(
     """The triggers that `add_triggers` adds; raises likewise."""
     new = []
     for trigger_id, spec in zip(trigger_ids, specs, strict=False):
-        calendar = None if spec.calendar is None else calendars[spec.calendar]
+        calendar = calendar_of(spec, calendars)
         # A fixed delay without a first delay fires at once.
         since = now - 1 if spec.follows_runs else now
         first_at = parse(spec, saved_at=now, calendar=calendar).next_after(since)
@@ -182,10 +182,8 @@ class _Followed:
 def _followed(stored: StoredTrigger, calendars: Mapping[str, Calendar]) -> _Followed | None:
     """None: it cannot be computed."""
     spec = stored.trigger.spec
-    calendar = None if spec.calendar is None else calendars.get(spec.calendar)
-    if spec.calendar is not None and calendar is None:
-        return None
     try:
+        calendar = calendar_of(spec, calendars)
         return _Followed(parse(spec, saved_at=stored.saved_at, calendar=calendar), calendar)
     except ScheduleError:
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
-from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import calendar_of, parse
 from tickwheel_admin.services.lists.heavy_reads import Breath
 from tickwheel_admin.store.triggers.triggers import ArmedTrigger
 
@@ -134,13 +134,11 @@ class Count:
                 return
             self.left -= 1  # a look costs about as much as a fire
             spec = armed.trigger.spec
-            calendar = None if spec.calendar is None else calendars.get(spec.calendar)
-            if spec.calendar is not None and calendar is None:
-                continue  # it will be in error, as its planner finds
             try:
+                calendar = calendar_of(spec, calendars)
                 schedule = parse(spec, saved_at=armed.saved_at, calendar=calendar)
             except ScheduleError:
-                continue
+                continue  # it is in error, or will be, as its planner finds
             self._add_trigger(armed, schedule)
 
     def _add_trigger(self, armed: ArmedTrigger, schedule: Schedule) -> None:

@@ -19,12 +19,13 @@ from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.jobs.children import follows, parameters_of_child, request_key_of
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import new_run
-from tickwheel_admin.domain.planning.plan import missing_calendar, next_after_end
+from tickwheel_admin.domain.planning.plan import next_after_end
 from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
 from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.schedule import calendar_of
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
@@ -265,15 +266,13 @@ def _after_end(
     spec: TriggerSpec, fires: int, calendars: Mapping[str, Calendar], *, now: int
 ) -> dict[str, Any]:
     """How a fixed delay stands after the end of its run."""
-    calendar = None if spec.calendar is None else calendars.get(spec.calendar)
-    version = None if calendar is None else calendar.version
     try:
-        if spec.calendar is not None and calendar is None:
-            raise missing_calendar(spec.calendar)
+        calendar = calendar_of(spec, calendars)
         at = next_after_end(spec, ended_at=now, fires=fires, calendar=calendar)
     except ScheduleError as error:
         return {"state": TriggerState.ERROR.value, "reason": str(error)[:500]}
     state = TriggerState.COMPLETE if at is None else TriggerState.ACTIVE
+    version = None if calendar is None else calendar.version
     return {"next_fire_at": at, "calendar_version": version, "state": state.value}
 
 
