@@ -16,7 +16,7 @@ from tickwheel_admin.api.runs import bulk as runs_bulk
 from tickwheel_admin.api.runs import purge as runs_purge
 from tickwheel_admin.api.runs import runs
 from tickwheel_admin.api.system import audit, system
-from tickwheel_admin.api.users import saved_views, sessions, tokens, users
+from tickwheel_admin.api.users import saved_views, tokens, users
 
 
 def add_api(app: web.Application) -> None:
@@ -24,6 +24,6 @@ def add_api(app: web.Application) -> None:
     operations = (executors, nodes, jobs, jobs_bulk, job_states, job_history)
     ledger = (runs, runs_bulk, runs_purge, saved_views)
     planning = (declared_jobs, calendars, schedule, attention, system)
-    people = (users, sessions, tokens, audit)
-    for module in (*operations, *ledger, *planning, *people):
+    accounts = (users, tokens, audit)
+    for module in (*operations, *ledger, *planning, *accounts):
         module.routes.add_to(app)

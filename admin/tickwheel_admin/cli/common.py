@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,7 @@ from tickwheel_admin.app import create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.services.services import Services
+from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
 from tickwheel_admin.store.database.migrate import SchemaError, prepare
 from tickwheel_admin.web.server import bind
@@ -126,3 +127,16 @@ def with_services(config: Config, work: Callable[[Services], Awaitable[T]]) -> T
             raise Failure(str(error)) from None
         except DatabaseUnavailable as error:
             raise Failure(f"the database does not answer: {error}") from None
+
+
+async def executors_by_name(services: Services) -> dict[str, int]:
+    """Ids of executors, by name."""
+    return {each.name: each.id for each in await services.executors.list(COMMAND_LINE)}
+
+
+def executor_ids(known: Mapping[str, int], names: Sequence[str]) -> list[int]:
+    """The ids of the executors named on the command line; Failure when there is no such one."""
+    for name in names:
+        if name not in known:
+            raise Failure(f"there is no executor called {name}")
+    return [known[name] for name in names]

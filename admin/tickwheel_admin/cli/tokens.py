@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tickwheel_admin.cli.common import add_config_flags, config_of, with_services
-from tickwheel_admin.cli.executor_names import executor_ids, executors_by_name
+from tickwheel_admin.cli.common import (
+    add_config_flags,
+    config_of,
+    executor_ids,
+    executors_by_name,
+    with_services,
+)
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.services import Services

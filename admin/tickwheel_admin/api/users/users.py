@@ -98,3 +98,16 @@ async def reset_password(request: web.Request) -> web.Response:
         actor_of(request), path_id(request, "user_id")
     )
     return answer({"password": password})
+
+
+@routes.delete(
+    f"{_ONE}/sessions",
+    permission=Permission.ADMINISTER,
+    api=True,
+    on_all=True,
+)
+async def end_sessions(request: web.Request) -> web.Response:
+    ended = await request.app[SERVICES].users.end_sessions(
+        actor_of(request), path_id(request, "user_id")
+    )
+    return answer({"ended": ended})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickwheel_admin.console.frame.formatting import duration
 from tickwheel_admin.console.frame.i18n import gettext as _
-from tickwheel_admin.services.system.loop_names import loop_words
+from tickwheel_admin.services.system.service import loop_label
 
 
 def offset_text(offset_ms: int) -> str:
@@ -21,4 +21,4 @@ def offset_text(offset_ms: int) -> str:
 
 def loop_name(name: str) -> str:
     """What one of an admin's background loops is for."""
-    return _(loop_words(name))
+    return _(loop_label(name))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.admin_status import AdminStatus, status_from_json
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, TRIGGERS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
@@ -18,6 +20,18 @@ from tickwheel_admin.store.overview.overview import list_admins
 from tickwheel_admin.store.triggers.pauses import pause_everything, read_pauses
 
 MAX_ADMINS = 200
+
+_LOOP_LABELS: Mapping[str, Word] = {
+    "planner": Word("Planning fires"),
+    "dispatcher": Word("Sending runs"),
+    "recorder": Word("Recording results"),
+    "sweeper": Word("Sweeping up"),
+    "leases": Word("Renewing leases"),
+    "refresher": Word("Following calendars"),
+    "cleaner": Word("Cleaning"),
+    "rollup": Word("Counting runs"),
+    "herald": Word("Telling other admins"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +113,8 @@ def _admins(conn: sa.Connection) -> list[AdminItem]:
         )
         for each in list_admins(conn, limit=MAX_ADMINS)
     ]
+
+
+def loop_label(name: str) -> Word:
+    """What a loop of an admin is for, as a message id; else its name."""
+    return _LOOP_LABELS.get(name, Word(name))

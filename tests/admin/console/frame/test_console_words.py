@@ -27,7 +27,7 @@ from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
 from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.services.runs.waiting import Waiting
-from tickwheel_admin.services.system.loop_names import loop_words
+from tickwheel_admin.services.system.service import loop_label
 from tickwheel_admin.web.i18n import CHINESE, translate
 
 NOW = 1_795_177_886_000  # 2026-11-20 13:31:26 in Berlin
@@ -275,8 +275,8 @@ def test_every_loop_of_an_admin_has_words_in_every_language() -> None:
     }
     assert {"planner", "recorder", "cleaner"} <= loops
     for name in loops:
-        assert loop_words(name) != name
-        assert translate("%(loop)s", {"loop": loop_words(name)}, CHINESE) != loop_words(name)
+        assert loop_label(name) != name
+        assert translate("%(loop)s", {"loop": loop_label(name)}, CHINESE) != loop_label(name)
 
 
 # --- the job form ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tickwheel_admin.services.overview.attention.concern import (
     ConcernKind,
     Severity,
 )
-from tickwheel_admin.services.system.loop_names import loop_words
+from tickwheel_admin.services.system.service import loop_label
 from tickwheel_admin.store.overview.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
@@ -45,7 +45,7 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
             return _of_admin(
                 admin,
                 template="“%(loop)s” fails on the admin “%(admin)s”.",
-                loop=loop_words(name),
+                loop=loop_label(name),
             )
         passed_at = admin.started_at
         if loop.last_pass_ms_ago is not None:
@@ -55,7 +55,7 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
                 admin,
                 template="“%(loop)s” stands still on the admin “%(admin)s”.",
                 since=passed_at,
-                loop=loop_words(name),
+                loop=loop_label(name),
             )
     if status.stall is not None:
         return _of_admin(
