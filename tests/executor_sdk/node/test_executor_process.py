@@ -20,6 +20,9 @@ from tests.support.polling import wait_until_async
 SCRIPT = """
 import asyncio, sys, time
 from tickwheel_executor import Executor
+from tickwheel_executor.node import shutdown
+
+shutdown.STOP_SECONDS = 1.0
 
 executor = Executor("billing", name="node-1", shutdown_grace_seconds=float(sys.argv[1]))
 

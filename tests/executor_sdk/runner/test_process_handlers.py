@@ -101,7 +101,9 @@ async def test_a_handler_in_a_process_has_all_that_others_have() -> None:
         "state": msgspec.Raw(b'{"n": 4}'),
         "checkpoint": msgspec.Raw(b'{"done": 0}'),
     }
-    result, session = await run_once(work.look, {"month": "2026-03"}, **given)
+    (result, session), (other, _) = await asyncio.gather(
+        run_once(work.look, {"month": "2026-03"}, **given), run_once(work.look)
+    )
     seen = value(result)
     assert seen.pop("pid") != os.getpid()
     assert seen == {
@@ -115,16 +117,16 @@ async def test_a_handler_in_a_process_has_all_that_others_have() -> None:
     assert msgspec.json.decode(result.state or b"") == {"n": 5}
     assert lines_of(session) == ["from run.log", "from logging", "from print"]
     assert (session.all(Progress)[0].fraction, session.all(Progress)[0].text) == (0.5, "half")
-    result, _ = await run_once(work.look)
-    assert msgspec.json.decode(result.checkpoint) == {"done": 1}
+    assert msgspec.json.decode(other.checkpoint) == {"done": 1}
 
 
 async def test_async_handlers_and_bound_methods() -> None:
-    result, _ = await run_once(work.look_async)
-    assert value(result)["pid"] != os.getpid()
-    assert value(result)["same"]
-    result, _ = await run_once(work.Service("Ada").greet)
-    assert value(result) == "Ada greets run 1"
+    (seen, _), (greeted, _) = await asyncio.gather(
+        run_once(work.look_async), run_once(work.Service("Ada").greet)
+    )
+    assert value(seen)["pid"] != os.getpid()
+    assert value(seen)["same"]
+    assert value(greeted) == "Ada greets run 1"
 
 
 async def test_processes_are_used_again_and_grow_with_the_work() -> None:
@@ -369,7 +371,8 @@ async def test_nothing_goes_on_when_its_node_is_shut_down(
 async def test_a_process_ends_its_handler_when_its_node_hears_nothing(tmp_path: Path) -> None:
     """As it must when its node alone was frozen: nobody tells the process anything."""
     mark = tmp_path / "mark"
-    for function, parameters in ((work.sleeps, {"mark": str(mark)}), (work.stays, {})):
+
+    async def result_of(function: Callable[..., Any], parameters: Any) -> Result:
         async with a_node(function) as (node, admin, session):
             admin.answers_heartbeats = False
             runner = node._in_flight._process_runner
@@ -378,10 +381,15 @@ async def test_a_process_ends_its_handler_when_its_node_hears_nothing(tmp_path: 
             session.send(asked(1, parameters, stop_when_cut_off=True))
             await asleep(session)
             runner.renew_lease(asyncio.get_running_loop().time() + 0.2)
-            result = await session.expect(Result)
-            assert result.outcome is Outcome.CUT_OFF
-            assert mark.read_text() == "cleaned up"
-            assert ("killed 2 s later" in result.message) == (function is work.stays)
+            return await session.expect(Result)
+
+    ended, killed = await asyncio.gather(
+        result_of(work.sleeps, {"mark": str(mark)}), result_of(work.stays, {})
+    )
+    assert ended.outcome is killed.outcome is Outcome.CUT_OFF
+    assert mark.read_text() == "cleaned up"
+    assert "killed 2 s later" not in ended.message
+    assert "killed 2 s later" in killed.message
 
 
 async def test_a_run_with_much_to_begin_from_arrives_in_one_piece() -> None:
