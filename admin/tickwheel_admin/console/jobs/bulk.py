@@ -17,7 +17,7 @@ from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import new_request_key, render
 from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.jobs.filter import read_job_filter
-from tickwheel_admin.console.lists.bulk_progress import told_so_far
+from tickwheel_admin.console.lists.bulk_progress import progress_so_far
 from tickwheel_admin.console.lists.filter_box import FilterTerms
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.users.user import Permission
@@ -74,7 +74,7 @@ async def do_bulk(request: web.Request) -> web.Response:
         bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
     except InvalidInput as error:
         return await _ask(request, asked, problem=error.problems[0])
-    told = told_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
+    told = progress_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
     response = await _page(request, asked, {"told": told})
     response.headers["HX-Trigger"] = json.dumps(_LIVE)
     return response

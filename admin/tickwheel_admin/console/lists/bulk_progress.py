@@ -14,7 +14,7 @@ from tickwheel_admin.console.frame.units import whole_number
 MAX_CODES = 50  # reasons why things were left alone, carried from step to step
 
 
-def told_so_far(
+def progress_so_far(
     form: MultiMapping[str],
     *,
     key: str,

@@ -16,7 +16,7 @@ from multidict import MultiMapping
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import new_request_key, render
 from tickwheel_admin.console.frame.units import whole_number
-from tickwheel_admin.console.lists.bulk_progress import told_so_far
+from tickwheel_admin.console.lists.bulk_progress import progress_so_far
 from tickwheel_admin.console.runs.filter import fields_of, in_words, read_filter
 from tickwheel_admin.console.runs.page import retry_revision
 from tickwheel_admin.domain.users.user import Permission
@@ -62,7 +62,7 @@ async def do_bulk(request: web.Request) -> web.Response:
         raise web.HTTPBadRequest
     asked, key = _asked(form), form.get("request_key") or new_request_key()
     bulk = await _step(request, asked, key=key, cursor=form.get("cursor") or None)
-    told = told_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
+    told = progress_so_far(form, key=key, done=bulk.done, skipped=bulk.skipped, cursor=bulk.next)
     response = await _page(request, asked, {"told": told})
     response.headers["HX-Trigger"] = json.dumps({"live:runs": None, "live:stats": None})
     return response

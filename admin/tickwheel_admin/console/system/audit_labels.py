@@ -28,7 +28,7 @@ _PAGES = {
 _GONE = frozenset({"job.deleted", "executor.deleted", "calendar.deleted", "user.deleted"})
 
 
-def action_words() -> dict[str, str]:
+def action_labels() -> dict[str, str]:
     """Every action that is written, in words."""
     return {
         "job.created": _("Job added"),
@@ -93,7 +93,7 @@ def action_words() -> dict[str, str]:
 
 def action_text(action: str) -> str:
     """What was done; an action of a newer admin as it is written."""
-    return action_words().get(action, action)
+    return action_labels().get(action, action)
 
 
 def action_choices() -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from tickwheel_admin.store.system import audit as store_audit
 PACKAGE = Path(tickwheel_admin.__file__).parent
 # What notes a change, and which of its arguments is the action; services have helpers of this name.
 NOTING = {"write_audit", "NewAudit", "_note", "note", "_change", "_act", "_run", "Done"}
-NOUNS = {words.partition(".")[0] for words in audit_labels.action_words()}
+NOUNS = {words.partition(".")[0] for words in audit_labels.action_labels()}
 
 
 def written_actions() -> Iterator[str]:
@@ -67,19 +67,19 @@ OUTCOMES = {"run.ended", "run.not_ended", "user.last_admin"}
 def test_every_action_has_words() -> None:
     actions = set(written_actions())
     assert len(actions) > 40  # else nothing was read
-    missing = actions - set(audit_labels.action_words()) - OUTCOMES
+    missing = actions - set(audit_labels.action_labels()) - OUTCOMES
     assert missing == set()
 
 
 def test_no_words_are_left_of_actions_that_nothing_writes() -> None:
-    assert set(audit_labels.action_words()) - set(written_actions()) == set()
+    assert set(audit_labels.action_labels()) - set(written_actions()) == set()
 
 
 def test_words_are_translated() -> None:
-    english = audit_labels.action_words()
+    english = audit_labels.action_labels()
     token = LANGUAGE.set("zh_CN")
     try:
-        chinese = audit_labels.action_words()
+        chinese = audit_labels.action_labels()
         names = dict(audit_labels.action_choices())
     finally:
         LANGUAGE.reset(token)
