@@ -17,7 +17,7 @@ from multidict import MultiMapping
 from tickwheel_admin.console.frame.units import FormFields
 from tickwheel_admin.console.triggers.values import (
     DEFAULTS,
-    LENGTH_OF_KIND,
+    place_of,
     read_card,
     values_of_trigger,
 )
@@ -28,12 +28,6 @@ from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
 from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
-_PLACES = {
-    "every": "count",
-    "initial_delay_seconds": "initial_delay",
-    "jitter_seconds": "jitter",
-    "misfire_threshold_seconds": "misfire_threshold",
-}
 _IN_MORE = (
     "gap", "overlap", "initial_delay", "anchor_at", "start_at", "end_at", "repeat_count",
     "calendar", "jitter", "priority", "parameters", "misfire", "misfire_threshold",
@@ -83,24 +77,17 @@ class TriggerCard:
 
     def _place(self, problem: Problem) -> str:
         field = problem.field.partition("[")[0].partition(".")[0]
-        if field == "every_seconds":
-            return LENGTH_OF_KIND.get(self["kind"], field)
-        return _PLACES.get(field, field)
+        return place_of(field, self["kind"])
 
 
 def shown_for(field: str) -> str:
     """Classes that show a field of the form for the kinds that have it, without script."""
     kinds = [
-        f"for-{kind}" for kind, names in TRIGGER_FIELDS.items() if _raw_of(field, kind) in names
+        f"for-{kind}"
+        for kind, names in TRIGGER_FIELDS.items()
+        if any(place_of(name, kind) == field for name in names)
     ]
     return " ".join(("only", *kinds))
-
-
-def _raw_of(field: str, kind: str) -> str | None:
-    """What a field of the form is called in a raw trigger of this kind."""
-    if field in LENGTH_OF_KIND.values():
-        return "every_seconds" if LENGTH_OF_KIND.get(kind) == field else None
-    return next((raw for raw, place in _PLACES.items() if place == field), field)
 
 
 def new_card(key: str, kind: str, *, timezone: str, today: str) -> TriggerCard:

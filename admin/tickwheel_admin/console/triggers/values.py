@@ -7,66 +7,57 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from msgspec import structs
-
 from tickwheel_admin.console.frame.locale import time_zones
 from tickwheel_admin.console.frame.units import FormFields, in_units, pretty
-from tickwheel_admin.domain.fields import as_seconds, instant_from_iso, instant_to_iso
-from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
+from tickwheel_admin.domain.fields import instant_from_iso
+from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS, trigger_to_raw
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS, seconds_of_time, short_time
+from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 
 _INSTANTS = ("at", "anchor_at", "start_at", "end_at")
+_TIMES = ("at_time", "from_time", "to_time")
 # How a raw length is called in the form, which keeps what was typed for each kind apart.
-LENGTH_OF_KIND: Mapping[str, str] = {
+_LENGTH_OF_KIND: Mapping[str, str] = {
     "fixed_rate": "rate",
     "fixed_delay": "pause",
     "daily_window": "step",
 }
-# What is shown as it is stored, by its name in the form.
-_AS_TEXT = {
-    "expression": "expression",
-    "dialect": "dialect",
-    "gap": "gap",
-    "overlap": "overlap",
-    "count": "every",
-    "unit": "unit",
-    "start_date": "start_date",
+_PLACES = {
+    "every": "count",
+    "initial_delay_seconds": "initial_delay",
+    "jitter_seconds": "jitter",
+    "misfire_threshold_seconds": "misfire_threshold",
 }
-_TIMES = ("at_time", "from_time", "to_time")
+
+
+def place_of(name: str, kind: str) -> str:
+    """What the form calls a field of a raw trigger."""
+    if name == "every_seconds":
+        return _LENGTH_OF_KIND.get(kind, name)
+    return _PLACES.get(name, name)
+
+
 DEFAULTS: Mapping[str, str] = {
-    "kind": "cron",
-    "expression": "",
+    **{place_of(name, kind): "" for kind, names in TRIGGER_FIELDS.items() for name in names},
+    "kind": CronSpec.kind,
     "dialect": Dialect.UNIX.value,
-    "timezone": "",
     "gap": "fire",
     "overlap": "auto",
     "rate": "5",
     "rate_unit": "m",
-    "anchor_at": "",
     "pause": "5",
     "pause_unit": "m",
-    "initial_delay": "",
     "initial_delay_unit": "m",
-    "at": "",
     "count": "1",
     "unit": "week",
-    "start_date": "",
     "at_time": "09:00",
     "step": "15",
     "step_unit": "m",
     "from_time": "09:00",
     "to_time": "18:00",
-    "weekdays": "",
-    "start_at": "",
-    "end_at": "",
-    "repeat_count": "",
-    "calendar": "",
-    "jitter": "",
     "jitter_unit": "s",
-    "priority": "",
-    "parameters": "",
     "misfire": MisfirePolicy.FIRE_ONCE.value,
     "misfire_threshold": "5",
     "catch_up_limit": "1000",
@@ -77,37 +68,33 @@ DEFAULTS: Mapping[str, str] = {
 
 def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
     """The fields of a stored trigger."""
-    zone = spec.timezone or "UTC"
-    values = {
-        **DEFAULTS,
-        "kind": spec.kind,
-        "timezone": spec.timezone or "",
-        "repeat_count": _text(spec.repeat_count),
-        "calendar": spec.calendar or "",
-        "priority": _text(spec.priority),
-        "parameters": pretty(spec.parameters) if spec.parameters else "",
-        "misfire": spec.misfire.value,
-        "misfire_threshold": str(as_seconds(spec.misfire_threshold_ms)),
-        "catch_up_limit": str(spec.catch_up_limit),
-    }
-    said = structs.asdict(spec)
-    values["weekdays"] = ",".join(WEEKDAYS[day - 1] for day in said.get("weekdays", ()))
-    values |= {
-        name: str(value)
-        for name, field in _AS_TEXT.items()
-        if (value := said.get(field)) is not None
-    }
-    values |= {name: short_time(seconds_of_time(said[name])) for name in _TIMES if said.get(name)}
-    lengths = {"initial_delay": said.get("initial_delay_ms"), "jitter": spec.jitter_ms or None}
-    if spec.kind in LENGTH_OF_KIND:
-        lengths[LENGTH_OF_KIND[spec.kind]] = said["every_ms"]
-    for name, ms in lengths.items():
-        if ms is not None:
-            values[name], values[f"{name}_unit"] = in_units(ms)
-    for name in _INSTANTS:
-        if (at := said.get(name)) is not None:
-            values |= {name: _local(at, zone), f"{name}_kept": instant_to_iso(at)}
+    values = dict(DEFAULTS)
+    for name, value in trigger_to_raw(spec).items():
+        if value is not None:
+            values |= _shown(spec, name, value)
     return values
+
+
+def _shown(spec: TriggerSpec, name: str, value: Any) -> dict[str, str]:
+    """The fields that show one of a raw trigger; `_read` reads them."""
+    place = place_of(name, spec.kind)
+    if name in _INSTANTS:
+        at = instant_from_iso(value)
+        return {name: _local(at, spec.timezone or "UTC"), f"{name}_kept": value}
+    if name in _TIMES:
+        return {name: short_time(seconds_of_time(value))}
+    match name:
+        case "every_seconds" | "initial_delay_seconds":
+            number, unit = in_units(round(value * 1000))
+            return {place: number, f"{place}_unit": unit}
+        case "jitter_seconds":
+            number, unit = in_units(spec.jitter_ms)
+            return {place: number, f"{place}_unit": unit} if value else {}
+        case "weekdays":
+            return {name: "" if len(value) == len(WEEKDAYS) else ",".join(value)}
+        case "parameters":
+            return {name: pretty(spec.parameters or "")}
+    return {place: str(value)}
 
 
 def read_card(typed: FormFields) -> dict[str, Any]:
@@ -125,20 +112,14 @@ def read_card(typed: FormFields) -> dict[str, Any]:
 def _read(typed: FormFields, name: str, kind: str) -> Any:
     if name in _INSTANTS:
         return _read_instant(typed, name)
+    place = place_of(name, kind)
     match name:
-        case "every_seconds":
-            field = LENGTH_OF_KIND[kind]
-            return typed.length(field, typed.text(f"{field}_unit"))
-        case "initial_delay_seconds":
-            return typed.length("initial_delay", typed.text("initial_delay_unit"))
-        case "jitter_seconds":
-            return typed.length("jitter", typed.text("jitter_unit"))
+        case "every_seconds" | "initial_delay_seconds" | "jitter_seconds":
+            return typed.length(place, typed.text(f"{place}_unit"))
         case "misfire_threshold_seconds":
-            return typed.length("misfire_threshold")
-        case "every":
-            return typed.whole("count")
-        case "repeat_count" | "priority" | "catch_up_limit":
-            return typed.whole(name)
+            return typed.length(place)
+        case "every" | "repeat_count" | "priority" | "catch_up_limit":
+            return typed.whole(place)
         case "weekdays":
             return [day for day in typed.text(name).split(",") if day] or None
         case "parameters":
@@ -162,7 +143,3 @@ def _local(at: int, zone: str) -> str:
     moment = datetime.fromtimestamp(at // 1000, ZoneInfo(zone) if zone in time_zones() else UTC)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S" if at % 60_000 else "%Y-%m-%dT%H:%M")
     return f"{text}.{at % 1000:03}" if at % 1000 else text
-
-
-def _text(number: int | None) -> str:
-    return "" if number is None else str(number)
