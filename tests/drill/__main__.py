@@ -185,7 +185,7 @@ def _parse(argv: Sequence[str] | None) -> Any:
     )
     many = partial(parser.add_argument, action="append", default=[])
     many("--database", choices=KINDS, help="default: all three")
-    many("--point", choices=points, help="only these kill points")
+    many("--point", choices=points, help="only these fault points")
     many("--action", choices=list(Action), help="only these actions")
     many("--only", metavar="TEXT", help="only drills with this in their name")
     parser.add_argument(

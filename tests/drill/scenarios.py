@@ -1,4 +1,4 @@
-"""What is done to an admin or a node at a kill point, and what must have become of every fire."""
+"""What is done to an admin or a node at a fault point, and what must have become of every fire."""
 
 from __future__ import annotations
 

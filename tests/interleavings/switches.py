@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine.dispatcher import claim
 from tickwheel_admin.engine.planner import loop as planner
-from tickwheel_admin.engine.sweeper import lost_runs as losing
+from tickwheel_admin.engine.sweeper import lost_runs
 from tickwheel_admin.services.handlers import schemas as handler_schemas
 from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
@@ -62,7 +62,7 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
     return patch.object(claim, "take_slots", take_slots)
 
 
-def state_loan(cluster: Cluster) -> AbstractContextManager[object]:
+def state_holder(cluster: Cluster) -> AbstractContextManager[object]:
     """G6: whoever ends well writes the job's state, also when another attempt has it by now."""
 
     def write_anyway(conn: Any, table: Any, rows: Any, *, match: Any, **rest: Any) -> int:
@@ -159,7 +159,7 @@ def session_lock(cluster: Cluster) -> AbstractContextManager[object]:
 
 def second_look_at_deaths(cluster: Cluster) -> AbstractContextManager[object]:
     """G3: runs are lost because their node was dead when the sweeper looked for dead nodes."""
-    return patch.object(losing, "ended_nodes", lambda conn, node_ids: set(node_ids))
+    return patch.object(lost_runs, "ended_nodes", lambda conn, node_ids: set(node_ids))
 
 
 _JOB_LOCK = "UPDATE job SET route_cursor=(job.route_cursor + "

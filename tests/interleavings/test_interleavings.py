@@ -8,7 +8,7 @@ from tests.interleavings import (
     blocking,
     claiming,
     declaring,
-    handing_on,
+    handoff,
     membership,
     operating,
     planning,
@@ -26,7 +26,7 @@ SCENARIOS = (
     *membership.SCENARIOS,
     *requests.SCENARIOS,
     *blocking.SCENARIOS,
-    *handing_on.SCENARIOS,
+    *handoff.SCENARIOS,
     *operating.SCENARIOS,
     *declaring.SCENARIOS,
 )

@@ -8,7 +8,7 @@ from tests.interleavings import (
     blocking,
     claiming,
     declaring,
-    handing_on,
+    handoff,
     membership,
     planning,
     recording,
@@ -26,7 +26,7 @@ GALERA = ("galera",)
 NOTICED = (
     (off.compare_and_set, recording.timed_out_twice, ALL, 1),
     (off.slot_condition, claiming.the_last_slot, ALL, 10),
-    (off.state_loan, handing_on.a_late_result_meets_the_next_claim, ALL, 1),
+    (off.state_holder, handoff.a_late_result_meets_the_next_claim, ALL, 1),
     (off.plan_check, planning.pauses_meet_planners, ALL, 10),
     (off.unique_fire, planning.planners_share_a_bucket, ALL, 1),
     (off.unique_request, requests.one_key_twice, ALL, 1),

@@ -16,22 +16,20 @@ from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Verdict
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.engine import handoff as handing_over
+from tickwheel_admin.engine import handoff
 from tickwheel_admin.engine.dispatcher import (
     claim,
     claim_decisions,
     claim_inputs,
+    concurrency,
     route_memory,
     router,
 )
-from tickwheel_admin.engine.dispatcher import concurrency as turns
 from tickwheel_admin.engine.membership import leases
 from tickwheel_admin.engine.recorder import loop as recorder
 from tickwheel_admin.engine.recorder import transaction as recording
-from tickwheel_admin.engine.sweeper import deadlines as sweeping
+from tickwheel_admin.engine.sweeper import deadlines, lost_runs, stalled
 from tickwheel_admin.engine.sweeper import loop as sweeper
-from tickwheel_admin.engine.sweeper import lost_runs as losing
-from tickwheel_admin.engine.sweeper import stalled as stalls
 from tickwheel_admin.store.database.database import StatementRefused
 from tickwheel_admin.store.database.tables import node as node_table
 from tickwheel_admin.store.database.tables import run as run_table
@@ -125,10 +123,10 @@ def fires_are_not_unique() -> None:
 
 def unconfirmed_runs_are_queued_again() -> None:
     """G2, G7: what a node did not confirm in time goes to another one, without asking it."""
-    original = sweeping.sweep_live
+    original = deadlines.sweep_live
 
     def sweep_live(conn: Any, ids: Any, configs: Any, *rest: Any) -> Any:
-        now = sweeping.now_ms(conn)
+        now = deadlines.now_ms(conn)
         locked = store_runs.lock_runs(conn, ids)
         moves = [
             run_moves.handed_back(run, reason="unconfirmed", now=now)
@@ -203,7 +201,7 @@ def claims_ignore_slots() -> None:
 
 def blocking_is_not_decided() -> None:
     """G8: what is due starts, whatever runs already."""
-    turns.decide = lambda policy, run, lanes: Verdict.START
+    concurrency.decide = lambda policy, run, lanes: Verdict.START
 
 
 def nobody_sweeps() -> None:
@@ -228,7 +226,7 @@ def nodes_run_on_when_they_are_cut_off() -> None:
 
 def places_are_not_held() -> None:
     """G8: every run of a dead node is lost at once, whatever its job asks for."""
-    losing.held_until = lambda config, node: None
+    lost_runs.held_until = lambda config, node: None
 
 
 def one_bad_row_fails_its_batch() -> None:
@@ -252,19 +250,19 @@ def children_are_forgotten() -> None:
 def nothing_is_unparked() -> None:
     """G3: what waits for an earlier run is not told of its end."""
     follow_ups._unpark_next = lambda *args, **rest: 0
-    stalls.unpark = lambda *args, **rest: 0
+    stalled.unpark = lambda *args, **rest: 0
 
 
 def fixed_delays_are_not_armed() -> None:
     """G3: the end of a run does not let its trigger fire again."""
     follow_ups.arm_fixed_delays = lambda *args, **rest: 0
-    stalls.arm_fixed_delays = lambda *args, **rest: 0
+    stalled.arm_fixed_delays = lambda *args, **rest: 0
 
 
 def fires_do_not_end() -> None:
     """G4: the last shard does not end its fire, nor does the sweeper."""
     follow_ups._fires_of_shards = lambda conn, ended, *, now: ([], [])
-    sweeper.sweep_fires = lambda conn, ids, configs, run_ids: sweeping.SweepResult()
+    sweeper.sweep_fires = lambda conn, ids, configs, run_ids: deadlines.SweepResult()
 
 
 def pauses_do_not_hold_back() -> None:
@@ -353,7 +351,7 @@ def edits_leave_fires_that_are_planned() -> None:
 def cancel_is_told_once() -> None:
     """G14: a cancel that did not arrive is not repeated."""
     nothing = recording.LogReceipt(run=1, attempt=1, first_seq=1)
-    sweeping._cancel = lambda run, reason: nothing
+    deadlines._cancel = lambda run, reason: nothing
 
 
 def claims_come_early() -> None:
@@ -374,16 +372,16 @@ def nodes_ignore_their_lease() -> None:
 
 def states_are_written_by_failures() -> None:
     """A run that fails leaves its state as if it had succeeded."""
-    outcome._GOOD_ENDS = tuple(handing_over.Outcome)
-    succeeded = handing_over.Outcome.SUCCEEDED
-    original = handing_over.AttemptOutputs.result
+    outcome._GOOD_ENDS = tuple(handoff.Outcome)
+    succeeded = handoff.Outcome.SUCCEEDED
+    original = handoff.AttemptOutputs.result
 
     def result(self: Any, run: Any, message: Any, config: Any, move: Any) -> None:
         if bytes(message.state) != b"null":
             message = msgspec.structs.replace(message, outcome=succeeded)
         original(self, run, message, config, move)
 
-    handing_over.AttemptOutputs.result = result  # type: ignore[method-assign]
+    handoff.AttemptOutputs.result = result  # type: ignore[method-assign]
 
 
 def names_and_labels_are_not_looked_at() -> None:

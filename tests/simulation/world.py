@@ -17,11 +17,11 @@ from random import Random
 from typing import Any
 
 from tests.simulation.admin_host import AdminHost
+from tests.simulation.captured_logs import captured_logs
 from tests.simulation.checks import checker
 from tests.simulation.checks.fixed_delays import check_fixed_delays_go_on
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
-from tests.simulation.ears import ears
 from tests.simulation.faults.chaos import Chaos, Weather
 from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
@@ -81,7 +81,7 @@ def simulate(seed: int, database: SimDatabase, options: Options | None = None) -
     loop = SimLoop()
     try:
         world = _World(seed, loop, database, options or Options())
-        with ears(world.history):
+        with captured_logs(world.history):
             try:
                 loop.run_until_complete(world.live())
             finally:

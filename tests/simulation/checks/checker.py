@@ -13,7 +13,7 @@ from tests.simulation.checks.blocking import check_blocking
 from tests.simulation.checks.families import check_children, check_fires_of_shards
 from tests.simulation.checks.fires import check_fires
 from tests.simulation.checks.fixed_delays import check_fixed_delays
-from tests.simulation.checks.handing_on import check_checkpoints, check_states
+from tests.simulation.checks.handoff import check_checkpoints, check_states
 from tests.simulation.checks.ledger import Ledger
 from tests.simulation.checks.nodes import check_nodes
 from tests.simulation.checks.routing import check_routing

@@ -16,7 +16,7 @@ from tickwheel_admin.services.executors.lists import read_node
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.executors import node_targets as node_wishes
+from tickwheel_admin.store.executors import node_targets
 from tickwheel_admin.store.executors.executors import StoredNode, get_node
 
 MAX_SLOTS = 10_000
@@ -44,7 +44,7 @@ class Nodes:
         def cordon(conn: sa.Connection, found: StoredNode) -> bool:
             if found.node.cordoned and not found.node.drain_wanted:
                 return False
-            node_wishes.set_cordon(conn, node_id, cordoned=True, drain=False)
+            node_targets.set_cordon(conn, node_id, cordoned=True, drain=False)
             return True
 
         await self._change(actor, node_id, "node.cordoned", cordon)
@@ -58,7 +58,7 @@ class Nodes:
         def drain(conn: sa.Connection, found: StoredNode) -> bool:
             if found.node.drain_wanted:
                 return False
-            node_wishes.set_cordon(conn, node_id, cordoned=True, drain=True)
+            node_targets.set_cordon(conn, node_id, cordoned=True, drain=True)
             return True
 
         await self._change(actor, node_id, "node.drained", drain)
@@ -69,7 +69,7 @@ class Nodes:
         def resume(conn: sa.Connection, found: StoredNode) -> bool:
             if not (found.node.cordoned or found.node.drain_wanted):
                 return False
-            node_wishes.set_cordon(conn, node_id, cordoned=False, drain=False)
+            node_targets.set_cordon(conn, node_id, cordoned=False, drain=False)
             return True
 
         await self._change(actor, node_id, "node.resumed", resume)
@@ -96,7 +96,7 @@ class Nodes:
         def set_slots(conn: sa.Connection, found: StoredNode) -> bool:
             if found.slots_wanted == slots:
                 return False
-            node_wishes.set_slots(conn, node_id, slots=slots)
+            node_targets.set_slots(conn, node_id, slots=slots)
             return True
 
         await self._change(actor, node_id, "node.slots_set", set_slots, slots=slots)
@@ -123,7 +123,7 @@ class Nodes:
         def set_weight(conn: sa.Connection, found: StoredNode) -> bool:
             if found.weight_wanted == weight:
                 return False
-            node_wishes.set_weight(conn, node_id, weight=weight)
+            node_targets.set_weight(conn, node_id, weight=weight)
             return True
 
         await self._change(actor, node_id, "node.weight_set", set_weight, weight=weight)

@@ -33,7 +33,15 @@ from tickwheel_admin.store.jobs.kept_state import StateHolder
 from tickwheel_admin.store.lists import saved_views, suggestions
 from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
 from tickwheel_admin.store.overview.job_figures import look_at_jobs
-from tickwheel_admin.store.runs import attempts, checkpoints, due, lanes, outcome_counts, shards
+from tickwheel_admin.store.runs import (
+    attempts,
+    checkpoints,
+    due,
+    lanes,
+    outcome_counts,
+    shards,
+    summaries,
+)
 from tickwheel_admin.store.runs import deadlines as run_deadlines
 from tickwheel_admin.store.runs import errors as run_errors
 from tickwheel_admin.store.runs import lists as run_lists
@@ -43,7 +51,6 @@ from tickwheel_admin.store.runs import queue_depth as waiting
 from tickwheel_admin.store.runs import retries as run_retries
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.runs import stats as run_stats
-from tickwheel_admin.store.runs import summaries as run_marks
 from tickwheel_admin.store.runs.checkpoints import StoredCheckpoint
 from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log_chunks_before
@@ -506,7 +513,7 @@ QUERIES = [
     ),
     Query(
         "marks of fifty jobs",
-        lambda c, now: run_marks.recent_summaries(c, range(1, 51), until=now, per_job=24),
+        lambda c, now: summaries.recent_summaries(c, range(1, 51), until=now, per_job=24),
         ("ix_run_of_job",),
     ),
     Query(

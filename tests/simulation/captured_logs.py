@@ -16,10 +16,10 @@ from tests.simulation.scheduler import current_process
 
 
 @contextmanager
-def ears(history: History) -> Iterator[None]:
-    """Take down what admins and nodes log; an unexpected error in a loop is a violation."""
+def captured_logs(history: History) -> Iterator[None]:
+    """Put what admins and nodes log into the history; an unexpected error is a violation."""
 
-    def hear(_logger: object, level: str, event: dict[str, Any]) -> Any:
+    def record(_logger: object, level: str, event: dict[str, Any]) -> Any:
         if level == "error" and event.get("exc_info"):
             history.violation(f"{event['event']}: {_last_error()}")
         process = current_process()
@@ -29,7 +29,7 @@ def ears(history: History) -> Iterator[None]:
 
     before = structlog.get_config()
     structlog.configure(
-        processors=[hear], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+        processors=[record], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
     )
     handler = _SdkLog(history)
     sdk = logging.getLogger("tickwheel")
