@@ -113,3 +113,22 @@ def test_guarantees_name_what_is_switched_off_to_test_them() -> None:
         assert named <= switches.keys(), name
         of_it = {each for each, why in switches.items() if re.match(rf"{name}\b", why)}
         assert of_it <= named, f"{name} does not name {of_it - named}"
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a document."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    }
+
+
+def test_links_lead_to_headings_that_exist() -> None:
+    for name in tracked():
+        path = ROOT / name
+        if path.suffix != ".md" or not path.exists():
+            continue
+        for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", path.read_text()):
+            found = path.parent / target if target else path
+            assert anchor in anchors(found), f"{name}: {target}#{anchor}"
