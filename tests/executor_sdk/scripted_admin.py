@@ -221,10 +221,13 @@ def make_node(
 
 
 async def connect(
-    handlers: dict[str, Callable[..., Any]] | None = None, **options: Any
+    handlers: dict[str, Callable[..., Any]] | None = None,
+    *,
+    admin: ScriptedAdmin | None = None,
+    **options: Any,
 ) -> tuple[ScriptedAdmin, Node, Session]:
     """An admin, a node that has started, and their session; options as of `make_node`."""
-    admin = ScriptedAdmin()
+    admin = admin or ScriptedAdmin()
     node = make_node(admin, handlers=handlers, **options)
     await node.start()
     return admin, node, await admin.session()

@@ -45,7 +45,7 @@ from tickwheel_executor.spool import delivery, file_spool
 
 def node_forgets_what_it_has_met() -> None:
     """G2: a node starts what it is sent, whether it has met the attempt or not."""
-    admission.Admission.answer_known = lambda self, link, message: False  # type: ignore[method-assign]
+    admission.RunAdmission.answer_known = lambda self, link, message: False  # type: ignore[method-assign]
 
 
 def any_token_proves() -> None:

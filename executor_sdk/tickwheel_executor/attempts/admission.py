@@ -50,7 +50,7 @@ STOPS = {
 }
 
 
-class Admission:
+class RunAdmission:
     """Decides what starts here. Made on the running loop."""
 
     def __init__(

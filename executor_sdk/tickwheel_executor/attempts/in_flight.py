@@ -1,6 +1,6 @@
 """The attempts in flight on a node: each from the start of its handler until its result is safe.
 
-`begin` starts the handler of an attempt that `Admission` let in. `stop`, a timeout or the lease
+`begin` starts the handler of an attempt that `RunAdmission` let in. `stop`, a timeout or the lease
 guard ends it early. `_ended` builds the result and submits it to ResultDelivery, which calls
 `release` when the result is safe.
 """

@@ -20,9 +20,9 @@ part iterates over a set, and only plain `def` handlers start threads. `abort` d
 channels: as with a killed process, the other end notices through the transport. A handler sees the
 abort as CancelledError; what it does then counts as done after the death of its process.
 
-The way of a run: a Link reads the request, Admission accepts or refuses it, InFlightAttempts runs
-its handler, ResultDelivery writes the result to the spool and sends it until a receipt comes, and
-Admission remembers the outcome.
+The way of a run: a Link reads the request, RunAdmission accepts or refuses it, InFlightAttempts
+runs its handler, ResultDelivery writes the result to the spool and sends it until a receipt comes,
+and RunAdmission remembers the outcome.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from random import Random
 from typing import Any
 
 from tickwheel_executor.attempt_key import Key
-from tickwheel_executor.attempts.admission import Admission
+from tickwheel_executor.attempts.admission import RunAdmission
 from tickwheel_executor.attempts.in_flight import InFlightAttempts
 from tickwheel_executor.attempts.slots import Slots
 from tickwheel_executor.errors import SpoolError
@@ -149,7 +149,7 @@ class Node:
             on_change=self._shutdown.changed,
             on_progress=self._on_progress,
         )
-        self._admission = Admission(
+        self._admission = RunAdmission(
             handlers=self._handlers,
             in_flight=self._in_flight,
             delivery=self._delivery,

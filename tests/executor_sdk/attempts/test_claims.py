@@ -15,7 +15,7 @@ from tests.executor_sdk.scripted_admin import (
     MemorySpool,
     ScriptedAdmin,
     Session,
-    make_node,
+    connect,
     receipt,
     request,
 )
@@ -68,9 +68,7 @@ async def test_another_claim_of_what_is_held_pending_or_over_is_refused_and_the_
 ):
     admin, bench = ScriptedAdmin(), Bench()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": bench.work}, admin=admin)
     session.send(request(1))
     await session.expect(Accepted)
     await refused_in_every_way(session)  # held
@@ -96,9 +94,7 @@ async def test_another_claim_of_what_is_held_pending_or_over_is_refused_and_the_
 async def test_a_refused_claim_stays_refused_for_as_long_as_any() -> None:
     admin, bench = ScriptedAdmin(), Bench()
     bench.gate.set()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": bench.work}, admin=admin)
     session.send(request(1))
     await session.expect(Result)
     await asyncio.sleep(14 * 60)
@@ -118,9 +114,7 @@ async def test_results_of_two_claims_are_delivered_and_cleared_one_by_one() -> N
     admin, spool, bench = ScriptedAdmin(), MemorySpool(), Bench()
     admin.gives_receipts = False
     bench.gate.set()
-    node = make_node(admin, handlers={"work": bench.work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": bench.work}, spool=spool, admin=admin)
     session.send(request(1, token=NEW))
     new = await session.expect(Result)
     spool.left_over = [left_behind("old")]  # of a neighbour that died before the restore
@@ -166,10 +160,8 @@ async def test_the_file_spool_keeps_two_claims_of_one_attempt_apart(tmp_path: Pa
 def test_a_cancel_of_another_claim_stops_nothing(reason: CancelReason) -> None:
     @virtual_time
     async def run() -> None:
-        admin, bench = ScriptedAdmin(), Bench()
-        node = make_node(admin, handlers={"work": bench.work})
-        await node.start()
-        session = await admin.session()
+        bench = Bench()
+        _, node, session = await connect({"work": bench.work})
         session.send(request(1))
         await session.expect(Accepted)
         session.send(Cancel(run=1, attempt=1, token=NEW, reason=reason))

@@ -69,10 +69,8 @@ async def started(session: Session, message: RunRequest) -> None:
 
 @virtual_time
 async def test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_last() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect({"work": bench.work})
     await started(session, alone())
     await asyncio.sleep(3_600)
     assert bench.stopped_at == []  # for as long as it is heard
@@ -89,9 +87,7 @@ async def test_it_is_stopped_four_fifths_of_a_lease_after_what_was_acknowledged_
 @virtual_time
 async def test_its_end_is_safe_on_disk_and_delivered_when_an_admin_is_back() -> None:
     admin, spool, bench = ScriptedAdmin(), MemorySpool(), Bench()
-    node = make_node(admin, handlers={"work": bench.work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": bench.work}, spool=spool, admin=admin)
     await started(session, alone())
     admin.up = False
     session.close()
@@ -133,10 +129,8 @@ async def test_one_admin_that_answers_is_enough() -> None:
 
 @virtual_time
 async def test_what_may_run_twice_goes_on() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect({"work": bench.work})
     await started(session, request(1))
     await started(session, alone(2))
     admin.answers_heartbeats = False
@@ -159,9 +153,7 @@ async def test_a_plain_handler_goes_on_for_nothing_can_stop_it() -> None:
 
     admin = ScriptedAdmin()
     admin.heartbeat_ms, admin.lease_ms, admin.answers_heartbeats = 20, 400, False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     await started(session, alone())
     second = await admin.session(1)  # the lease is over, and so was the time to stop
     assert [key.run for key in second.all(Held)[0].runs] == [1]
@@ -181,9 +173,7 @@ async def test_who_ends_in_time_reports_the_real_result() -> None:
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
     spool.write_seconds = 5  # on its way to the disk when the time is over
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     admin.answers_heartbeats = False
     session.send(alone())
     await asyncio.sleep(11.5)
@@ -250,10 +240,8 @@ async def test_after_a_freeze_it_takes_no_further_step() -> None:
             steps.append(f"{run.id} sees its connection broken")
         steps.append(f"{run.id} goes on")
 
-    admin, spool = ScriptedAdmin(), MemorySpool()
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    spool = MemorySpool()
+    admin, node, session = await connect({"work": work}, spool=spool)
     admin.answers_heartbeats = admin.gives_receipts = False
     session.send(alone(1), request(2), alone(3), alone(4))
     await session.expect(Accepted)
@@ -287,10 +275,8 @@ async def test_a_freeze_before_the_first_step_means_there_is_none() -> None:
     async def work(run: Run) -> None:
         steps.append(run.id)
 
-    admin, spool = ScriptedAdmin(), MemorySpool()
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    spool = MemorySpool()
+    admin, node, session = await connect({"work": work}, spool=spool)
     admin.answers_heartbeats = admin.gives_receipts = False
     session.send(alone())
     while node.in_use == 0:  # noqa: ASYNC110 (turn by turn)
@@ -304,10 +290,8 @@ async def test_a_freeze_before_the_first_step_means_there_is_none() -> None:
 
 @virtual_time
 async def test_a_run_that_comes_too_late_to_be_alone_is_not_started() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect({"work": bench.work})
     admin.answers_heartbeats = False
     await asyncio.sleep(admin.acknowledged_at[-1] + 12.5 - now())
     session.send(alone(1), request(2))
@@ -328,10 +312,8 @@ async def test_a_run_that_comes_too_late_to_be_alone_is_not_started() -> None:
 
 @virtual_time
 async def test_a_welcome_with_a_shorter_lease_brings_the_instant_nearer() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect({"work": bench.work})
     await started(session, alone())
     admin.lease_ms, admin.answers_heartbeats = 5_000, False
     session.close()

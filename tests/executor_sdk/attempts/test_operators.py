@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import ScriptedAdmin, Session, make_node, request
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, Session, connect, make_node, request
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
@@ -51,10 +51,8 @@ async def answers(session: Session, *runs: int) -> list[str]:
 
 @virtual_time
 async def test_more_slots_count_at_once_and_fewer_let_what_runs_go_on() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work}, slots=2)
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect({"work": bench.work}, slots=2)
     assert await answers(session, 1, 2, 3) == ["accepted", "accepted", "full"]
     session.send(SetSlots(slots=4))
     assert await answers(session, 4, 5, 6) == ["accepted", "accepted", "full"]
@@ -76,9 +74,7 @@ async def test_more_slots_count_at_once_and_fewer_let_what_runs_go_on() -> None:
 async def test_the_welcome_says_how_many_slots_an_operator_wants() -> None:
     admin, bench = ScriptedAdmin(), Bench()
     admin.slots = 1
-    node = make_node(admin, handlers={"work": bench.work}, slots=2)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": bench.work}, slots=2, admin=admin)
     assert session.all(Hello)[0].slots == 2  # always its own configuration
     assert await answers(session, 1, 2) == ["accepted", "full"]
     session.close()
@@ -94,10 +90,8 @@ async def test_the_welcome_says_how_many_slots_an_operator_wants() -> None:
 
 @virtual_time
 async def test_slots_out_of_bounds_break_the_protocol() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect({"work": bench.work})
     session.send_raw(b'[{"type":"slots","slots":0}]')
     second = await admin.session(1)
     assert (session.channel.closed or (0, ""))[0] == 1008
@@ -136,10 +130,8 @@ async def test_an_operator_lets_a_node_drain_and_work_again() -> None:
 
 @virtual_time
 async def test_a_node_that_goes_away_stays_draining() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect({"work": bench.work})
     assert await answers(session, 1) == ["accepted"]
     drained = asyncio.create_task(node.drain(30))
     await session.expect(Draining)
@@ -158,10 +150,8 @@ def test_the_bounds_of_slots_are_allowed(wanted: int) -> None:
 async def test_what_an_admin_has_to_say_goes_to_the_log_of_the_node(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers={"work": bench.work})
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect({"work": bench.work})
     text = "this machine's clock is 3,600 s ahead"
     session.send(Notice(level=Level.WARNING, text=text))
     assert await answers(session, 1) == ["accepted"]

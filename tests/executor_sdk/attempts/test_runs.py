@@ -13,7 +13,6 @@ from tests.executor_sdk.scripted_admin import (
     MemorySpool,
     ScriptedAdmin,
     connect,
-    make_node,
     request,
     value,
 )
@@ -62,10 +61,8 @@ class Bench:
 
 @virtual_time
 async def test_a_run_is_accepted_executed_and_delivered() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(request(41, 2, parameters=msgspec.Raw(b'{"month": "2024-02"}')))
 
     accepted = await session.expect(Accepted)
@@ -109,9 +106,7 @@ async def test_what_a_handler_sees_of_its_run() -> None:
 async def test_an_attempt_starts_once_whatever_comes_twice() -> None:
     admin, bench = ScriptedAdmin(), Bench()
     admin.gives_receipts = False
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect(bench.handlers(), admin=admin)
     message = request(1, 1, handler="wait")
     session.send(message, message)
     await session.expect(Accepted)
@@ -137,10 +132,8 @@ async def test_an_attempt_starts_once_whatever_comes_twice() -> None:
 
 @virtual_time
 async def test_a_finished_attempt_is_remembered_for_a_quarter_of_an_hour() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(request())
     await session.expect(Result)
     await asyncio.sleep(15 * 60)
@@ -152,10 +145,8 @@ async def test_a_finished_attempt_is_remembered_for_a_quarter_of_an_hour() -> No
 
 @virtual_time
 async def test_a_query_for_an_unknown_attempt_forbids_it() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(Query(run=9, attempt=1, token="token-9-1"))
     assert (await session.expect(Refused)).reason is Refusal.NEVER_SEEN
     session.send(request(9, 1))  # the run that was overtaken by its query
@@ -171,10 +162,8 @@ async def test_a_query_for_an_unknown_attempt_forbids_it() -> None:
 
 @virtual_time
 async def test_a_query_for_a_held_attempt_is_accepted() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(request(1, 1, handler="wait"))
     await session.expect(Accepted)
     session.send(Query(run=1, attempt=1, token="token-1-1"))
@@ -188,10 +177,8 @@ async def test_a_query_for_a_held_attempt_is_accepted() -> None:
 
 @virtual_time
 async def test_refusals_full_unknown_handler_and_draining() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers(), slots=1)
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers(), slots=1)
     session.send(request(1, handler="wait"), request(2, handler="wait"), request(3, handler="wrok"))
     full, unknown = await session.expect(Refused), await session.expect(Refused)
 
@@ -211,10 +198,8 @@ async def test_refusals_full_unknown_handler_and_draining() -> None:
 
 @virtual_time
 async def test_an_exception_fails_the_run_and_its_traceback_is_in_the_log() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(request(handler="fail"))
     chunk = await session.expect(LogChunk)
     result = await session.expect(Result)
@@ -266,10 +251,7 @@ def test_a_result_that_cannot_be_kept_fails_the_run(returned: object, words: str
         async def give() -> object:
             return returned
 
-        admin = ScriptedAdmin()
-        node = make_node(admin, handlers={"give": give})
-        await node.start()
-        session = await admin.session()
+        _, node, session = await connect({"give": give})
         session.send(request(handler="give"))
         result = await session.expect(Result)
         assert result.outcome is Outcome.FAILED
@@ -333,9 +315,7 @@ async def test_leaving_a_handler_with_sys_exit_or_a_wild_cancel_fails_only_the_r
 
     admin = ScriptedAdmin()
     handlers = {"leave": leave, "cancel": cancel_itself, "silent": silent}
-    node = make_node(admin, handlers=handlers)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect(handlers, admin=admin)
     session.send(*(request(n, handler=name) for n, name in enumerate(handlers, start=1)))
     results = [await session.expect(Result) for _ in handlers]
 
@@ -348,10 +328,8 @@ async def test_leaving_a_handler_with_sys_exit_or_a_wild_cancel_fails_only_the_r
 
 @virtual_time
 async def test_parameters_that_are_no_object_fail_the_run() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers())
     session.send(request(parameters=msgspec.Raw(b"[1]")))
     await session.expect(Accepted)
     assert "not a JSON object" in (await session.expect(Result)).message
@@ -381,10 +359,8 @@ async def test_progress_is_merged_to_one_a_second_and_the_last_one_arrives() -> 
 
 @virtual_time
 async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers(), slots=500)
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers(), slots=500)
     before = session.frames
     session.send(*(request(n) for n in range(1, 501)))
     for _ in range(500):
@@ -398,9 +374,7 @@ async def test_many_runs_in_one_frame_are_answered_in_few() -> None:
 async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> None:
     admin, bench, spool = ScriptedAdmin(), Bench(), MemorySpool()
     spool.write_seconds = 0.002
-    node = make_node(admin, handlers=bench.handlers(), slots=100, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect(bench.handlers(), slots=100, spool=spool, admin=admin)
     await session.expect(Heartbeat)
     before = session.frames
     session.send(request(1), request(2), *(request(n, handler="wait") for n in range(3, FEW + 2)))
@@ -413,10 +387,8 @@ async def test_acceptances_leave_with_the_results_of_runs_that_end_at_once() -> 
 
 @virtual_time
 async def test_many_acceptances_of_long_runs_wait_five_milliseconds_and_a_few_not_at_all() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers(), slots=100)
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    _, node, session = await connect(bench.handlers(), slots=100)
     await session.expect(Heartbeat)
     few, many = range(1, FEW + 1), range(100, 100 + FEW + 1)
     session.send(*(request(n, handler="wait") for n in few))
@@ -434,10 +406,8 @@ async def test_many_acceptances_of_long_runs_wait_five_milliseconds_and_a_few_no
 
 @virtual_time
 async def test_held_names_what_runs() -> None:
-    admin, bench = ScriptedAdmin(), Bench()
-    node = make_node(admin, handlers=bench.handlers())
-    await node.start()
-    session = await admin.session()
+    bench = Bench()
+    admin, node, session = await connect(bench.handlers())
     session.send(request(1, handler="wait"), request(2, 5, handler="wait"))
     await session.expect(Accepted)
     session.close()

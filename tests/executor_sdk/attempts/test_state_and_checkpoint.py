@@ -172,9 +172,7 @@ async def test_checkpoints_leave_at_once_then_once_a_second_and_only_the_newest(
             await asyncio.sleep(0.15)
         await gate.wait()
 
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await session.expect(Accepted)
     await asyncio.sleep(10)
@@ -233,9 +231,7 @@ async def test_a_stopped_attempt_says_how_far_it_came() -> None:
         finally:
             run.save_checkpoint({"cleaned": True})
 
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await session.expect(Checkpoint)
     session.send(Cancel(run=1, attempt=1, token="token-1-1", reason=CancelReason.TIMEOUT))

@@ -11,7 +11,6 @@ from tests.executor_sdk.scripted_admin import (
     MemorySpool,
     ScriptedAdmin,
     connect,
-    make_node,
     request,
     value,
 )
@@ -122,10 +121,8 @@ async def test_draining_finishes_refuses_says_goodbye_and_closes() -> None:
         await asyncio.sleep(5)
         return "done"
 
-    admin, spool = ScriptedAdmin(), MemorySpool()
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    spool = MemorySpool()
+    admin, node, session = await connect({"work": work}, spool=spool)
     session.send(request())
     await session.expect(Accepted)
     drained = asyncio.create_task(node.drain(30))
@@ -149,9 +146,7 @@ async def test_draining_finishes_refuses_says_goodbye_and_closes() -> None:
 async def test_nothing_comes_after_goodbye() -> None:
     admin = ScriptedAdmin()
     admin.heartbeat_ms, admin.send_seconds = 10, 0.1  # many are due while the frame leaves
-    node = make_node(admin, handlers={"work": sleep_long})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": sleep_long}, admin=admin)
     assert await node.drain(1)
     assert session.received[-1] == Goodbye()
     assert session.channel.closed == (1000, "the node is going away")
@@ -178,9 +173,7 @@ async def test_draining_without_admin_leaves_results_in_the_spool() -> None:
         await asyncio.sleep(2)
         return "done"
 
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request())
     await session.expect(Accepted)
     admin.up = False
@@ -197,9 +190,7 @@ async def test_a_node_without_receipt_does_not_say_goodbye() -> None:
 
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request())
     await session.expect(Result)
     assert await node.drain(1)  # clean: the result is safe on disk
@@ -220,9 +211,7 @@ async def test_abort_sends_nothing_more() -> None:
         finally:
             cleaned.append("up")
 
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request(), request(2))
     await session.expect(Accepted)
     session.send(cancel(2))
@@ -329,9 +318,7 @@ async def test_a_plain_handler_that_returns_a_coroutine_or_exits_fails_clearly()
     def leave() -> None:
         raise SystemExit("no more")
 
-    node = make_node(admin, handlers={"work": work, "leave": leave})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work, "leave": leave}, admin=admin)
     session.send(request())
     assert "declare it with `async def`" in (await session.expect(Result)).message
     session.send(request(2, handler="leave"))
@@ -341,10 +328,8 @@ async def test_a_plain_handler_that_returns_a_coroutine_or_exits_fails_clearly()
 
 @virtual_time
 async def test_a_spool_that_cannot_be_tidied_up_does_not_spoil_the_end() -> None:
-    admin, spool = ScriptedAdmin(), MemorySpool()
-    node = make_node(admin, handlers={"work": sleep_long}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    spool = MemorySpool()
+    _, node, session = await connect({"work": sleep_long}, spool=spool)
     spool.fails = "no space left on device"
 
     assert await node.drain(1)

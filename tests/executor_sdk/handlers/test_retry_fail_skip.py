@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.executor_sdk.scripted_admin import ScriptedAdmin, connect, make_node, request, value
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, connect, request, value
 from tests.executor_sdk.spool.test_file_spool import die
 from tests.executor_sdk.virtual_time import virtual_time
 from tickwheel_executor import Fail, Retry, Run, Skip, TickwheelExecutorError
@@ -152,9 +152,7 @@ async def test_it_survives_the_death_of_the_process_in_the_spool(
     admin = ScriptedAdmin()
     admin.gives_receipts = False
     spool = FileSpool(tmp_path, "a" * 32)
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request())
     before = await session.expect(Result)
     node.abort()

@@ -47,9 +47,7 @@ async def test_the_opening_is_hello_results_held() -> None:
     spool.left_over = [
         Result(run=3, attempt=1, token="x", outcome="succeeded", duration_ms=5)  # type: ignore[arg-type]
     ]
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     hello, result, held, beat = session.received[:4]
 
     assert isinstance(hello, Hello)
@@ -180,10 +178,7 @@ async def test_a_silent_admin_is_left_after_ten_seconds() -> None:
 def test_a_frame_that_breaks_the_protocol_closes_with_1008(frame: bytes, place: str) -> None:
     @virtual_time
     async def run() -> None:
-        admin = ScriptedAdmin()
-        node = make_node(admin, handlers={"work": work})
-        await node.start()
-        session = await admin.session()
+        admin, node, session = await connect({"work": work})
         session.send_raw(frame)
         await admin.session(1)
         code, reason = session.channel.closed or (0, "")

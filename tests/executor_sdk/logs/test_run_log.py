@@ -100,9 +100,7 @@ async def test_chunks_are_resent_unchanged_until_their_receipt() -> None:
 
     admin = ScriptedAdmin()
     admin.keeps_log = False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await session.expect(LogChunk)
     await asyncio.sleep(1)
@@ -133,9 +131,7 @@ async def test_an_async_handler_waits_at_its_next_await_while_its_log_is_full() 
 
     admin = ScriptedAdmin()
     admin.keeps_log = False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await asyncio.sleep(5)
     soft = log_shipper.RUN_SOFT_CHARS // 1064
@@ -157,9 +153,7 @@ async def test_a_handler_that_waits_for_its_log_can_be_timed_out() -> None:
 
     admin = ScriptedAdmin()
     admin.keeps_log = False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request(timeout_ms=2000))
     assert (await session.expect(Result)).outcome == "timed_out"
     await node.drain(0)
@@ -206,9 +200,7 @@ async def test_a_thread_waits_inside_its_log_call_while_its_log_is_full() -> Non
 
     admin = ScriptedAdmin()
     admin.keeps_log = False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await session.expect(LogChunk)
     before = -1

@@ -27,7 +27,7 @@ from tests.executor_sdk.scripted_admin import (
 )
 from tests.support.polling import wait_until_async
 from tickwheel_executor import HandlerError
-from tickwheel_executor.attempts import admission as answers
+from tickwheel_executor.attempts import admission
 from tickwheel_executor.attempts.in_flight import CUT_OFF_GRACE_SECONDS
 from tickwheel_executor.handlers.handlers import Handlers, Limits, limits_of
 from tickwheel_executor.node import shutdown
@@ -337,8 +337,8 @@ async def test_a_cancel_ends_a_handler_wherever_it_waits(
 async def test_what_hangs_is_killed_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient = replace(answers.STOPS[CancelReason.TIMEOUT], grace_seconds=0.2)
-    monkeypatch.setitem(answers.STOPS, CancelReason.TIMEOUT, impatient)
+    impatient = replace(admission.STOPS[CancelReason.TIMEOUT], grace_seconds=0.2)
+    monkeypatch.setitem(admission.STOPS, CancelReason.TIMEOUT, impatient)
     mark = tmp_path / "mark"
     async with a_node(work.hangs) as (_, _, session):
         session.send(asked(1, {"mark": str(mark)}))
@@ -408,7 +408,7 @@ async def test_a_run_with_much_to_begin_from_arrives_in_one_piece() -> None:
 
 
 def test_a_handler_has_time_to_clean_up() -> None:
-    assert {stop.grace_seconds for stop in answers.STOPS.values()} == {5.0}
+    assert {stop.grace_seconds for stop in admission.STOPS.values()} == {5.0}
     assert CUT_OFF_GRACE_SECONDS == 2.0
     assert shutdown._KILL_SECONDS < shutdown.STOP_SECONDS
 

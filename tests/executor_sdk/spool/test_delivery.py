@@ -7,6 +7,7 @@ import asyncio
 from tests.executor_sdk.scripted_admin import (
     MemorySpool,
     ScriptedAdmin,
+    connect,
     make_node,
     receipt,
     request,
@@ -32,9 +33,7 @@ async def test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt(
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
     spool.write_seconds = 2
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request())
     await asyncio.sleep(1.9)
     assert session.all(Result) == []
@@ -52,9 +51,7 @@ async def test_a_result_is_sent_only_when_it_is_safe_and_removed_on_its_receipt(
 async def test_results_that_end_together_are_written_together() -> None:
     admin, spool = ScriptedAdmin(), MemorySpool()
     spool.write_seconds = 0.5
-    node = make_node(admin, handlers={"work": work}, spool=spool, slots=100)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, slots=100, admin=admin)
     session.send(request(1))
     await asyncio.sleep(0.1)
     session.send(*(request(n) for n in range(2, 101)))
@@ -67,9 +64,7 @@ async def test_results_that_end_together_are_written_together() -> None:
 async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_socket() -> None:
     admin = ScriptedAdmin()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": work})
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, admin=admin)
     session.send(request())
     await asyncio.sleep(17)
     assert len(session.all(Result)) == 4  # at 0, 5, 10, 15 s
@@ -84,10 +79,8 @@ async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_
 
 @virtual_time
 async def test_a_node_delivers_what_neighbours_left_that_died_later() -> None:
-    admin, spool = ScriptedAdmin(), MemorySpool()
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    spool = MemorySpool()
+    _, node, session = await connect({"work": work}, spool=spool)
     left = Result(run=8, attempt=2, token="x", outcome=Outcome.SUCCEEDED, duration_ms=1)
     spool.left_over = [left]
     assert (await session.expect(Result, within=40)) == left
@@ -100,9 +93,7 @@ async def test_a_node_delivers_what_neighbours_left_that_died_later() -> None:
 async def test_a_full_disk_refuses_new_runs_says_so_and_recovers() -> None:
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     spool.fails = "/var/lib/x: No space left on device"
     session.send(request(1))
     result = await session.expect(Result)  # no safer in memory than on the wire
@@ -124,9 +115,7 @@ async def test_a_full_disk_refuses_new_runs_says_so_and_recovers() -> None:
 async def test_draining_with_a_full_disk_is_not_clean() -> None:
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     spool.fails = "full"
     session.send(request(1))
     await session.expect(Result)
@@ -137,9 +126,7 @@ async def test_draining_with_a_full_disk_is_not_clean() -> None:
 async def test_a_successor_delivers_the_results_of_a_crashed_node() -> None:
     admin, spool = ScriptedAdmin(), MemorySpool()
     admin.gives_receipts = False
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     session.send(request(1))
     await session.expect(Result)
     node.abort()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executor_sdk.scripted_admin import ScriptedAdmin, make_node, receipt, request
+from tests.executor_sdk.scripted_admin import ScriptedAdmin, connect, receipt, request
 from tests.support.polling import wait_until, wait_until_async
 from tests.support.processes import ManagedProcess
 from tickwheel_executor import SpoolError
@@ -150,9 +150,7 @@ async def test_while_nothing_can_be_written_new_runs_are_refused_and_results_are
     admin = ScriptedAdmin()
     admin.gives_receipts = False  # so that what is not safe is seen to be written later
     spool = FileSpool(tmp_path, A, fsync=fsync)
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     is_well = False
     session.send(request(1))
     assert (await session.expect(Result)).run == 1  # no safer in memory than on the wire
@@ -209,9 +207,7 @@ async def test_a_directory_that_was_deleted_is_said_and_made_again(
     admin = ScriptedAdmin()
     admin.gives_receipts = False
     spool = FileSpool(directory, A)
-    node = make_node(admin, handlers={"work": work}, spool=spool)
-    await node.start()
-    session = await admin.session()
+    _, node, session = await connect({"work": work}, spool=spool, admin=admin)
     shutil.rmtree(directory)
     session.send(request(1))
     sent = await session.expect(Result)
