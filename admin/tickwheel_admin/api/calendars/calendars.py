@@ -49,10 +49,9 @@ async def list_calendars(request: web.Request) -> web.Response:
 
 @routes.post(_ALL, permission=Permission.DEVELOP, api=True, on_all=True)
 async def create_calendar(request: web.Request) -> web.Response:
-    calendar_id = await request.app[SERVICES].calendars.create(
-        actor_of(request), await read_json(request)
-    )
-    detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id)
+    calendars, actor = request.app[SERVICES].calendars, actor_of(request)
+    calendar_id = await calendars.create(actor, await read_json(request))
+    detail = await calendars.get(actor, calendar_id)
     new = {"id": calendar_id, "version": detail.item.version}
     return answer(new, status=201, location=f"{_ALL}/{calendar_id}")
 

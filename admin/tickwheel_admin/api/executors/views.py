@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tickwheel_admin.api.answers import instant
-from tickwheel_admin.api.runs.views import mark_view, run_view
+from tickwheel_admin.api.runs.views import run_summary_view, run_view
 from tickwheel_admin.services.executors.nodes import NodeDetail
 from tickwheel_admin.services.executors.service import (
     ExecutorDetail,
@@ -40,7 +40,7 @@ def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
         "handlers": list(detail.handlers),
         "schemas": {handler: json.loads(text) for handler, text in detail.schemas.items()},
         "nodes": [
-            node_view(each) | {"running": [mark_view(mark) for mark in each.running]}
+            node_view(each) | {"running": [run_summary_view(mark) for mark in each.running]}
             for each in detail.nodes
         ],
     }

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tickwheel_admin.api.answers import instant, instants
-from tickwheel_admin.api.runs.views import mark_view
+from tickwheel_admin.api.runs.views import run_summary_view
 from tickwheel_admin.domain.input.job import job_to_raw, trigger_to_raw
 from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.services.jobs.service import JobDetail, JobItem
@@ -27,7 +27,7 @@ def job_view(item: JobItem) -> dict[str, Any]:
         "recent_ended": item.ended,
         "recent_succeeded": item.succeeded,
         "usual_duration_ms": item.usual_ms,
-        "last_run": None if item.last is None else mark_view(item.last),
+        "last_run": None if item.last is None else run_summary_view(item.last),
         "config": job_to_raw(job.config),
     }
 
@@ -38,7 +38,7 @@ def job_detail_view(detail: JobDetail) -> dict[str, Any]:
         "next_fires": instants(detail.next_fires),
         "executor_paused_at": instant(detail.executor_paused_at),
         "everything_paused_at": instant(detail.everything_paused_at),
-        "recent_runs": [mark_view(mark) for mark in detail.item.recent],
+        "recent_runs": [run_summary_view(mark) for mark in detail.item.recent],
         "schema": None if detail.schema is None else json.loads(detail.schema),
     }
 

@@ -12,15 +12,15 @@ from tickwheel_admin.services.runs.service import Bulk, LogPage, Matching, RunDe
 from tickwheel_admin.web.i18n import ENGLISH
 
 
-def mark_view(mark: RunSummary) -> dict[str, Any]:
+def run_summary_view(run: RunSummary) -> dict[str, Any]:
     return {
-        "id": mark.id,
-        "state": mark.state.value,
-        "scheduled_at": instant(mark.scheduled_at),
-        "started_at": instant(mark.started_at),
-        "ended_at": instant(mark.ended_at),
-        "duration_ms": mark.duration_ms,
-        "progress": mark.progress,
+        "id": run.id,
+        "state": run.state.value,
+        "scheduled_at": instant(run.scheduled_at),
+        "started_at": instant(run.started_at),
+        "ended_at": instant(run.ended_at),
+        "duration_ms": run.duration_ms,
+        "progress": run.progress,
     }
 
 
