@@ -6,7 +6,6 @@ database could break what it is about.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import World
 from tests.support.databases import KeptDatabase, chosen_kinds, sqlite_with_tables
+from tests.support.nightly import IS_NIGHT
 from tickwheel_admin.store.database.database import Database
 
 
@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("every_database")
     if marker is not None and "store_url" in metafunc.fixturenames:
         kinds = [kind for kind in chosen_kinds() if kind not in marker.kwargs.get("but", ())]
-        if marker.kwargs.get("nightly") and "TICKWHEEL_NIGHTLY" not in os.environ:
+        if marker.kwargs.get("nightly") and not IS_NIGHT:
             kinds = [kind for kind in kinds if kind == "sqlite"]
         metafunc.parametrize("store_url", kinds, indirect=True)
 

@@ -6,8 +6,9 @@ import pytest
 
 from tests.simulation.search import simulate_all
 from tests.simulation.world import Options
+from tests.support.nightly import often
 
-SEEDS = range(1, 9)
+SEEDS = range(1, often(4, by_night=40) + 1)
 
 
 @pytest.mark.parametrize(

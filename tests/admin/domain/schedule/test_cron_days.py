@@ -11,6 +11,7 @@ import pytest
 from croniter import croniter
 
 from tests.admin.domain.schedule.cron_by_definition import ByDefinition, random_expression
+from tests.support.nightly import often
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
@@ -33,7 +34,7 @@ def _cron(text: str, dialect: Dialect) -> Cron | None:
 @pytest.mark.parametrize("dialect", _DIALECTS)
 def test_random_days_are_those_of_the_definition(dialect: Dialect) -> None:
     random = Random(f"days {dialect}")
-    for _ in range(200):
+    for _ in range(often(50, by_night=200)):
         written = random_expression(random, dialect).split()
         at = 2 if dialect is Dialect.UNIX else 3
         text = " ".join(["0"] * at + written[at:])
@@ -51,7 +52,7 @@ def test_random_days_are_those_of_the_definition(dialect: Dialect) -> None:
 def test_random_nexts_are_those_of_the_definition(dialect: Dialect) -> None:
     random = Random(f"nexts {dialect}")
     checked = 0
-    while checked < 40:
+    while checked < often(15, by_night=40):
         text = random_expression(random, dialect)
         slow, cron = ByDefinition(text, dialect), _cron(text, dialect)
         if cron is None or len(slow.times) > 2_000:
@@ -75,7 +76,7 @@ def test_expressions_are_refused_as_never_firing_exactly_when_they_never_fire(
 ) -> None:
     random = Random(f"never {dialect}")
     refused = 0
-    for _ in range(60):
+    for _ in range(often(25, by_night=60)):
         days = random.choice(("30", "31", "29", "29W", "L-29", "1-7", "30,31", "L-30W", "8-14"))
         months = random.choice(("2", "2,4", "4,6,9,11", "FEB"))
         weekday = random.choice(("?", "?", "MON#5", "2#1", "3#3", "SUNL"))
