@@ -94,8 +94,8 @@ def sockets_close_at_once(stage: Stage) -> Iterator[None]:
     node_id = stage.node()
     for admin in admins:
         session_id = stage.hears(admin, node_id)
-        part = admin.engine.membership.part
-        stage.acts(admin, "parts", part, node_id=node_id, session_id=session_id)
+        disconnected = admin.engine.membership.disconnected
+        stage.acts(admin, "parts", disconnected, node_id=node_id, session_id=session_id)
     yield
     if stage.rows(sa.select(tables.node_session)):
         return  # the database refused for too long
