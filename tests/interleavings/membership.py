@@ -111,8 +111,8 @@ def a_close_meets_renewals(stage: Stage) -> Iterator[None]:
     still_heard = stage.random.random() < 0.5
     if still_heard:
         stage.hears(other, node_id)
-    part = parting.engine.membership.part
-    stage.acts(parting, "parts", part, node_id=node_id, session_id=session_id)
+    disconnected = parting.engine.membership.disconnected
+    stage.acts(parting, "parts", disconnected, node_id=node_id, session_id=session_id)
     # What the parting admin's other loop has begun before the socket closed.
     stage.acts(parting, "renews", stage.twin(parting).renews)
     stage.acts(other, "renews", other.renews)
