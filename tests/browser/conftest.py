@@ -119,9 +119,9 @@ def admin_page(page: Page, context: BrowserContext, console: Console) -> Page:
 
 
 @pytest.fixture
-def browser_context_without_script(new_context: object, console: Console) -> BrowserContext:
-    """A browser without script, in which the admin is logged in."""
+def page_without_script(new_context: object, console: Console) -> Page:
+    """A page of a browser without script, in which the admin is logged in."""
     # The plugin's factory closes what it opened.
     context: BrowserContext = new_context(java_script_enabled=False)  # type: ignore[operator]
     console.open_as(context)
-    return context
+    return context.new_page()

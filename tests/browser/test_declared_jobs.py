@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.kit.consoles import Console
 
@@ -92,16 +91,8 @@ def test_a_viewer_sees_no_button(page: Page, context: BrowserContext, console: C
     assert page.get_by_role("radio").count() == 0
 
 
-@pytest.fixture
-def page_without_scripts(browser: Browser, console: Console) -> Iterator[Page]:
-    context = browser.new_context(java_script_enabled=False, locale="en-US")
-    console.open_as(context)
-    yield context.new_page()
-    context.close()
-
-
-def test_it_works_without_scripts(page_without_scripts: Page, console: Console) -> None:
-    page = page_without_scripts
+def test_it_works_without_scripts(page_without_script: Page, console: Console) -> None:
+    page = page_without_script
     page.goto(f"{console.url}/executors/{console.ids['executor:reports']}/declared-jobs")
     card(page, "experiment").get_by_role("button", name="Add the job").click()
     expect(page.get_by_role("status").first).to_contain_text("Code manages the job now.")

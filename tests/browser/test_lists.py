@@ -6,7 +6,7 @@ import re
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.kit.consoles import Console, stop_time
 
@@ -140,9 +140,9 @@ def test_a_row_has_a_menu_of_its_own(admin_page: Page, console: Console) -> None
 
 
 def test_lists_filter_and_save_views_without_script(
-    browser_context_without_script: BrowserContext, console: Console
+    page_without_script: Page, console: Console
 ) -> None:
-    page = browser_context_without_script.new_page()
+    page = page_without_script
     page.goto(f"{console.url}/jobs")
     page.get_by_label("Filter jobs").fill("tag:critical state:active")
     page.get_by_role("button", name="Filter").click()

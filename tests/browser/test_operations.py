@@ -109,7 +109,7 @@ def test_fixed_delay_shards_and_missed_fires_are_typed_in(
     expect(preview).to_contain_text("90 s after each run has ended")
     expect(admin_page.get_by_label("Missed when later than")).to_be_hidden()
     unfold(admin_page, "where")
-    admin_page.get_by_label(re.compile("^Shards")).check()
+    admin_page.get_by_label(re.compile(r"^\s*Shards")).check()
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.locator("#f-shards-problem")).to_contain_text("number of shards")
     admin_page.get_by_label("Number of shards").fill("16")
@@ -122,7 +122,7 @@ def test_fixed_delay_shards_and_missed_fires_are_typed_in(
     admin_page.get_by_label("Cron expression").fill("0 4 * * *")
     admin_page.locator("#trigger0-more summary").click()
     expect(admin_page.get_by_label("At most so many missed fires")).to_be_hidden()
-    admin_page.get_by_label(re.compile("^Run each")).check()
+    admin_page.get_by_label(re.compile(r"^\s*Run each")).check()
     admin_page.get_by_label("At most so many missed fires").fill("9")
     admin_page.get_by_label("Missed when later than").fill("120")
     admin_page.get_by_role("button", name="Save changes").click()
@@ -234,10 +234,8 @@ def test_all_that_match_are_retried_once_in_steps(admin_page: Page, console: Con
     assert count() == added
 
 
-def test_bulk_actions_work_without_script(
-    browser_context_without_script: BrowserContext, console: Console
-) -> None:
-    page = browser_context_without_script.new_page()
+def test_bulk_actions_work_without_script(page_without_script: Page, console: Console) -> None:
+    page = page_without_script
     page.goto(f"{console.url}/runs?state=succeeded")
     page.locator("tbody input[type=checkbox]").nth(0).check()
     page.locator("tbody input[type=checkbox]").nth(1).check()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
-import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import PageErrors
 from tests.browser.kit.consoles import Console
@@ -113,16 +111,8 @@ def test_what_is_typed_while_the_fields_are_on_their_way_stays(
     expect(admin_page.get_by_label("copies")).to_have_value("3")
 
 
-@pytest.fixture
-def page_without_scripts(browser: Browser, console: Console) -> Iterator[Page]:
-    context = browser.new_context(java_script_enabled=False, locale="en-US")
-    console.open_as(context)
-    yield context.new_page()
-    context.close()
-
-
-def test_the_form_works_without_scripts(page_without_scripts: Page, console: Console) -> None:
-    page = page_without_scripts
+def test_the_form_works_without_scripts(page_without_script: Page, console: Console) -> None:
+    page = page_without_script
     page.goto(f"{console.url}/jobs/{console.ids['job:month-end']}/run")
     page.get_by_role("textbox", name="month").fill("2026-12")
     page.get_by_role("button", name="Edit as JSON").click()

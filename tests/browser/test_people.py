@@ -152,20 +152,18 @@ def test_keys_lead_to_pages_that_one_may_see(
     expect(page.locator("#shortcuts")).not_to_contain_text("Users")
 
 
-def test_forms_work_without_script(console: Console, browser: Browser) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        console.open_as(context)
-        page = context.new_page()
-        page.goto(console.url + "/tokens/new")
-        page.get_by_label("Name", exact=True).fill("no-script")
-        page.get_by_role("button", name="Make the token").click()
-        page.get_by_role("link", name="To your tokens").click()
-        page.get_by_role("button", name="Revoke: no-script").click()
-        page.get_by_role("button", name="Revoke 1 token").click()
-        expect(page.get_by_text("The token does not work any more.")).to_be_visible()
-        page.get_by_role("button", name="Theme").click()
-        page.get_by_role("menuitemradio", name="Light").click()
-        expect(page.locator("html")).to_have_attribute("data-theme", "light")
+def test_forms_work_without_script(page_without_script: Page, console: Console) -> None:
+    page = page_without_script
+    page.goto(console.url + "/tokens/new")
+    page.get_by_label("Name", exact=True).fill("no-script")
+    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("link", name="To your tokens").click()
+    page.get_by_role("button", name="Revoke: no-script").click()
+    page.get_by_role("button", name="Revoke 1 token").click()
+    expect(page.get_by_text("The token does not work any more.")).to_be_visible()
+    page.get_by_role("button", name="Theme").click()
+    page.get_by_role("menuitemradio", name="Light").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
 
 def test_who_may_not_is_told_which_role_it_takes(

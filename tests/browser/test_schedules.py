@@ -7,8 +7,7 @@ import re
 from itertools import islice
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PageErrors
 from tests.browser.kit.consoles import Console
@@ -310,15 +309,8 @@ def _fires(expression: str, dialect: str) -> list[int]:
 # --- without script -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def plain_page(browser: Browser, console: Console) -> Page:
-    context: BrowserContext = browser.new_context(java_script_enabled=False, locale="en-US")
-    console.open_as(context)
-    return context.new_page()
-
-
-def test_triggers_are_added_without_script(plain_page: Page, console: Console) -> None:
-    page = plain_page
+def test_triggers_are_added_without_script(page_without_script: Page, console: Console) -> None:
+    page = page_without_script
     page.goto(f"{console.url}/jobs/new?executor={console.ids['executor:billing']}")
     page.get_by_label("Name", exact=True).fill("plain")
     page.get_by_label("Handler", exact=True).fill("billing.invoice-close")
