@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import RUNS, Events
+from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.lists.paging import decode_cursor, encode_cursor
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.queries import MAX_COUNTED, Matching
@@ -23,7 +25,6 @@ from tickwheel_admin.store.runs.purge import (
     find_purgeable,
     purge_runs,
 )
-from tickwheel_admin.store.system.audit import write_audit
 
 MAX_OLDER_THAN_SECONDS = 3_155_760_000  # a hundred years
 MAX_KEEP_NEWEST = 10_000
@@ -66,8 +67,8 @@ class Purge:
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
         self._store = store
-        self._ids = ids
         self._events = events
+        self._audited = AuditedTransactions(store, ids, events)
 
     async def preview(
         self,
@@ -135,26 +136,20 @@ class Purge:
 
     async def _begin(self, actor: Actor, wish: _Wish) -> None:
         """Note who purges what, once for all steps."""
-        audit_id = await self._ids.take("audit")
-        rule: dict[str, object] = (
+        rule: dict[str, Any] = (
             {"older_than_seconds": wish.older_than_seconds}
             if wish.keep_newest is None
             else {"keep_newest": wish.keep_newest}
         )
+        if wish.job_id is not None:
+            rule["job"] = wish.job_id
 
-        def note(conn: sa.Connection) -> None:
+        def note(conn: sa.Connection, entry: AuditEntry) -> None:
             executor_id = _require(conn, actor, wish)
-            write_audit(
-                conn,
-                id=audit_id,
-                actor=actor,
-                action="runs.purged",
-                executor_id=executor_id,
-                object_id=executor_id if wish.job_id is None else wish.job_id,
-                detail=rule if wish.job_id is None else rule | {"job": wish.job_id},
-            )
+            object_id = executor_id if wish.job_id is None else wish.job_id
+            entry.write("runs.purged", object_id, executor_id=executor_id, **rule)
 
-        await self._store.run(note)
+        await self._audited.run(actor, note)
 
 
 def _require(conn: sa.Connection, actor: Actor, wish: _Wish) -> int | None:
