@@ -64,7 +64,7 @@ def configure_logging(
     logging.getLogger("sqlalchemy").setLevel(logging.WARNING)
     # A trace for every connection that an outage broke; `store.database` tells of the outage.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
-    # How it compares schemas; `store.migrate` says what matters of it.
+    # How it compares schemas; `store.database.migrate` says what matters of it.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # Its lines hold whole addresses with their queries; `web.request_log` has what is needed.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)

@@ -32,7 +32,9 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0  # messages of nodes that are not recorded yet
     loops: Mapping[str, LoopStatus] = {}
     stall: LoopStall | None = None  # None: there was none
-    changes: Mapping[str, int] = {}  # topic of `services.events` → how often it changed there
+    changes: Mapping[
+        str, int
+    ] = {}  # topic of `services.events.events` → how often it changed there
 
 
 def status_to_json(status: AdminStatus) -> str:

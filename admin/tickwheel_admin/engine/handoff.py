@@ -49,13 +49,15 @@ def prepare_inputs(
     conn: sa.Connection, claimed: Sequence[Run], configs: Mapping[tuple[int, int], JobConfig]
 ) -> AttemptInputs:
     """Assign the states of their jobs to the claimed attempts; read what earlier ones left."""
-    loans = [
+    holders = [
         _state_holder(run) for run in claimed if configs[run.job_id, run.job_revision].keeps_state
     ]
-    lent = assign_states(conn, loans)
+    states = assign_states(conn, holders)
     again = [run.id for run in claimed if run.attempt > 1]
     return AttemptInputs(
-        states={loan.run_id: lent[loan.job_id] for loan in loans if loan.job_id in lent},
+        states={
+            holder.run_id: states[holder.job_id] for holder in holders if holder.job_id in states
+        },
         checkpoints=read_checkpoints(conn, again) if again else {},
         recovering=lost_before(conn, again) if again else frozenset(),
     )

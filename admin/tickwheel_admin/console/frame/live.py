@@ -1,7 +1,7 @@
 """The stream of small events that tells open pages to fetch their live parts again.
 
 It carries topics and no data: what a page may see is decided where it fetches. Changes made by this
-admin arrive by `Events`, those of other admins are relayed there (`services.relay`). A browser
+admin arrive by `Events`, those of other admins are relayed there (`events.relay`). A browser
 says how old its page is, so that what changed between the page and the stream is not lost.
 """
 

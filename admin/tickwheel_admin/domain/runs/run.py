@@ -8,7 +8,7 @@
       └────refused, never seen, or another try───┘                │
       └──late result of a lost attempt ends a queued or lost run◀─┘
 
-The moves themselves are in `domain.moves`; `store.runs.move_runs` writes them with a
+The moves themselves are in `domain.runs.moves`; `store.runs.runs.move_runs` writes them with a
 compare-and-set on (id, state).
 """
 

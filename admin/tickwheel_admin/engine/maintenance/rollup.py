@@ -7,10 +7,10 @@ has made failures good is counted again at the next pass. Hours that were missed
 ran or figures were not kept yet, are counted from the newest back, a few in each pass.
 
 Beside the figures of an hour it notes the jobs that failed in it, and forgets those that have
-recovered since, some of them in each pass (`store.job_failures`).
+recovered since, some of them in each pass (`store.overview.job_failures`).
 
 It also counts what the last runs of each job say, for lists that are sorted by it
-(`store.job_figures`).
+(`store.overview.job_figures`).
 
 Any number of admins may do this at once: a count replaces an earlier one only, so the last one
 holds whoever wrote it. Which hours are due is read from a few hundred keys every five minutes.

@@ -1,6 +1,6 @@
 """Plan drafts: what planning the due triggers would write, computed outside any lock.
 
-When a plan is written, `store.triggers.plan_due_triggers` checks that the trigger is unchanged.
+When a plan is written, `store.triggers.planning` checks that the trigger is unchanged.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tickwheel_admin.store.runs.follow_ups import (
     move_with_follow_ups,
     unpark,
 )
-from tickwheel_admin.store.runs.lanes import BlockingLane, idle_lines
+from tickwheel_admin.store.runs.lanes import BlockingLane, stalled_jobs
 from tickwheel_admin.store.runs.runs import lock_runs
 from tickwheel_admin.store.triggers.planning import states_of_fires, unarmed_fixed_delays
 
@@ -44,7 +44,7 @@ def repair_stalled(conn: sa.Connection, *, after: int) -> RepairResult:
         after: the trigger id that the previous call ended with.
     """
     now = now_ms(conn)
-    lanes = {BlockingLane(job_id=job_id): 1 for job_id in idle_lines(conn)}
+    lanes = {BlockingLane(job_id=job_id): 1 for job_id in stalled_jobs(conn)}
     queued = unpark(conn, lanes, now=now) if lanes else 0
     found, looked_to = unarmed_fixed_delays(conn, after=after, limit=TRIGGERS_PER_LOOK)
     states = states_of_fires(conn, found)

@@ -2,7 +2,7 @@
 
 Events only save time: every listener also looks by itself now and then, because another admin's
 changes are seen in the database alone. Pages cannot: for them each admin counts what changed there,
-and the others relay it (`services.relay`).
+and the others relay it (`services.events.relay`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MAX_IMPORTED = 1_000  # jobs at once
 
 
 class JobImport:
-    """The way back for what `services.job_bulk.JobBulk.export` wrote."""
+    """The way back for what `services.jobs.bulk.JobBulk.export` wrote."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs

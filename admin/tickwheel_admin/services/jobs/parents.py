@@ -29,7 +29,7 @@ class ParentJob:
 class JobParents:
     """Finds the parents of a job.
 
-    No index leads to them, and looking for them reads every job (`store.child_links.child_graph`).
+    No index leads to them, and looking for them reads every job (`child_graph`).
     So the links are kept until one is added anywhere; those that were taken away since are sorted
     out when a job is asked for.
     """

@@ -1,4 +1,4 @@
-"""Calendars: reading them with what they are based on, and who uses them."""
+"""Calendars: read together with those they are based on, and who uses them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read_calendars(conn: sa.Connection, names: Iterable[str]) -> dict[str, Calen
     """Those of the calendars that exist, each with those it is based on.
 
     At most `MAX_CHAIN` statements. One that changes between two of them is read half old, half new,
-    under its old version: whoever uses it meets the new version next, and computes anew.
+    under its old version: its next user finds the new version, and recomputes.
     """
     wanted = set(names)
     rows: dict[str, StoredCalendar] = {}

@@ -32,7 +32,7 @@ def insert_rows(
     ignore_duplicates_of: Sequence[str] | None = None,
     replace_duplicates_of: Sequence[str] | None = None,
 ) -> None:
-    """Insert rows; how many were new is not told, because MySQL counts duplicates its own way.
+    """Insert rows; does not return how many were new: MySQL counts duplicates its own way.
 
     Args:
         columns: names present in the rows; all others get NULL.

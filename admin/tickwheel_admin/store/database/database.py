@@ -32,7 +32,7 @@ MAX_PAUSE_SECONDS = 0.5
 
 
 class Repeat(Exception):
-    """Raised by a store function whose compare-and-set missed: read again and decide anew."""
+    """Raised by a store function whose compare-and-set missed: the transaction is repeated."""
 
 
 class DatabaseUnavailable(Exception):
@@ -40,7 +40,7 @@ class DatabaseUnavailable(Exception):
 
 
 class StatementRefused(Exception):
-    """The database refuses what was written, now and every time: some row is at fault."""
+    """The database refuses a statement, now and every time: one of its rows is at fault."""
 
 
 class Store(Protocol):

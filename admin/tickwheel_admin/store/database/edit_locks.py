@@ -1,4 +1,4 @@
-"""Locks that let edits of one kind go one after the other, on every database."""
+"""Locks that serialize edits of one kind, on every database."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tickwheel_admin.store.database.tables import setting
 
 
 def lock_edits(conn: sa.Connection, name: str) -> None:
-    """Wait for whoever holds the lock of this name, and hold it until the transaction ends.
+    """Wait for the lock of this name, and hold it until the transaction ends.
 
-    A count of the edits in a setting: the lock is also a write of a new value, so that it holds on
-    clusters whose locks are local.
+    It is a setting that counts the edits: locking it also writes a new value, so that the lock
+    holds on clusters whose row locks are local.
     """
     named = setting.c.name == name
     count = conn.execute(sa.select(setting.c.value).where(named).with_for_update()).scalar()

@@ -28,7 +28,7 @@ def server_problem(conn: sa.Connection) -> str | None:
 def differences(conn: sa.Connection, metadata: sa.MetaData) -> list[str]:
     """Every table, column, index or unique key that is missing or changed.
 
-    Tables and indexes that were added by hand do no harm, so they are not told.
+    Tables and indexes that were added by hand do no harm, so they are not reported.
     """
     context = MigrationContext.configure(conn, opts={"compare_type": True})
     found: list[str] = []

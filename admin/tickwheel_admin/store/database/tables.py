@@ -1,8 +1,8 @@
 """Every table, each column explained where its name does not say it all.
 
-Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from `store.ids`:
-short, but not an order. There are no foreign keys: MySQL would lock parent rows in the hot path,
-and a run outlives its job. Indexes are named after the query they serve.
+Instants are UTC epoch milliseconds by the database's clock (`*_at`). Ids come from
+`store.database.ids`: short, but not an order. There are no foreign keys: MySQL would lock parent
+rows in the hot path, and a run outlives its job. Indexes are named after the query they serve.
 tests/admin/store/database/test_schema.py keeps this file, the migrations and sql/*.sql equal.
 """
 
@@ -46,7 +46,7 @@ setting = _table(
     sa.Column("value", LongText, nullable=False),
 )
 
-# One row is locked and written by whoever plans the triggers of that bucket.
+# Planning the triggers of a bucket locks and writes its row.
 bucket = _table(
     "bucket",
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
@@ -96,7 +96,7 @@ node = _table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("draining", sa.Boolean, nullable=False),  # it said that it takes no new runs
     sa.Column("cordoned", sa.Boolean, nullable=False),  # an operator gives it no new runs
-    sa.Column("drain_wanted", sa.Boolean, nullable=False),  # and has it told so
+    sa.Column("drain_wanted", sa.Boolean, nullable=False),  # and the node is to drain
     sa.Column("slots", sa.Integer, nullable=False),
     sa.Column("slots_wanted", sa.Integer),  # set by an operator; NULL: as many as it said
     sa.Column("in_use", sa.Integer, nullable=False),
@@ -105,13 +105,13 @@ node = _table(
     sa.Column("handlers", LongText, nullable=False),  # JSON array of names
     sa.Column("unstoppable", LongText, nullable=False),  # JSON array: those nothing can stop
     sa.Column("labels", LongText, nullable=False),  # JSON object of strings
-    # JSON array: names of the jobs declared in its code. NULL: nobody has looked at them yet.
+    # JSON array: names of the jobs declared in its code. NULL: no admin has read them yet.
     sa.Column("declared", LongText),
     sa.Column("sdk", sa.String(50), nullable=False),
     sa.Column("address", sa.String(100), nullable=False),
     sa.Column("connected_at", Instant, nullable=False),
     sa.Column("lease_expires_at", Instant, nullable=False),
-    # The same, but not shortened when its sockets close: by then it has stopped what must stop.
+    # The same, but not shortened when its sockets close. At its end the attempts are stopped.
     sa.Column("full_lease_at", Instant, nullable=False),
     sa.Column("ended_at", Instant),
     sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
@@ -172,7 +172,7 @@ job_state = _table(
     sa.Column("job_id", Id, primary_key=True, autoincrement=False),
     sa.Column("state", LongText, nullable=False),  # JSON object
     sa.Column("run_id", Id),  # whose end wrote it; NULL: a person did, or nobody yet
-    sa.Column("updated_at", Instant),  # NULL: nobody has written it yet
+    sa.Column("updated_at", Instant),  # NULL: it is unwritten
     # The attempt it was given to last, which alone may write it; NULL: a person wrote it since.
     sa.Column("lent_run_id", Id),
     sa.Column("lent_attempt", sa.Integer),
@@ -304,8 +304,8 @@ run = _table(
     sa.Column("error_id", Id),  # of `run_error`, of a run that has failed
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
-    # PostgreSQL writes a row's entries in all indexes anew with each of its moves, so these hold
-    # only what has not ended (conditions that find them: store.run_states).
+    # PostgreSQL rewrites a row's entries in all indexes with each move, so these hold only runs
+    # that have not ended (conditions that use them: store.database.run_conditions).
     sa.Index(
         "ix_run_to_claim",
         "executor_id",
@@ -517,7 +517,7 @@ audit = _table(
     sa.Index("ix_audit_of_object", "object_id", "at", "id"),
 )
 
-# A filter of a list that somebody keeps under a name.
+# A filter of a list that a person saved under a name.
 saved_view = _table(
     "saved_view",
     sa.Column("id", Id, primary_key=True, autoincrement=False),

@@ -45,7 +45,7 @@ def renew_admin(conn: sa.Connection, *, admin_id: int, status: str) -> bool:
 
 
 def tell_status(conn: sa.Connection, *, admin_id: int, status: str) -> None:
-    """Say anew how this admin does, between two renewals of its lease."""
+    """Write this admin's status between two renewals of its lease."""
     conn.execute(sa.update(admin).where(admin.c.id == admin_id).values(status=status))
 
 

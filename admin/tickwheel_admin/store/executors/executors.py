@@ -1,4 +1,4 @@
-"""Executors and what their nodes offer, for people; nodes' lives are in `store.nodes`."""
+"""Executors and what their nodes offer, for people; `store.executors.nodes` admits nodes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def read_schemas(conn: sa.Connection, executor_id: int) -> dict[str, StoredSchem
 
 
 def executors_with_schemas(conn: sa.Connection, executor_ids: Collection[int]) -> set[int]:
-    """Those of the executors of which any handler says what it takes."""
+    """Those of the executors that have a handler with a schema."""
     if not executor_ids:
         return set()
     says = sa.exists().where(handler_schema.c.executor_id == executor.c.id)

@@ -1,4 +1,4 @@
-"""Leases of nodes: renewed, shortened when nobody hears them any more, and over."""
+"""Leases of nodes: renewed, shortened when a node has no session left, and ended."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def renew_leases(
 
 @lru_cache(maxsize=1_000)
 def _targets(slots: int | None, drain: bool) -> NodeTargets:
-    """Of thousands of nodes nothing is wanted."""
+    """Kept, because most nodes have the same."""
     return NodeTargets(slots=slots, drain=bool(drain))
 
 
 def end_sessions(conn: sa.Connection, sessions: Mapping[int, int]) -> None:
-    """Sockets closed: shorten the leases of nodes that no other live admin hears.
+    """Sockets closed: shorten the leases of nodes without a session at another live admin.
 
     Args:
         sessions: node by session.

@@ -1,4 +1,4 @@
-"""The slots of nodes: taken by claims, given back by what ends, counted anew when in doubt.
+"""The slots of nodes: taken by claims, given back by moves, recounted when in doubt.
 
 A batch may concern a thousand nodes, so none costs a statement of its own: their rows are locked by
 one, in ascending order of id as everywhere, and written by another.
@@ -31,7 +31,7 @@ _LOCKED_OPEN = _LOCKED.where(
 
 
 def take_slots(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
-    """Take so many slots of each node, or those that are left; returns how many, by node.
+    """Take this many slots of each node, or those that are free; returns how many, by node.
 
     Only of nodes that are live and take runs; their rows stay locked.
 

@@ -10,7 +10,7 @@ from tickwheel_admin.store.database.tables import node
 
 
 def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:
-    """Let the router pass the node over, and have it told to drain, or end both."""
+    """Let the router skip the node, and ask the node to drain; or end both."""
     conn.execute(
         sa.update(node)
         .where(node.c.id == node_id)

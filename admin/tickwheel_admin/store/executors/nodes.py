@@ -1,4 +1,4 @@
-"""Nodes and their slots; their leases are in `store.node_leases`."""
+"""Nodes and their slots; their leases are in `store.executors.node_leases`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.database.tables import node, node_session
 from tickwheel_admin.store.executors.handler_schemas import executors_with_schemas
 
-NAMESAKES = 5  # that a node is told of
+NAMESAKES = 5  # that a node is informed of
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
 
 # A node's row but for the names of its declared jobs, which may be long and decide nothing here.
@@ -108,7 +108,7 @@ def admit_nodes(
     """Store nodes, or bring them back to life, with sessions at this admin; in the order given.
 
     Args:
-        new_ids: one for each arrival, used for nodes that nobody knows yet.
+        new_ids: one for each arrival, used for nodes that are new.
         session_ids: one for each arrival. Of a process that comes twice the later one stays.
 
     Raises:
@@ -215,7 +215,7 @@ def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, 
 
 
 def _said(arrival: Arrival, *, now: int) -> dict[str, Any]:
-    """What each hello writes anew."""
+    """The columns that each hello writes."""
     return {
         "name": arrival.name,
         "state": NodeState.LIVE.value,
@@ -236,7 +236,7 @@ def open_namesakes(
     conn: sa.Connection, executor_id: int, names: Iterable[str]
 ) -> dict[str, dict[int, str]]:
     """By name, addresses of live nodes that share it and have a socket, by node; some of each."""
-    # A killed process is live for some seconds, but nobody hears it.
+    # A killed process counts as live for some seconds, but has no session.
     named = (
         node.c.executor_id == executor_id,
         node.c.state == NodeState.LIVE.value,

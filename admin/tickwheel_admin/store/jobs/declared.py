@@ -137,7 +137,7 @@ def names_declared_now(
 ) -> dict[int, frozenset[str] | None]:
     """Names that live nodes declare, by executor; one without live nodes is left out.
 
-    None: nobody knows, for what one of its nodes declares was not looked at yet.
+    None: unknown, because the manifest of one of its nodes was not read yet.
 
     Args:
         without_node: whose word does not count.

@@ -96,7 +96,7 @@ def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
 
 
 def unstopped_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
-    """Ids of live runs of the executor that nobody asked to stop."""
+    """Ids of live runs of the executor that were not asked to stop."""
     unstopped = sa.or_(run.c.cancel_reason.is_(None), run.c.cancel_reason == TIMEOUT)
     statement = sa.select(run.c.id).where(run.c.executor_id == executor_id, IS_LIVE, unstopped)
     return list(conn.execute(statement.limit(limit)).scalars())

@@ -21,8 +21,8 @@ class JobSort(StrEnum):
 
     NAME = "name"
     NAME_DOWN = "-name"
-    CHANGED = "-changed"  # what was changed last comes first
-    NEXT_FIRE = "next_fire"  # what fires soonest, then by name what nothing fires
+    CHANGED = "-changed"  # the job that was changed last comes first
+    NEXT_FIRE = "next_fire"  # the job that fires soonest; then, by name, jobs without a next fire
     DURATION = "-duration"  # what usually takes longest comes first
     FAILURE_RATE = "-failure_rate"  # of the last runs; what fails most comes first
 

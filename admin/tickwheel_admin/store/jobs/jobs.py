@@ -1,4 +1,4 @@
-"""Jobs and their revisions: reading and changing them; lists of them are in `store.job_pages`."""
+"""Jobs and their revisions: reading and changing them; lists are in `store.jobs.pages`."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
 
 
 def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by: str) -> bool:
-    """Make `config` the next revision; False when somebody else revised it first."""
+    """Make `config` the next revision; False if another edit came first."""
     revised = conn.execute(
         sa.update(job)
         .where(job.c.id == old.id, job.c.revision == old.revision, job.c.deleted_at == ALIVE)

@@ -1,4 +1,4 @@
-"""What jobs keep from run to run: lent to the attempt that was claimed last, taken back from it.
+"""The states that jobs keep from run to run: only the attempt claimed last may write them.
 
 Rows of `job_state` are locked after all others of a transaction, by ascending job id.
 """
@@ -33,7 +33,7 @@ class StoredState:
 
     state: str = EMPTY  # JSON object
     run_id: int | None = None  # the run whose end wrote it; None: a person did, or nobody yet
-    updated_at: int | None = None  # None: nobody has written it yet
+    updated_at: int | None = None  # None: it is unwritten
 
 
 _READ = sa.select(job_state.c.job_id, job_state.c.state).where(among(job_state.c.job_id, "jobs"))
@@ -42,19 +42,20 @@ _WRITERS = sa.select(job_state.c.job_id, job_state.c.run_id).where(
 )
 
 
-def assign_states(conn: sa.Connection, loans: Iterable[StateHolder]) -> dict[int, str]:
-    """Note who has the states now, and give them out, by job; the jobs are locked by the caller.
+def assign_states(conn: sa.Connection, holders: Iterable[StateHolder]) -> dict[int, str]:
+    """Make these attempts the holders of their jobs' states; returns the states, by job.
 
-    From here on no other attempt can write them, however late its result comes.
+    The caller has locked the jobs. From now on no other attempt can write the states, however
+    late its result comes.
     """
     rows: list[dict[str, Any]] = [
         {
-            "job_id": loan.job_id,
+            "job_id": holder.job_id,
             "state": EMPTY,
-            "lent_run_id": loan.run_id,
-            "lent_attempt": loan.attempt,
+            "lent_run_id": holder.run_id,
+            "lent_attempt": holder.attempt,
         }
-        for loan in sorted(loans, key=lambda loan: loan.job_id)
+        for holder in sorted(holders, key=lambda holder: holder.job_id)
     ]
     if not rows:
         return {}
@@ -71,7 +72,7 @@ def assign_states(conn: sa.Connection, loans: Iterable[StateHolder]) -> dict[int
 
 
 def read_states(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, str]:
-    """The states that there are, by job."""
+    """The stored states, by job."""
     rows = conn.execute(_READ, {"jobs": sorted(job_ids)})
     return {row.job_id: row.state for row in rows}
 
@@ -79,9 +80,9 @@ def read_states(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, str]
 def write_states(
     conn: sa.Connection, written: Sequence[tuple[StateHolder, str]], *, now: int
 ) -> Collection[int]:
-    """Keep the states that attempts leave, if they still have them.
+    """Store the states that attempts leave, if they still hold them.
 
-    Returns the runs whose state is not kept: another attempt has it by now, or a person wrote it.
+    Returns the runs whose state is not stored: another attempt holds it, or a person wrote it.
     """
     if not written:
         return ()
@@ -90,23 +91,23 @@ def write_states(
         job_state,
         [
             {
-                "job_id": loan.job_id,
-                "lent_run_id": loan.run_id,
-                "lent_attempt": loan.attempt,
+                "job_id": holder.job_id,
+                "lent_run_id": holder.run_id,
+                "lent_attempt": holder.attempt,
                 "state": state,
-                "run_id": loan.run_id,
+                "run_id": holder.run_id,
                 "updated_at": now,
             }
-            for loan, state in sorted(written, key=lambda each: each[0].job_id)
+            for holder, state in sorted(written, key=lambda each: each[0].job_id)
         ],
         match=("job_id", "lent_run_id", "lent_attempt"),
         values=("state", "run_id", "updated_at"),
     )
     if matched == len(written):
         return ()
-    jobs = {loan.job_id for loan, _ in written}
+    jobs = {holder.job_id for holder, _ in written}
     writers = {row.job_id: row.run_id for row in conn.execute(_WRITERS, {"jobs": sorted(jobs)})}
-    return [loan.run_id for loan, _ in written if writers.get(loan.job_id) != loan.run_id]
+    return [holder.run_id for holder, _ in written if writers.get(holder.job_id) != holder.run_id]
 
 
 # --- by people -----------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def get_state(conn: sa.Connection, job_id: int, *, lock: bool = False) -> Stored
     """A job's state; empty when there is none.
 
     Args:
-        lock: hold it until the end of the transaction, if it was ever written or lent.
+        lock: hold it until the end of the transaction, if its row exists.
     """
     query = sa.select(job_state.c.state, job_state.c.run_id, job_state.c.updated_at).where(
         job_state.c.job_id == job_id
@@ -128,7 +129,7 @@ def get_state(conn: sa.Connection, job_id: int, *, lock: bool = False) -> Stored
 
 
 def set_state(conn: sa.Connection, job_id: int, state: str, *, now: int) -> None:
-    """Write a state for a person; a run that goes on cannot write over it any more."""
+    """Write a state for a person; no live run can overwrite it."""
     columns = ("job_id", "state", "updated_at", "run_id", "lent_run_id", "lent_attempt")
     insert_rows(
         conn,
@@ -140,5 +141,5 @@ def set_state(conn: sa.Connection, job_id: int, state: str, *, now: int) -> None
 
 
 def forget_states(conn: sa.Connection, job_ids: Collection[int]) -> None:
-    """Remove them, as if they had never been; runs that go on leave none."""
+    """Remove the states; live runs leave none."""
     conn.execute(sa.delete(job_state).where(job_state.c.job_id.in_(sorted(job_ids))))

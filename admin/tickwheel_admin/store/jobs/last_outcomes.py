@@ -18,7 +18,7 @@ OUTCOMES_AT_ONCE = 500  # jobs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastOutcome:
-    """A job's place in a list, and how the last of its runs ended that says how it fares."""
+    """A job's place in a list, and the end of its last run that counts as an outcome."""
 
     job_id: int
     value: str | int  # as of ListedJob

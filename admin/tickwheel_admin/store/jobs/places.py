@@ -60,7 +60,7 @@ def places_by_fire(
 ) -> list[JobPosition]:
     """A page of the jobs by their next fire, in the direction of reading.
 
-    Of what fires, the place is the instant and the trigger; of all other jobs, the name.
+    The place of a job that fires is the instant and the trigger; of all other jobs, the name.
     """
     is_behind_fires = after is not None and isinstance(after[0], str)
     places: list[JobPosition] = []
@@ -137,7 +137,7 @@ def _without_fires(
     limit: int,
     back: bool,
 ) -> list[JobPosition]:
-    """Jobs of which no trigger will fire, by their names."""
+    """Jobs without a next fire, by name."""
     # A look-up for each job: MariaDB would make a table of all triggers for a plain EXISTS.
     last = sa.func.max(unindexed(trigger.c.next_fire_at))
     of_job = sa.select(last).where(trigger.c.job_id == job.c.id).correlate(job)

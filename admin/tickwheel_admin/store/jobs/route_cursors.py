@@ -31,7 +31,7 @@ def lock_jobs_to_claim(conn: sa.Connection, turns: Mapping[int, int]) -> dict[in
 
 
 def read_cursors(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, int]:
-    """Where the cursors of jobs stand that somebody else holds; read without a lock."""
+    """Cursors of jobs that another transaction has locked; read without a lock."""
     rows = conn.execute(_CURSORS, {"ids": sorted(job_ids)})
     return {row.id: row.route_cursor for row in rows}
 

@@ -78,7 +78,7 @@ def forget_uses(conn: sa.Connection, job_ids: Collection[int]) -> None:
 def forget_ended_nodes(conn: sa.Connection, *, limit: int) -> int:
     """Remove the uses of nodes that ended; returns of how many nodes.
 
-    One that comes back with the same key begins anew, as a node that is new to the job.
+    One that comes back with the same key counts as a node that is new to the job.
     """
     of_node = sa.select(sa.func.min(job_node.c.node_id)).where(job_node.c.node_id == node.c.id)
     ended = (

@@ -1,4 +1,4 @@
-"""Run by Alembic: applies the steps on the connection that `store.migrate` has locked."""
+"""Run by Alembic: applies the steps on the connection that `store.database.migrate` has locked."""
 
 from __future__ import annotations
 

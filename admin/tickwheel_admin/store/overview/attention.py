@@ -1,4 +1,4 @@
-"""What may need somebody's attention: each query reads a bounded part of one index, no locks."""
+"""What may need attention: each query reads a bounded part of one index, without locks."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _failed_jobs(run_ids: Sequence[int]) -> sa.Select[int, int, int]:
 
 
 def note_failed_jobs(conn: sa.Connection, failures: Sequence[JobFailure]) -> None:
-    """Keep what is newer than what is known; hours may be counted in any order."""
+    """Store failures that are newer than the stored ones; hours may come in any order."""
     ids = [each.job_id for each in failures]
     known: Mapping[int, int] = {
         row.job_id: row.scheduled_at
@@ -114,7 +114,7 @@ def newest_failed_jobs(
 
     Args:
         scope: executors; None: all.
-        scanned: how many are looked at, of whichever executor.
+        scanned: how many are read, of all executors.
     """
     rows = conn.execute(
         reading(

@@ -25,7 +25,7 @@ class Number(NamedTuple):
     """A number on a tab."""
 
     n: int
-    capped: bool  # there may be more: nobody looked further
+    capped: bool  # there may be more: the count stopped there
 
 
 def count_by_state(

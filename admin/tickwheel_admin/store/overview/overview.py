@@ -15,7 +15,7 @@ from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, r
 from tickwheel_admin.store.executors.admins import GONE_KEPT_MS
 
 MAX_SCANNED = 5_000  # triggers, for those that fire seldom among others that fire all the time
-COUNT_LIMIT = 10_000  # a longer queue is told as this many
+COUNT_LIMIT = 10_000  # a longer queue counts as this many
 
 
 class NextFire(NamedTuple):

@@ -46,7 +46,7 @@ def read_checkpoints(conn: sa.Connection, run_ids: Collection[int]) -> dict[int,
 
 
 def save_checkpoints(conn: sa.Connection, saved: Iterable[StoredCheckpoint], *, now: int) -> None:
-    """Keep those that are newer than what is there; at most one a run.
+    """Store those that are newer than the stored ones; at most one per run.
 
     The runs are locked, and each checkpoint is of its run's current attempt: both the caller's
     business.

@@ -67,7 +67,7 @@ def find_errors(
 def remove_unused_errors(
     conn: sa.Connection, *, older_than_ms: int, after: int, limit: int
 ) -> tuple[int, int | None]:
-    """Delete texts first seen longer ago than that of which no run is kept.
+    """Delete texts that were first seen before that and that no run has any more.
 
     Looks at `limit` of them, by id.
 

@@ -42,7 +42,7 @@ from tickwheel_admin.store.runs.shards import count_shards, set_fire_progress
 
 @dataclass(slots=True, kw_only=True)
 class FollowUpResult:
-    """What a transaction set off beside the moves themselves."""
+    """What a transaction caused beside the moves themselves."""
 
     queued: int = 0  # runs that may be claimed now
     armed: int = 0  # triggers that will fire again
@@ -265,7 +265,7 @@ def arm_fixed_delays(
 def _after_end(
     spec: TriggerSpec, fires: int, calendars: Mapping[str, Calendar], *, now: int
 ) -> dict[str, Any]:
-    """How a fixed delay stands after the end of its run."""
+    """A fixed delay after the end of its run."""
     try:
         calendar = calendar_of(spec, calendars)
         at = next_after_end(spec, ended_at=now, fires=fires, calendar=calendar)
@@ -276,7 +276,7 @@ def _after_end(
     return {"next_fire_at": at, "calendar_version": version, "state": state.value}
 
 
-# --- who is next in line -------------------------------------------------------------------------
+# --- parked runs ---------------------------------------------------------------------------------
 
 
 def _leaves_its_place(move: Move) -> bool:
@@ -311,7 +311,7 @@ def unpark(
 ) -> int:
     """Let the next parked runs of these lanes be claimed; returns how many.
 
-    One too many does no harm: the claim decides anew.
+    One too many does no harm: the claim decides again.
     """
     waiting = lock_parked(conn, lanes, newest=newest)
     move_runs(conn, [run_moves.unparked(each, now=now) for each in waiting])

@@ -44,7 +44,7 @@ def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
 
 
 def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
-    """Write a run that somebody asked for; returns the id of the run with its request key.
+    """Write a requested run; returns the id of the run with its request key.
 
     The same request, sent twice, is one run (guarantee G2); so is the same insert, repeated after
     a commit whose answer never came.

@@ -1,4 +1,4 @@
-"""What stands in line: runs of jobs that are not parallel, by the index `ix_run_blocking`."""
+"""Runs of jobs that are not parallel, live or waiting, by the index `ix_run_blocking`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_STATEMENT = 50  # jobs or lanes asked about at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockingLane:
-    """What runs stand in line for: a job, or one place of a job that is cut into shards."""
+    """What runs wait for: their job, or one shard of a job that is cut into shards."""
 
     job_id: int
     shard_index: int | None = None
@@ -28,7 +28,7 @@ class BlockingLane:
 
 
 def lane_of(each: Run, *, broadcast: bool) -> BlockingLane:
-    """Where a run stands in line; the shards of a broadcast do so at their nodes."""
+    """The lane of a run; shards of a broadcast have one for each node."""
     if each.fire_id is None:
         return BlockingLane(job_id=each.job_id)
     if broadcast and each.pinned_node_id is not None:
@@ -78,7 +78,7 @@ def live_before(
 
 
 def lock_live(conn: sa.Connection, job_ids: Iterable[int]) -> list[Run]:
-    """The live runs of these jobs that nobody else is about to move, oldest first."""
+    """The live runs of these jobs that no other transaction has locked, oldest first."""
     rows = conn.execute(_LOCK_LIVE, {"keys": live_keys(job_ids)})
     return [run_from_selected(row) for row in rows]
 
@@ -101,7 +101,7 @@ def lock_parked(
 
 
 def lock_parked_runs(conn: sa.Connection, ids: Sequence[int]) -> list[Run]:
-    """Those of the runs that are parked and that nobody else holds, by ascending id."""
+    """Those of the runs that are parked and not locked by others, by ascending id."""
     if not ids:
         return []
     rows = conn.execute(
@@ -113,8 +113,8 @@ def lock_parked_runs(conn: sa.Connection, ids: Sequence[int]) -> list[Run]:
     return [each for each in map(run_from_selected, rows) if each.is_parked]
 
 
-def idle_lines(conn: sa.Connection) -> list[int]:
-    """Jobs of which runs wait while none is live; reads the keys of `ix_run_blocking` alone."""
+def stalled_jobs(conn: sa.Connection) -> list[int]:
+    """Jobs with waiting runs and no live one; reads only the keys of `ix_run_blocking`."""
     keys = set(
         conn.execute(
             sa.select(run.c.blocking_key).where(run.c.blocking_key.is_not(None)).distinct()

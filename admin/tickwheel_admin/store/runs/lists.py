@@ -1,6 +1,6 @@
 """Runs for people: rows with their names, and one run with its attempts.
 
-Lists (`store.run_pages`) find the ids they show in an index first and read only those rows. Claim
+Lists (`store.runs.pages`) find the ids they show in an index first and read only those rows. Claim
 tokens prove attempts and so are never read here; lists leave out `parameters` and `result`.
 """
 

@@ -27,11 +27,11 @@ def count_outcomes(
 ) -> list[OutcomeCount]:
     """Ended runs by bucket, executor and state, of all executors.
 
-    Failures whose work a retry by hand did after all are left out: the retry is counted.
+    Failures that a retry by hand made up for are left out: the retry is counted.
 
     Reads nothing but `ix_run_by_state`, an entry per ended run of the span: about 0.25 s for a
-    million runs. Its caller keeps what lies further back, so that only the newest buckets are
-    counted often.
+    million runs. The caller keeps older counts, so that only the newest buckets are counted
+    often.
     """
     start = (run.c.scheduled_at - run.c.scheduled_at % bucket_ms).label("start_at")
     statement = (

@@ -21,11 +21,11 @@ from tickwheel_admin.store.runs.pages import RunPosition
 from tickwheel_admin.store.runs.retention import delete_runs
 
 ROWS_PER_STEP = 1_000  # runs, with their shards
-LINES_PER_ROW = 100  # so many lines of log count as one more row
+LINES_PER_ROW = 100  # lines of log that count as one more row
 SCANNED_PER_STEP = 5_000  # entries looked at for one step
 COUNTED_PER_STEP = 20_000  # entries, shards among them, counted for the newest runs that stay
 JOBS_PER_STEP = 200
-KEPT_MS = 60_000  # the span of which nothing goes
+KEPT_MS = 60_000  # runs newer than this are kept
 
 _FINAL_VALUES = sorted(state.value for state in FINAL)
 _START = RunPosition(scheduled_at=0, id=0)
@@ -34,7 +34,7 @@ _END = RunPosition(scheduled_at=2**53, id=2**53)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeScope:
-    """Which ended runs go."""
+    """Which ended runs are deleted."""
 
     job_id: int | None = None  # of one job; None: of all that the executor has
     executor_id: int | None = None  # None: of all
@@ -78,7 +78,7 @@ def find_purgeable(conn: sa.Connection, wanted: PurgeScope, place: PurgePosition
 def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
     """Delete those that have ended, with their shards; returns how many, shards not counted.
 
-    A fire of which a shard has not ended stays whole.
+    A fire with a shard that has not ended is kept whole.
     """
     if not run_ids:
         return 0

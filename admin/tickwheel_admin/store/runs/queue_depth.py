@@ -12,7 +12,7 @@ from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
 from tickwheel_admin.store.database.tables import executor, run
 
-COUNT_LIMIT = 1_000  # a longer queue is told as this many
+COUNT_LIMIT = 1_000  # a longer queue counts as this many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

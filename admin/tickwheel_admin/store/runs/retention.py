@@ -1,4 +1,4 @@
-"""Removing what is past its time, in small batches."""
+"""Deletes rows that are past their retention, in small batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tickwheel_admin.store.database.tables import (
 )
 from tickwheel_admin.store.runs.retries import forget_retries
 
-LINES_PER_BATCH = 200_000  # of logs: SQLite lets nobody write for seconds otherwise
+LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
@@ -83,7 +83,7 @@ def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -
 
 
 def remove_stale_sessions(conn: sa.Connection, *, limit: int) -> int:
-    """Delete sessions that nobody can use any more."""
+    """Delete sessions that cannot be used any more."""
     ids = list(
         conn.execute(
             sa.select(session.c.id_hash)

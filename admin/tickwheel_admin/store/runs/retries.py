@@ -200,7 +200,7 @@ def _failed_shards(conn: sa.Connection, fire_ids: Sequence[int]) -> Sequence[int
 
 
 def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, RetryOutcome]:
-    """What became of these runs; those that nobody retried are left out."""
+    """What became of these runs; those without a retry are left out."""
     if not run_ids:
         return {}
     rows = conn.execute(
@@ -229,7 +229,7 @@ def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, Retry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeGood:
-    """How many failures of one executor within one bucket of time were made good by a retry."""
+    """How many failures of one executor in one bucket of time a retry made up for."""
 
     start_at: int
     executor_id: int
@@ -279,7 +279,7 @@ def count_made_good(
 
 
 def hours_made_good(conn: sa.Connection, *, since: int, hour_ms: int) -> dict[int, int]:
-    """Hours of failures that were made good since then, with when the last of them was."""
+    """Hours of failures that retries made up for since then, with the time of the last retry."""
     hour = (run_retry.c.scheduled_at - run_retry.c.scheduled_at % hour_ms).label("hour_at")
     rows = conn.execute(
         reading(

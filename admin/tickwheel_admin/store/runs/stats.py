@@ -1,8 +1,8 @@
 """Hourly figures of ended runs: counted from an index, kept when the runs themselves are gone.
 
 Beside a row for each executor that had runs, every counted hour has a row of all executors
-together, `EVERYBODY`: it says that and when the hour was counted, and is what people who see
-everything are shown, without adding up hundreds of executors.
+together, `EVERYBODY`. It says that and when the hour was counted, and spares people who see
+everything the sum over hundreds of executors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RunStat:
     failed: int = 0  # or lost
     timed_out: int = 0
     cancelled: int = 0
-    made_good: int = 0  # failures whose work a retry by hand did after all, counted nowhere else
+    made_good: int = 0  # failures that a retry by hand made up for, counted nowhere else
     delays: StartDelays = field(default_factory=StartDelays)
 
     @property
@@ -168,7 +168,7 @@ def first_hour(conn: sa.Connection) -> int | None:
 def write_stats(
     conn: sa.Connection, hour_at: int, counted: Sequence[RunStat], *, counted_at: int
 ) -> bool:
-    """Keep what was counted of an hour; False when a later count is kept already.
+    """Store the count of an hour; False if a later count is stored already.
 
     An executor whose runs have become fewer keeps its former figures: since then some of them were
     deleted, and figures are what remains of those.
@@ -215,7 +215,7 @@ def first_counted(conn: sa.Connection) -> int | None:
 
 
 def remove_old_stats(conn: sa.Connection, *, before: int, hours: int) -> None:
-    """Delete the figures of hours that begin before then, those of so many hours at a time."""
+    """Delete the figures of hours that begin before then, `hours` of them at a time."""
     oldest = first_counted(conn)
     if oldest is not None:
         until = min(before, oldest + hours * HOUR_MS)

@@ -1,4 +1,4 @@
-"""Runs as marks: what says at a glance how a job fares and what a node holds."""
+"""Short summaries of runs: the newest of a job, and the live ones of a node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A run as one mark in a strip of many."""
+    """As much of a run as a mark in a chart shows."""
 
     id: int
     state: RunState
@@ -55,20 +55,20 @@ def recent_summaries(
     One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
     whole history of every job to number it.
     """
-    marks: defaultdict[int, list[RunSummary]] = defaultdict(list)
+    summaries: defaultdict[int, list[RunSummary]] = defaultdict(list)
     if not job_ids:
-        return marks
+        return summaries
     parameters = {f"job_{n}": job_id for n, job_id in enumerate(job_ids)}
     rows = conn.execute(
         _summaries_statement(conn.dialect.name, len(job_ids)),
         {"until": until, "per_job": per_job, **parameters},
     )
     for row in rows:
-        marks[row.job_id].append(_summary_from_row(row))
-    for found in marks.values():
+        summaries[row.job_id].append(_summary_from_row(row))
+    for found in summaries.values():
         # The order of the branches' rows is not promised once they are united.
-        found.sort(key=lambda mark: (mark.scheduled_at, mark.id), reverse=True)
-    return marks
+        found.sort(key=lambda each: (each.scheduled_at, each.id), reverse=True)
+    return summaries
 
 
 @lru_cache(maxsize=500)
@@ -88,18 +88,18 @@ def _summaries_statement(dialect: str, jobs: int) -> sa.TextClause:
 def live_summaries_of_nodes(
     conn: sa.Connection, node_ids: Iterable[int], *, per_node: int
 ) -> dict[int, list[RunSummary]]:
-    """What nodes hold, oldest first; reads the live part of an index, a row for every used slot."""
-    marks: defaultdict[int, list[RunSummary]] = defaultdict(list)
+    """Live runs of nodes, oldest first; reads the live part of an index, a row per used slot."""
+    summaries: defaultdict[int, list[RunSummary]] = defaultdict(list)
     rows = conn.execute(
         sa.select(run.c.node_id, *_COLUMNS)
         .where(IS_LIVE, run.c.node_id.in_(sorted(node_ids)))
         .limit(MAX_LIVE_READ)
     )
     for row in rows:
-        marks[row.node_id].append(_summary_from_row(row))
+        summaries[row.node_id].append(_summary_from_row(row))
     return {
-        node_id: sorted(found, key=lambda mark: (mark.scheduled_at, mark.id))[:per_node]
-        for node_id, found in marks.items()
+        node_id: sorted(found, key=lambda each: (each.scheduled_at, each.id))[:per_node]
+        for node_id, found in summaries.items()
     }
 
 

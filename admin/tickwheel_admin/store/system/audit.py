@@ -31,7 +31,7 @@ def find_audit(conn: sa.Connection, audit_id: int) -> AuditedChange | None:
     """The change that an earlier try of this transaction made, if it made one.
 
     Its answer was lost on the way: the caller answers as it would have then, instead of meeting its
-    own change as somebody else's. So every edit takes its audit id first and asks for it first.
+    own change as another edit. So every edit takes its audit id first and looks it up first.
     """
     return find_audits(conn, [audit_id]).get(audit_id)
 
@@ -74,7 +74,7 @@ def write_audits(conn: sa.Connection, actor: Actor, changes: Sequence[NewAudit])
     if not changes:
         return
     now = now_ms(conn)
-    # Whoever looks into a token that leaked asks what was done with it.
+    # After a token leaked, people search for what was done with it.
     more = {} if actor.token_id is None else {"by_token": actor.token_id}
     rows = [
         {

@@ -1,4 +1,4 @@
-"""Triggers: what is due, and planning it: fires and the advance in one transaction."""
+"""Due triggers, and planning them: fires and the advance in one transaction."""
 
 from __future__ import annotations
 

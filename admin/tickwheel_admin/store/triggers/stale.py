@@ -1,4 +1,4 @@
-"""Triggers whose next fire was computed with an older version of what they go by."""
+"""Triggers whose next fire was computed with an old calendar or old time zone data."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SELECTED = sa.select(trigger, job.c.paused.label("job_paused")).join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrigger(StoredTrigger):
-    """A trigger to be looked at anew."""
+    """A trigger to be recomputed."""
 
     job_paused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshedTrigger:
-    """How a trigger stands after it was looked at anew."""
+    """A trigger after it was recomputed."""
 
     trigger_id: int
     version: int  # as it was read
@@ -88,7 +88,7 @@ def triggers_after(conn: sa.Connection, after: int, *, limit: int) -> list[Stale
 
 
 def lock_unchanged(conn: sa.Connection, stale: Sequence[StaleTrigger]) -> list[StaleTrigger]:
-    """Those that nobody planned or edited since they were read, locked in order of their ids."""
+    """Those that were not planned or edited since they were read, locked in order of ids."""
     rows = conn.execute(
         sa.select(trigger.c.id, trigger.c.version, trigger.c.next_fire_at)
         .where(trigger.c.id.in_([each.trigger.id for each in stale]))

@@ -1,4 +1,4 @@
-"""Who is behind a cookie or a token, and the transactions that begin and end what they hold."""
+"""The person behind a cookie or a token, and transactions that begin and end sessions."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def find_sessions(
 def find_token_actor(
     conn: sa.Connection, token_hash: str, address: str
 ) -> tuple[Actor, StoredApiToken, int] | None:
-    """Whoever a token acts for, with no more than its scope, and the time now."""
+    """The person that a token acts for, limited to its scope, and the time now."""
     token = api_tokens.find_api_token(conn, token_hash)
     if token is None:
         return None

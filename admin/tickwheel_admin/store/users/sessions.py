@@ -76,7 +76,7 @@ def touch_session(conn: sa.Connection, id_hash: str, *, now: int) -> None:
 def hold_session(conn: sa.Connection, id_hash: str, *, now: int) -> bool:
     """Whether the session is still there, and stays until the transaction ends.
 
-    A write, as every lock that protects a decision: whoever ends the session waits for it.
+    A write, as every lock that protects a decision: a transaction that ends the session waits.
     """
     return bool(
         conn.execute(

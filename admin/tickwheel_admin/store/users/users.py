@@ -52,7 +52,7 @@ def find_user(conn: sa.Connection, name: str) -> StoredUser | None:
 
 
 def find_oidc_user(conn: sa.Connection, oidc_key: str) -> StoredUser | None:
-    """Whoever logged in with this issuer and subject before."""
+    """The user who logged in with this issuer and subject before."""
     user_id = conn.execute(sa.select(user.c.id).where(user.c.oidc_key == oidc_key)).scalar()
     return None if user_id is None else get_user(conn, user_id)
 

@@ -286,7 +286,7 @@ QUERIES = [
         lambda c, now: lanes.lock_parked_runs(c, range(1_000_000, 1_000_100)),
         ("primary",),
     ),
-    Query("idle lines", lambda c, now: lanes.idle_lines(c), ("ix_run_blocking",)),
+    Query("idle lines", lambda c, now: lanes.stalled_jobs(c), ("ix_run_blocking",)),
     Query(
         "fixed delays that wait",
         lambda c, now: triggers.unarmed_fixed_delays(c, after=100, limit=1_000),

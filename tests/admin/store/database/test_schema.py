@@ -114,7 +114,7 @@ def test_the_second_upgrade_has_nothing_to_do(engine: sa.Engine) -> None:
 def test_one_of_many_simultaneous_upgrades_does_the_work(database_url: str, tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from tickwheel_admin.store import migrate\n"
+        "from tickwheel_admin.store.database import migrate\n"
         "from tickwheel_admin.store.database.connections import create_engine\n"
         "engine = create_engine(sys.argv[1], connections=1)\n"
         "print('changed', migrate.upgrade(engine))\n"
