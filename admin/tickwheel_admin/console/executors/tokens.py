@@ -32,13 +32,14 @@ async def ask_rotation(request: web.Request) -> web.Response:
 
 @routes.post(TOKEN, permission=Permission.ADMINISTER)
 async def rotate_token(request: web.Request) -> web.Response:
+    actor = actor_of(request)
     form = await read_form(request)
     made = await request.app[SERVICES].executors.rotate_token(
-        actor_of(request),
+        actor,
         _executor_id(request),
         overlap_seconds=whole_number(form.get("overlap")) or 0,
     )
-    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
+    detail = await request.app[SERVICES].executors.get(actor, _executor_id(request))
     return await token_page(request, made, is_new=False, old_until=detail.item.old_token_until)
 
 

@@ -36,9 +36,8 @@ class TriggerOnDate:
 
 @routes.get("/jobs/{job_id:[0-9]{1,18}}/dates", permission=Permission.VIEW)
 async def explain_date(request: web.Request) -> web.Response:
-    detail = await request.app[SERVICES].jobs.get(
-        actor_of(request), int(request.match_info["job_id"])
-    )
+    actor, services = actor_of(request), request.app[SERVICES]
+    detail = await services.jobs.get(actor, int(request.match_info["job_id"]))
     locale = set_locale(request)
     date = request.query.get("date", "").strip()[:20]
     rows = [await _on_date(request, each, date) for each in detail.item.triggers] if date else []
@@ -48,9 +47,7 @@ async def explain_date(request: web.Request) -> web.Response:
         "jobs/dates.html",
         {
             "job": detail.item.job,
-            "parents": await request.app[SERVICES].job_parents.of(
-                actor_of(request), detail.item.job.id
-            ),
+            "parents": await services.job_parents.of(actor, detail.item.job.id),
             "rows": rows,
             "date": date or local_date(locale.now_at, locale.timezone),
             "asked": bool(date),

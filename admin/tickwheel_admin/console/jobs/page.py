@@ -125,9 +125,9 @@ async def head_of(request: web.Request, tab: str) -> dict[str, Any]:
     Args:
         tab: the one that is shown: overview, runs, config or history.
     """
-    job_id = int(request.match_info["job_id"])
-    detail: JobDetail = await request.app[SERVICES].jobs.get(actor_of(request), job_id)
-    parents = await request.app[SERVICES].job_parents.of(actor_of(request), job_id)
+    actor, job_id = actor_of(request), int(request.match_info["job_id"])
+    detail: JobDetail = await request.app[SERVICES].jobs.get(actor, job_id)
+    parents = await request.app[SERVICES].job_parents.of(actor, job_id)
     return {
         "detail": detail,
         "job": detail.item.job,

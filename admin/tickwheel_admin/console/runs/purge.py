@@ -74,28 +74,29 @@ async def ask_purge(request: web.Request) -> web.Response:
         own = [e.id for e in executors if actor.may(Permission.ADMINISTER, e.id)]
         values["executor"] = str(own[0]) if own else ""
     asked = await _read(request, actor, values)
-    return await _page(request, asked)
+    return await _page(request, actor, asked)
 
 
 @routes.post("/runs/purge", permission=Permission.ADMINISTER)
 async def purge(request: web.Request) -> web.Response:
     form = await read_form(request)
-    asked = await _read(request, actor_of(request), {name: form.get(name, "") for name in FIELDS})
+    actor = actor_of(request)
+    asked = await _read(request, actor, {name: form.get(name, "") for name in FIELDS})
     if asked.problems:
-        return await _page(request, asked)
+        return await _page(request, actor, asked)
     try:
         done = await request.app[SERVICES].purge.step(
-            actor_of(request), cursor=form.get("cursor") or None, **asked.wish
+            actor, cursor=form.get("cursor") or None, **asked.wish
         )
     except InvalidInput as error:
         refused = PurgeRequest(values=asked.values, problems=tuple(error.problems))
-        return await _page(request, refused)
+        return await _page(request, actor, refused)
     told = {
         "deleted": (whole_number(form.get("deleted")) or 0) + done.deleted,
         "total": whole_number(form.get("total")),  # None: nobody counted so far
         "cursor": done.next,
     }
-    response = await _page(request, asked, told=told)
+    response = await _page(request, actor, asked, told=told)
     response.headers["HX-Trigger"] = json.dumps({"live:runs": None, "live:stats": None})
     return response
 
@@ -139,9 +140,12 @@ async def _executor_of(request: web.Request, actor: Actor, job_id: int) -> int |
 
 
 async def _page(
-    request: web.Request, asked: PurgeRequest, *, told: Mapping[str, Any] | None = None
+    request: web.Request,
+    actor: Actor,
+    asked: PurgeRequest,
+    *,
+    told: Mapping[str, Any] | None = None,
 ) -> web.Response:
-    actor = actor_of(request)
     matching = None
     if told is None and not asked.problems:
         try:
