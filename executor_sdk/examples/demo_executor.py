@@ -34,7 +34,7 @@ GREEN, YELLOW, BOLD, RESET = "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 
 async def quick(run: Run) -> dict[str, bool]:
-    """The shortest useful handler: a line in the log and a result."""
+    """The shortest useful handler: one log line and a result."""
     run.log.info("heartbeat of the shop: %d orders in the queue", random.randint(0, 40))
     return {"ok": True}
 
@@ -65,7 +65,7 @@ async def slow_report(run: Run) -> dict[str, object]:
 
 
 async def flaky(run: Run) -> str:
-    """Fails about two times in five, as an unreliable partner does; retries get it through."""
+    """Fails about two times in five, like an unreliable partner; retries succeed."""
     run.log.info("asking the payment provider, try %d of %d", run.try_number, run.max_tries)
     await asyncio.sleep(random.uniform(0.2, 1.5))
     if random.random() < 0.4:
@@ -77,7 +77,7 @@ async def flaky(run: Run) -> str:
 
 
 async def minutely_cleanup() -> dict[str, int]:
-    """Takes no argument at all; what it logs in the usual way is in the run's log too."""
+    """Takes no arguments; what it logs with `logging` is in the run's log too."""
     removed = random.randint(0, 25)
     logger.info("removing expired baskets")
     await asyncio.sleep(0.3)
@@ -86,7 +86,7 @@ async def minutely_cleanup() -> dict[str, int]:
 
 
 def sync_export(run: Run) -> dict[str, object]:
-    """A plain function: it runs in a thread, and looks itself whether it is to stop."""
+    """A plain function: it runs in a thread, and checks itself whether to stop."""
     rows = int(run.parameters.get("rows", 500))
     logger.info("exporting %d rows to /srv/export/orders.csv", rows)
     for done in range(0, rows, 50):
@@ -100,7 +100,7 @@ def sync_export(run: Run) -> dict[str, object]:
 
 
 async def mail_digest(run: Run) -> dict[str, object]:
-    """The child of the monthly report: gets the report's result among its parameters."""
+    """A child job of the monthly report: the report's result is part of its parameters."""
     revenue = float(run.parameters.get("revenue", 0))
     if revenue < 1_000:
         raise Skip(f"{revenue:.2f} € are not worth a mail")
@@ -113,14 +113,14 @@ async def mail_digest(run: Run) -> dict[str, object]:
 
 
 async def warm_cache(run: Run) -> dict[str, object]:
-    """A broadcast: every node does its own share."""
+    """A broadcast: it runs on every node."""
     run.log.info("node %d of %d warms its cache", run.shard_index + 1, run.shard_total)
     await asyncio.sleep(random.uniform(0.2, 1.0))
     return {"host": socket.gethostname(), "entries": random.randint(800, 1_200)}
 
 
 async def import_orders(run: Run) -> dict[str, int]:
-    """Cut into shards: each takes every n-th order. Asks for another try when it is too early."""
+    """Sharded: each shard takes every n-th order. Asks for a retry when it is too early."""
     mine = range(run.shard_index, 400, run.shard_total)
     run.log.info("importing %d of 400 orders", len(mine))
     await asyncio.sleep(random.uniform(0.3, 1.5))
@@ -130,7 +130,7 @@ async def import_orders(run: Run) -> dict[str, int]:
 
 
 async def rebuild_index(run: Run) -> dict[str, int]:
-    """Takes longer than its interval, and must never run beside itself."""
+    """Takes longer than its interval, and must never overlap with itself."""
     documents = 300
     for done in range(0, documents, 20):
         await asyncio.sleep(1)
@@ -139,14 +139,14 @@ async def rebuild_index(run: Run) -> dict[str, int]:
 
 
 async def stock_sync(run: Run) -> dict[str, int]:
-    """Starts a while after its own end, however long it took."""
+    """Starts with a fixed delay after its own end."""
     run.log.info("asking the warehouse for its stock")
     await asyncio.sleep(random.uniform(0.5, 4))
     return {"articles": random.randint(1_000, 1_100)}
 
 
 async def refresh_customer(run: Run) -> dict[str, str]:
-    """Always on the same node for the same customer, as long as that node lives."""
+    """Runs on the same node for the same customer, as long as that node lives."""
     customer = str(run.parameters.get("customer", CUSTOMERS[0]))
     run.log.info("%s: prices and addresses are in this node's cache", customer)
     await asyncio.sleep(random.uniform(0.1, 0.6))
@@ -154,7 +154,7 @@ async def refresh_customer(run: Run) -> dict[str, str]:
 
 
 async def train_model(run: Run) -> dict[str, float]:
-    """Wants a node with a graphics card; its job says so by a label."""
+    """Needs a node with a GPU, which its job selects by a label."""
     for epoch in range(1, 9):
         await asyncio.sleep(0.5)
         run.progress(epoch / 8, f"epoch {epoch} of 8")
@@ -162,7 +162,7 @@ async def train_model(run: Run) -> dict[str, float]:
 
 
 async def read_ledger(run: Run) -> dict[str, int]:
-    """Goes on where the run before stopped: what it has read is kept in the job's state."""
+    """Continues where the previous run stopped, using the job's state."""
     first = int(run.state.get("read", 0)) + 1
     count = random.randint(20, 60)
     run.log.info("reading entries %d to %d", first, first + count - 1)
@@ -172,7 +172,7 @@ async def read_ledger(run: Run) -> dict[str, int]:
 
 
 async def copy_archive(run: Run) -> dict[str, int]:
-    """Breaks now and then; the next try goes on behind the last file that was copied."""
+    """Fails now and then; the next try continues after the last copied file."""
     files = 12
     done = int((run.checkpoint or {}).get("files", 0))
     if done:
@@ -207,7 +207,7 @@ def price_list(
 
 
 def find_primes(run: Run, below: Annotated[int, Meta(ge=10, le=20_000_000)] = 3_000_000) -> int:
-    """Finds primes in a process of its own.
+    """Finds primes in a separate process.
 
     It needs a processor for some seconds and a good deal of memory, and bothers nobody with that.
     """
@@ -223,7 +223,7 @@ def find_primes(run: Run, below: Annotated[int, Meta(ge=10, le=20_000_000)] = 3_
 
 
 def make_executor(name: str | None, slots: int) -> Executor:
-    """The executor with all handlers of this module; DEMO_LABELS is such as zone=eu,gpu=a100."""
+    """The executor with all handlers of this module; DEMO_LABELS is like zone=eu,gpu=a100."""
     labels = {"example": "demo_executor"}
     for label in filter(None, os.environ.get("DEMO_LABELS", "").split(",")):
         key, _, value = label.partition("=")
@@ -251,7 +251,7 @@ def make_executor(name: str | None, slots: int) -> Executor:
     executor.handler("copy-archive")(copy_archive)
     executor.handler("price-list")(price_list)
     executor.handler("find-primes", isolation="process", memory_mb=128, cpu_seconds=60)(find_primes)
-    # A job that stands in code: the console shows it as such, and nobody edits it there.
+    # A job declared in code: the console marks it as such, and users cannot edit it there.
     executor.job(
         "morning-prices",
         handler="price-list",
@@ -265,7 +265,7 @@ def make_executor(name: str | None, slots: int) -> Executor:
 
 
 def main() -> None:
-    """Read the command line and work until stopped."""
+    """Parse the command line and run until stopped."""
     parser = argparse.ArgumentParser(description="Tickwheel example executor")
     parser.add_argument("--name", help="how the console shows this node (default: host-pid)")
     parser.add_argument("--slots", type=int, default=8, help="runs at once (default: 8)")

@@ -1,4 +1,4 @@
-"""A FastAPI service whose jobs run on its own event loop, beside its requests.
+"""A FastAPI service whose jobs run on its own event loop, alongside its requests.
 
 With TICKWHEEL_ADMINS and TICKWHEEL_TOKEN set:
 

@@ -1,4 +1,4 @@
-"""A Flask service whose jobs run in threads, beside its requests.
+"""A Flask service whose jobs run in threads, alongside its requests.
 
 With TICKWHEEL_ADMINS and TICKWHEEL_TOKEN set, alone or with a node in each worker of gunicorn:
 
@@ -35,5 +35,5 @@ def index() -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    executor.start()  # Ctrl-C ends the program, and that finishes what runs
+    executor.start()  # Ctrl-C ends the program, which finishes running handlers
     app.run(port=int(os.environ.get("PORT", "5000")))

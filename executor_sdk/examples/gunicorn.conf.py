@@ -1,7 +1,7 @@
 """gunicorn: one node in each worker, with `preload_app` and without.
 
-A worker is forked, and what its parent started is not alive in it. So nothing starts on import, and
-each worker starts its own.
+A worker is forked, and threads of the parent do not exist in it. So nothing starts on import, and
+each worker starts its own node.
 """
 
 workers = 2

@@ -132,19 +132,6 @@ async def test_a_torn_tail_is_skipped(tmp_path: Path, cut: int) -> None:
     await second.close()
 
 
-async def test_damage_in_the_middle_costs_only_what_is_damaged(tmp_path: Path) -> None:
-    first = await opened(tmp_path, A)
-    await first.write([result(1), result(2), result(3)])
-    die(first)
-    file = segments(tmp_path, A)[0]
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    file.write_bytes(data)
-    second = await opened(tmp_path, B)
-    assert same(await second.adopt(), [result(1), result(3)])
-    await second.close()
-
-
 @pytest.mark.parametrize("offset", range(12))
 @pytest.mark.parametrize("bit", [0, 7])
 async def test_a_flipped_bit_in_a_header_costs_only_its_record(

@@ -2,8 +2,8 @@
 
 Two ways to run them, with TICKWHEEL_ADMINS and TICKWHEEL_TOKEN set:
 
-    python manage.py run_jobs        # in a process of their own
-    gunicorn shop.wsgi               # in each worker, beside its requests: gunicorn.conf.py
+    python manage.py run_jobs        # in a separate process
+    gunicorn shop.wsgi               # in each worker, alongside its requests: gunicorn.conf.py
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ executor = Executor("shop", shutdown_grace_seconds=20)  # gunicorn gives its wor
 
 @executor.on_started
 def before_each_run(run: Run) -> None:
-    close_old_connections()  # what Django does before a request: a broken one is opened anew
+    close_old_connections()  # as Django does before a request: reopens broken connections
 
 
 @executor.on_ended
