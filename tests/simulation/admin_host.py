@@ -9,6 +9,7 @@ from random import Random
 from tests.simulation.database import SimDatabase
 from tests.simulation.faults.troubles import Troubles
 from tests.simulation.history import History
+from tests.simulation.host import Host
 from tests.simulation.network import Network, Pipe
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.store import FaultShares, SimStore
@@ -31,7 +32,7 @@ from tickwheel_executor.errors import ConnectError, UnauthorizedError
 RETENTION_DAYS = 30
 
 
-class AdminHost:
+class AdminHost(Host):
     """One address, and the admin that serves it now, if any."""
 
     def __init__(
@@ -46,47 +47,20 @@ class AdminHost:
         shares: FaultShares,
         troubles: Troubles,
     ) -> None:
-        self.name = name
+        super().__init__(
+            "admin", name, loop=loop, network=network, history=history, troubles=troubles
+        )
         self.url = f"http://{name}:8500"
-        self.process = Process(loop, name)
-        self.process.kill()
-        self.is_serving = False
-        self._loop = loop
         self._database = database
-        self._network = network
         self._random = random
-        self._history = history
         self._shares = shares
-        self._troubles = troubles
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
-        self._starts = 0
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it serves, as far as anybody can tell from outside."""
-        return self.is_serving and not self.process.is_dead
-
-    def start(self) -> None:
-        """Start a new process; nothing happens while there is one."""
-        if not self.process.is_dead:
-            return
-        self._starts += 1
-        self.process = Process(self._loop, f"{self.name}.{self._starts}")
-        self.process.on_fuse = self.kill
-        self.is_serving = False
-        self._history.note(self.process.name, "starts")
-        self.process.spawn(self._main(self.process), name="admin")
 
     def kill(self, *, vanished: bool = False) -> None:
         """As `kill -9`, or as if its machine were gone."""
-        if self.process.is_dead:
-            return
-        self._history.note(self.process.name, "vanishes" if vanished else "is killed")
-        self._troubles.begin(admin=self.name)
-        self._network.unlisten(self.url)
-        self.process.kill()
-        self.is_serving = False
-        self._network.died(self.process, vanished=vanished)
+        if not self.process.is_dead:
+            self._network.unlisten(self.url)
+        super().kill(vanished=vanished)
 
     def stop(self) -> None:
         """As SIGTERM."""
@@ -95,19 +69,6 @@ class AdminHost:
             self._history.note(self.process.name, "is asked to stop")
             self.is_serving = False
             self.process.spawn(self._stop(self.process), name="stop")
-
-    def freeze(self) -> None:
-        if not self.process.is_dead:
-            self._history.note(self.process.name, "freezes")
-            self._troubles.begin(admin=self.name)
-            self.process.freeze()
-            self._network.froze(self.process)
-
-    def thaw(self) -> None:
-        if not self.process.is_dead:
-            self._history.note(self.process.name, "thaws")
-            self._troubles.end_of(admin=self.name)
-            self.process.thaw()
 
     def freeze_for(self, longest: float) -> None:
         """Freeze, and go on after at most this many seconds."""
@@ -198,8 +159,3 @@ class AdminHost:
             pass  # its lease runs out
         self._history.note(process.name, "has stopped")
         self._loop.world_soon(self._exit, process)
-
-    def _exit(self, process: Process) -> None:
-        if process is self.process and not process.is_dead:
-            process.kill()
-            self._network.died(process, vanished=False)

@@ -9,6 +9,7 @@ from tests.simulation.disk import SimDisk
 from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal, make_handlers
 from tests.simulation.history import History
+from tests.simulation.host import Host
 from tests.simulation.network import End, Network
 from tests.simulation.routing import labels_of, weight_of
 from tests.simulation.scheduler import Process, SimLoop
@@ -19,7 +20,7 @@ from tickwheel_executor.settings import NodeSettings
 MOST_SLOTS_SET = 4  # what operators give a node at most
 
 
-class NodeHost:
+class NodeHost(Host):
     """One place for a node, and the process that fills it now, if any."""
 
     def __init__(
@@ -40,74 +41,35 @@ class NodeHost:
         now: Callable[[], int],
         troubles: Troubles,
     ) -> None:
-        self.name = name
+        super().__init__(
+            "node", name, loop=loop, network=network, history=history, troubles=troubles
+        )
         self.executor = executor
         self.slots = slots
         self.disk = disk
-        self.process = Process(loop, name)
-        self.process.kill()
-        self.is_ready = False
         self._token = token
         self.admins = admins  # URLs that it is started with; it learns of the others
         self._journal = journal
-        self._loop = loop
-        self._network = network
         self._random = random
-        self._history = history
         self._seed = seed
         self._now = now
-        self._troubles = troubles
-        self._starts = 0
         self.processes: dict[str, Process] = {}  # by node key, all that there ever were
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
 
-    @property
-    def is_up(self) -> bool:
-        return self.is_ready and not self.process.is_dead
-
     def start(self) -> None:
         """Start a new process; nothing happens while there is one."""
-        if not self.process.is_dead:
-            return
-        self._starts += 1
-        self.process = Process(self._loop, f"{self.name}.{self._starts}")
-        self.process.on_fuse = self.kill
-        self.process.on_death = self.disk.died
-        self._troubles.end_of(node=self.name)
-        self.is_ready = False
-        self._history.note(self.process.name, "starts")
-        self.process.spawn(self._main(self.process), name="node")
-
-    def kill(self, *, vanished: bool = False) -> None:
-        """As `kill -9`, or as if its machine were gone."""
         if self.process.is_dead:
-            return
-        self._history.note(self.process.name, "vanishes" if vanished else "is killed")
-        self._troubles.begin(node=self.name)
-        self.process.kill()
-        self.is_ready = False
-        self._network.died(self.process, vanished=vanished)
+            self._troubles.end_of(node=self.name)
+            super().start()
+            self.process.on_death = self.disk.died
 
     def stop(self, grace_seconds: float) -> None:
         """As SIGTERM."""
         if self.is_up:
             self._troubles.begin(node=self.name)
             self._history.note(self.process.name, f"is asked to stop within {grace_seconds:.1f} s")
-            self.is_ready = False
+            self.is_serving = False
             self.process.spawn(self._stop(self.process, grace_seconds), name="stop")
-
-    def freeze(self) -> None:
-        if not self.process.is_dead:
-            self._history.note(self.process.name, "freezes")
-            self._troubles.begin(node=self.name)
-            self.process.freeze()
-            self._network.froze(self.process)
-
-    def thaw(self) -> None:
-        if not self.process.is_dead:
-            self._history.note(self.process.name, "thaws")
-            self._troubles.end_of(node=self.name)
-            self.process.thaw()
 
     async def _main(self, process: Process) -> None:
         async def connect(url: str, token: str) -> End:
@@ -137,7 +99,7 @@ class NodeHost:
             self._loop.world_soon(self._exit, process)
             self._loop.world_later(2.0, self.start)
             return
-        self.is_ready = True
+        self.is_serving = True
 
     def _most_slots(self) -> int:
         """The most that it may run at once; less was perhaps set by somebody meanwhile."""
@@ -147,8 +109,3 @@ class NodeHost:
         clean = await self.node.drain(grace_seconds)
         self._history.note(process.name, f"has stopped, {'' if clean else 'not '}clean")
         self._loop.world_soon(self._exit, process)
-
-    def _exit(self, process: Process) -> None:
-        if process is self.process and not process.is_dead:
-            process.kill()
-            self._network.died(process, vanished=False)
