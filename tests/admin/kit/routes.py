@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from tests.admin.kit.served import GOOD_PASSWORD, Client, Served
+from tests.admin.kit.served import Client, Served, new_session
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -159,14 +159,7 @@ async def callers(admin: Served, executor_id: int) -> list[Caller]:
 
 async def logged_in(admin: Served, name: str, grants: Mapping[int, Grant]) -> NewSession:
     """A new person's session, with a password of their own."""
-    services = admin.services
-    one_time = (await services.users.create(COMMAND_LINE, name, grants=grants)).password
-    first = await services.logins.login(name, one_time, address="", user_agent="")
-    view = await services.logins.session(first.cookie)
-    assert view is not None
-    return await services.logins.change_password(
-        view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
-    )
+    return await new_session(admin.services, name, grants)
 
 
 def headers_of(session: NewSession) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +16,14 @@ from tests.admin.kit.clock import Clock
 from tests.support.databases import sqlite_with_tables
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
-from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
-from tickwheel_admin.services.users.logins import Logins
+from tickwheel_admin.services.users.logins import Logins, NewSession
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.web.identity import SESSION_COOKIE
 
 GOOD_PASSWORD = "correct horse battery"
 
@@ -75,6 +76,23 @@ class Served:
         await self.services.users.create(COMMAND_LINE, name, grants=everywhere(role))
         token = await self.services.api_tokens.create_for(COMMAND_LINE, name, name="test")
         return {"Authorization": f"Bearer {token}"}
+
+    async def log_in(self, name: str, role: Role) -> NewSession:
+        """Be a new person in the browser."""
+        session = await new_session(self.services, name, everywhere(role))
+        self.client.session.cookie_jar.update_cookies({SESSION_COOKIE: session.cookie})
+        return session
+
+
+async def new_session(services: Services, name: str, grants: Mapping[int, Grant]) -> NewSession:
+    """Of a new person who has chosen a password."""
+    one_time = (await services.users.create(COMMAND_LINE, name, grants=grants)).password
+    first = await services.logins.login(name, one_time, address="", user_agent="")
+    view = await services.logins.session(first.cookie)
+    assert view is not None
+    return await services.logins.change_password(
+        view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
+    )
 
 
 @asynccontextmanager

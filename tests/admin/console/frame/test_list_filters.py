@@ -16,12 +16,11 @@ from msgspec import structs
 from tests.admin.kit.clock import NOW
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import ADMIN
-from tests.admin.web.test_security import log_in_new
 from tickwheel_admin.console.jobs.filter import read_job_filter
 from tickwheel_admin.console.lists.filter_box import FilterTerms
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.retry import RetryPolicy
-from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.executors.service import ExecutorName
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -87,8 +86,7 @@ async def console(tmp_path: Path) -> AsyncIterator[Served]:
     """A console that an admin has logged in to, with two executors that have a job each."""
     async with served(tmp_path) as admin:
         services = admin.services
-        await services.users.create(COMMAND_LINE, "ada", grants=everywhere(Role.ADMIN))
-        await log_in_new(admin, "ada")
+        await admin.log_in("ada", Role.ADMIN)
         for name in ("billing", "crm"):
             new = await services.executors.create(ADMIN, name=name)
             for job in ("close", f"{name}-only"):

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.kit.served import GOOD_PASSWORD, Client, cheap_passwords, config_in
-from tests.browser.samples.rows import ADMIN, NOW
+from tests.admin.kit.served import Client, cheap_passwords, config_in, new_session
+from tests.browser.samples.rows import NOW
 from tests.browser.samples.world import build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
@@ -98,13 +98,7 @@ async def sample(
 
 async def log_in(services: Services, name: str, grants: dict[int, Grant]) -> tuple[str, str]:
     """Cookie and CSRF token of a new person who has chosen a password."""
-    one_time = (await services.users.create(ADMIN, name, grants=grants)).password
-    first = await services.logins.login(name, one_time, address="", user_agent="")
-    view = await services.logins.session(first.cookie)
-    assert view is not None
-    session = await services.logins.change_password(
-        view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
-    )
+    session = await new_session(services, name, grants)
     return session.cookie, session.csrf_token
 
 

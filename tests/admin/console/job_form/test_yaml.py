@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.admin.kit.served import GOOD_PASSWORD, Served, served
+from tests.admin.kit.served import Served, served
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
-from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.jobs.yaml import from_yaml
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 
@@ -81,18 +81,7 @@ class Browser:
 @pytest.fixture
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
     async with served(tmp_path) as application:
-        services = application.services
-        one_time = (
-            await services.users.create(COMMAND_LINE, "dora", grants=everywhere(Role.DEVELOPER))
-        ).password
-        first = await services.logins.login("dora", one_time, address="", user_agent="")
-        view = await services.logins.session(first.cookie)
-        assert view is not None
-        session = await services.logins.change_password(
-            view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
-        )
-        cookies = application.client.session.cookie_jar
-        cookies.update_cookies({"tickwheel_session": session.cookie})
+        await application.log_in("dora", Role.DEVELOPER)
         browser = Browser(served=application)
         yield browser
 

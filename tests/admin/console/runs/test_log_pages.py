@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.served import GOOD_PASSWORD, Served
+from tests.admin.kit.served import Served
 from tickwheel_admin.console.runs import log as pages
 from tickwheel_admin.domain.runs.run import Origin
-from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs.logs import append_log_chunks
@@ -43,22 +43,8 @@ async def log(site: Served) -> str:
             append_log_chunks(conn, [chunk])
 
     await site.services.store.run(write)
-    await _log_in(site)
+    await site.log_in("ann", Role.VIEWER)
     return f"/runs/{run_id}/log"
-
-
-async def _log_in(site: Served) -> None:
-    services = site.services
-    one_time = (
-        await services.users.create(COMMAND_LINE, "ann", grants=everywhere(Role.VIEWER))
-    ).password
-    first = await services.logins.login("ann", one_time, address="", user_agent="")
-    view = await services.logins.session(first.cookie)
-    assert view is not None
-    session = await services.logins.change_password(
-        view.actor, first.cookie, old=one_time, new=GOOD_PASSWORD
-    )
-    site.client.session.cookie_jar.update_cookies({"tickwheel_session": session.cookie})
 
 
 async def part(site: Served, log: str, query: str) -> dict[str, Any]:
