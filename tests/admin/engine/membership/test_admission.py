@@ -1,4 +1,4 @@
-"""An admin that keeps nodes waiting at its admission cannot tell who is dead (G10).
+"""An admin that is slow to admit nodes cannot tell which are dead (G10).
 
 Time is virtual here: each sleep moves a clock and waits for nothing.
 """
@@ -28,7 +28,7 @@ async def test_who_gets_in_at_once_leaves_it_open() -> None:
 
 
 @virtual_time
-async def test_who_waits_long_keeps_it_shut_and_for_a_while_afterwards() -> None:
+async def test_a_slow_admission_delays_expiry_and_for_a_while_afterwards() -> None:
     admission = NodeAdmission()
     waiting = asyncio.gather(admitted(admission, after=4), admitted(admission, after=0.1))
     await asyncio.sleep(0.9)
@@ -44,7 +44,7 @@ async def test_who_waits_long_keeps_it_shut_and_for_a_while_afterwards() -> None
 
 
 @virtual_time
-async def test_who_is_turned_away_keeps_it_shut_for_a_while() -> None:
+async def test_a_failed_admission_delays_expiry_for_a_while() -> None:
     admission = NodeAdmission()
     with pytest.raises(DatabaseUnavailable), admission.measured():
         raise DatabaseUnavailable("it is away")
@@ -63,7 +63,7 @@ async def test_a_node_that_is_refused_says_nothing_about_the_database() -> None:
 
 
 @virtual_time
-async def test_a_door_that_is_never_quiet_holds_back_for_a_minute() -> None:
+async def test_trouble_without_a_pause_delays_expiry_for_a_minute() -> None:
     """Else a stream of slow hellos, or of wrong tokens, kept dead nodes alive for ever."""
     admission = NodeAdmission()
     held = 0
@@ -78,7 +78,7 @@ async def test_a_door_that_is_never_quiet_holds_back_for_a_minute() -> None:
 
 
 @virtual_time
-async def test_one_who_waits_for_ever_holds_back_for_a_minute() -> None:
+async def test_an_admission_that_never_ends_delays_expiry_for_a_minute() -> None:
     admission = NodeAdmission()
     waiting = asyncio.create_task(admitted(admission, after=1_000))
     await asyncio.sleep(59)
