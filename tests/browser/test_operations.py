@@ -109,7 +109,7 @@ def test_fixed_delay_shards_and_missed_fires_are_typed_in(
     expect(preview).to_contain_text("90 s after each run has ended")
     expect(admin_page.get_by_label("Missed when later than")).to_be_hidden()
     unfold(admin_page, "where")
-    admin_page.get_by_label(re.compile(r"^\s*Shards")).check()
+    admin_page.get_by_label(re.compile(r"^\s*\s*Shards")).check()
     admin_page.get_by_role("button", name="Add the job").click()
     expect(admin_page.locator("#f-shards-problem")).to_contain_text("number of shards")
     admin_page.get_by_label("Number of shards").fill("16")
@@ -122,7 +122,7 @@ def test_fixed_delay_shards_and_missed_fires_are_typed_in(
     admin_page.get_by_label("Cron expression").fill("0 4 * * *")
     admin_page.locator("#trigger0-more summary").click()
     expect(admin_page.get_by_label("At most so many missed fires")).to_be_hidden()
-    admin_page.get_by_label(re.compile(r"^\s*Run each")).check()
+    admin_page.get_by_label(re.compile(r"^\s*\s*Run each")).check()
     admin_page.get_by_label("At most so many missed fires").fill("9")
     admin_page.get_by_label("Missed when later than").fill("120")
     admin_page.get_by_role("button", name="Save changes").click()
@@ -271,7 +271,7 @@ def test_shards_are_seen_opened_and_retried(admin_page: Page, console: Console) 
     admin_page.goto(child_link)
     child.get_by_role("link").click()
     expect(admin_page.get_by_role("region", name="Details")).to_contain_text(
-        f"Parent#{console.ids['run:fire-failed']}"
+        f"Parent #{console.ids['run:fire-failed']}"
     )
 
 
