@@ -151,7 +151,7 @@ def test_a_token_is_rotated_with_an_overlap_and_the_old_one_revoked(
     executor = f"{console.url}/executors/{console.ids['executor:crm']}"
     page.goto(executor)
     page.get_by_role("link", name="Rotate token").click()
-    page.get_by_role("dialog").get_by_label(re.compile(r"^\s*\s*For one hour")).check()
+    page.get_by_role("dialog").get_by_label(re.compile(r"^\s*For one hour")).check()
     page.get_by_role("dialog").get_by_role("button", name="Make a new token").click()
     expect(page.locator("#token")).to_contain_text("twx_")
     expect(page.get_by_role("main")).to_contain_text("The former token works as well until")
@@ -174,7 +174,7 @@ def test_an_executor_goes_with_its_jobs_only_by_its_name(
     delete = dialog.get_by_role("button", name=re.compile(r"^Delete the executor and \d+ jobs"))
     delete.click()
     expect(dialog.locator(".notice.bad")).to_contain_text("still has jobs")
-    dialog.get_by_label(re.compile(r"^\s*\s*Delete its \d+ jobs as well")).check()
+    dialog.get_by_label(re.compile(r"^\s*Delete its \d+ jobs as well")).check()
     dialog.get_by_label("Type its name to confirm").fill("wharehouse")
     delete.click()
     expect(dialog.locator("#d-name-problem")).to_contain_text("type “warehouse”")

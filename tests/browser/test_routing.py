@@ -29,7 +29,7 @@ def test_a_job_is_routed_by_names_and_labels(
     expect(nodes).to_be_hidden()
     expect(page.get_by_label("Parameter that decides")).to_be_hidden()
 
-    page.get_by_label(re.compile(r"^\s*\s*Failover")).check()
+    page.get_by_label(re.compile(r"^\s*Failover")).check()
     nodes.fill("ml-b*\nml-a1")
     expect(now).to_contain_text("2 of 2 live nodes match now, in this order: ml-b1 → ml-a1")
     now.get_by_role("button", name="zone=us").click()
@@ -53,7 +53,7 @@ def test_a_job_is_routed_by_names_and_labels(
     # What belongs to a strategy that is not chosen any more is left out.
     page.get_by_role("link", name="Edit").click()
     unfold(page, "where")
-    page.get_by_label(re.compile(r"^\s*\s*Consistent hash")).check()
+    page.get_by_label(re.compile(r"^\s*Consistent hash")).check()
     expect(nodes).to_be_hidden()
     page.get_by_label("Parameter that decides").fill("customer")
     page.get_by_role("button", name="Save changes").click()
@@ -136,6 +136,6 @@ def test_every_field_of_the_routing_is_there_without_script(
         expect(page.get_by_label(label)).to_be_visible()
     expect(page.get_by_label("Nodes", exact=True)).to_have_value("billing-b*\nbilling-a1")
     expect(page.locator("#routing-now")).to_contain_text("in this order: billing-b1 → billing-a1")
-    page.get_by_label(re.compile(r"^\s*\s*Pinned")).check()
+    page.get_by_label(re.compile(r"^\s*Pinned")).check()
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("region", name="Schedule")).to_contain_text("only: billing-b*")
