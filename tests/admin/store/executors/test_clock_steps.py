@@ -35,7 +35,7 @@ async def node(admin: Admin) -> FakeSession:
 @pytest.fixture
 def doubts(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    monkeypatch.setattr(admin.engine.leases, "doubt", found.append)
+    monkeypatch.setattr(admin.engine.leases, "distrust_clock", found.append)
     return found
 
 
