@@ -90,7 +90,7 @@ def test_runs_that_wait_say_for_what_and_since_when(admin_page: Page, console: C
     expect(page).to_have_url(f"{console.url}/runs/{ids['run:still-running']}")
     page.goto(f"{console.url}/executors")
     archive = page.locator(f"#executor-{ids['executor:archive']}")
-    expect(archive).to_contain_text(re.compile(r"none.*1 for 12 s", re.DOTALL))
+    expect(archive).to_contain_text(re.compile(r"none.*1\s+for\s+12 s", re.DOTALL))
     archive.get_by_role("link", name="archive").click()
     expect(page.locator(".notice")).to_contain_text("1 run waits for a node.")
 
