@@ -68,3 +68,4 @@ def test_a_person_logs_in_at_the_provider_and_lands_where_they_wanted_to_go(
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("link", name="Log in with Example SSO")).to_be_visible()
     expect(page.get_by_label("Password")).to_be_visible()
+    page.wait_for_load_state()  # its scripts come from the admin that ends with this test

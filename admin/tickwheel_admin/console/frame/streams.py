@@ -66,6 +66,9 @@ class OpenStreams:
         session = actor.session or ""
         if self._of_person[actor.user_id] >= MAX_OF_PERSON or len(self._streams) >= MAX_STREAMS:
             self._forget_gone(self._streams)
+        elif self._of_session[session] >= MAX_OF_SESSION:
+            # Some may have gone since this request came in.
+            self._forget_gone(self._of_cookie.get(cookie_of(stream.request), set()))
         if (
             self._of_session[session] >= MAX_OF_SESSION
             or self._of_person[actor.user_id] >= MAX_OF_PERSON
