@@ -48,6 +48,7 @@ from tickwheel_admin.console.system import about, audit, audit_export, settings
 from tickwheel_admin.console.system import page as system
 from tickwheel_admin.console.templating import new_renderer
 from tickwheel_admin.console.triggers import preview as schedule_preview
+from tickwheel_admin.console.triggers.form import rules_by_kind
 from tickwheel_admin.console.users import account, api_tokens, oidc, session
 from tickwheel_admin.console.users import edits as user_edits
 from tickwheel_admin.console.users import list as users
@@ -99,7 +100,7 @@ _TABLES = (
 
 def add_console(app: web.Application) -> None:
     """Add pages, static files and the page that shows errors."""
-    assets = Assets()
+    assets = Assets(more_styles=rules_by_kind())
     app.setdefault(NOW, wall_clock)
     app[RENDERER] = new_renderer(assets)
     app[ADMINS] = AdminList()

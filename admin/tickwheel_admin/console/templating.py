@@ -34,6 +34,7 @@ _NAMES = {
 _MACROS = {  # later ones may use those before
     "ui": "frame/macros.html",
     "macros": "frame/form_macros.html",
+    "trigger_macros": "triggers/inputs.html",
     "calendar_macros": "calendars/macros.html",
     "heat_macros": "calendars/heat_macros.html",
 }

@@ -57,9 +57,10 @@ class Asset:
 class Assets:
     """Every static file under its name; `app.css` and `libraries.js` are joined from several."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, more_styles: str = "") -> None:
         found = dict(_walk(files("tickwheel_admin.console") / "static", ""))
-        found["app.css"] = b"\n".join(found[f"css/{name}.css"] for name in _STYLE_SHEETS)
+        sheets = [found[f"css/{name}.css"] for name in _STYLE_SHEETS]
+        found["app.css"] = b"\n".join((*sheets, more_styles.encode()))
         found["libraries.js"] = b";\n".join(found[name] for name in _LIBRARIES)
         digest = hashlib.sha256()
         for name in sorted(found):

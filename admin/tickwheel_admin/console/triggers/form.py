@@ -17,6 +17,9 @@ from multidict import MultiMapping
 from tickwheel_admin.console.frame.units import FormFields
 from tickwheel_admin.console.triggers.values import (
     DEFAULTS,
+    INSTANTS,
+    SELDOM,
+    WEEKDAY_FIELDS,
     place_of,
     read_card,
     values_of_trigger,
@@ -29,9 +32,8 @@ from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 _IN_MORE = (
-    "gap", "overlap", "initial_delay", "anchor_at", "start_at", "end_at", "repeat_count",
-    "calendar", "jitter", "priority", "parameters", "misfire", "misfire_threshold",
-    "catch_up_limit",
+    *SELDOM, "gap", "overlap", "start_at", "end_at", "repeat_count", "calendar", "jitter",
+    "priority", "parameters", "misfire", "misfire_threshold", "catch_up_limit",
 )  # fmt: skip
 _KEY = re.compile(r"[0-9]{1,4}")
 _PROBLEM = re.compile(r"triggers\[([0-9]+)\](?:\.(.+))?")
@@ -56,6 +58,11 @@ class TriggerCard:
     def id_of(self, name: str) -> str:
         """Id of a field in the page."""
         return f"trigger{self.key}-{name.replace('_', '-')}"
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """Instants as they are stored, by the names of their hidden fields."""
+        return {self.name_of(f"{name}_kept"): self[f"{name}_kept"] for name in INSTANTS}
 
     def problem(self, name: str) -> Problem | None:
         """What is wrong with one field."""
@@ -90,6 +97,15 @@ def shown_for(field: str) -> str:
     return " ".join(("only", *kinds))
 
 
+def rules_by_kind() -> str:
+    """The style sheet that hides the fields of kinds that are not chosen, without script."""
+    hidden = (
+        f'.trigger-card:has([name$=".kind"][value="{kind}"]:checked) .only:not(.for-{kind})'
+        for kind in KINDS
+    )
+    return f"@layer forms {{ {', '.join(hidden)} {{ display: none; }} }}"
+
+
 def new_card(key: str, kind: str, *, timezone: str, today: str) -> TriggerCard:
     """The card of a trigger that somebody adds; `today` is a date of that zone."""
     known = kind if kind in KINDS else "cron"
@@ -112,7 +128,7 @@ def _card_as_sent(key: str, sent: MultiMapping[str]) -> TriggerCard:
     values = dict(DEFAULTS)
     for name in values:
         typed = sent.getall(f"trigger{key}.{name}", [])
-        if name == "weekdays":
+        if name in WEEKDAY_FIELDS:
             values[name] = ",".join(day for day in WEEKDAYS if day in typed)
         elif typed:
             values[name] = typed[0].replace("\r\n", "\n")

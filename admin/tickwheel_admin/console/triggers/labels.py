@@ -19,6 +19,7 @@ from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
 from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.own_fields import OwnField
 from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
     MISFIRE_THRESHOLD_MS,
@@ -35,6 +36,22 @@ _A_MONDAY = date(2024, 1, 1).toordinal()
 def kind_choices() -> Choices:
     """Each kind of trigger with its name and when it is right."""
     return [(name, *kind.name_and_hint(_)) for name, kind in KINDS.items()]
+
+
+def own_fields(*, seldom: bool) -> list[tuple[str, list[list[OwnField]]]]:
+    """Each kind with its own fields for the form, in rows of those beside each other."""
+    found = []
+    for name, kind in KINDS.items():
+        rows: list[list[OwnField]] = []
+        for field in kind.own_fields(_):
+            if field.is_seldom is not seldom:
+                continue
+            if field.beside:
+                rows[-1].append(field)
+            else:
+                rows.append([field])
+        found.append((name, rows))
+    return found
 
 
 def dialect_choices() -> Names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,58 +11,74 @@ from tickwheel_admin.console.frame.locale import time_zones
 from tickwheel_admin.console.frame.units import FormFields, in_units, pretty
 from tickwheel_admin.domain.fields import instant_from_iso
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS, trigger_to_raw
-from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS, seconds_of_time, short_time
+from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.spec import MisfirePolicy, TriggerSpec
 
-_INSTANTS = ("at", "anchor_at", "start_at", "end_at")
-_TIMES = ("at_time", "from_time", "to_time")
-# How a raw length is called in the form, which keeps what was typed for each kind apart.
-_LENGTH_OF_KIND: Mapping[str, str] = {
-    "fixed_rate": "rate",
-    "fixed_delay": "pause",
-    "daily_window": "step",
+_OWN: Mapping[str, Sequence[OwnField]] = {
+    name: kind.own_fields(str) for name, kind in KINDS.items()
 }
-_PLACES = {
-    "every": "count",
-    "initial_delay_seconds": "initial_delay",
+_EVERY_OWN = [field for fields in _OWN.values() for field in fields]
+# Of fields that several kinds have; a kind says it of its own.
+_SHARED_PLACES = {
     "jitter_seconds": "jitter",
     "misfire_threshold_seconds": "misfire_threshold",
 }
+_SHARED_INPUTS = {
+    "start_at": Input.INSTANT,
+    "end_at": Input.INSTANT,
+    "jitter_seconds": Input.LENGTH,
+    "repeat_count": Input.WHOLE,
+    "priority": Input.WHOLE,
+    "catch_up_limit": Input.WHOLE,
+}
+INSTANTS = (
+    *(field.form_name for field in _EVERY_OWN if field.input is Input.INSTANT),
+    "start_at",
+    "end_at",
+)
+WEEKDAY_FIELDS = frozenset(field.form_name for field in _EVERY_OWN if field.input is Input.WEEKDAYS)
+SELDOM = tuple(field.form_name for field in _EVERY_OWN if field.is_seldom)
 
 
 def place_of(name: str, kind: str) -> str:
     """What the form calls a field of a raw trigger."""
-    if name == "every_seconds":
-        return _LENGTH_OF_KIND.get(kind, name)
-    return _PLACES.get(name, name)
+    own = _own_field(name, kind)
+    return own.form_name if own else _SHARED_PLACES.get(name, name)
+
+
+def _own_field(name: str, kind: str) -> OwnField | None:
+    return next((field for field in _OWN.get(kind, ()) if field.name == name), None)
+
+
+def _input_of(name: str, kind: str) -> Input | None:
+    own = _own_field(name, kind)
+    return own.input if own else _SHARED_INPUTS.get(name)
+
+
+def _own_defaults(field: OwnField) -> dict[str, str]:
+    match field.input:
+        case Input.LENGTH:
+            return {field.form_name: field.default, f"{field.form_name}_unit": field.unit}
+        case Input.COUNT:
+            return {field.form_name: field.default, field.unit: field.unit_default}
+    return {field.form_name: field.default}
 
 
 DEFAULTS: Mapping[str, str] = {
     **{place_of(name, kind): "" for kind, names in TRIGGER_FIELDS.items() for name in names},
+    **{name: value for field in _EVERY_OWN for name, value in _own_defaults(field).items()},
     "kind": CronSpec.kind,
-    "dialect": Dialect.UNIX.value,
     "gap": "fire",
     "overlap": "auto",
-    "rate": "5",
-    "rate_unit": "m",
-    "pause": "5",
-    "pause_unit": "m",
-    "initial_delay_unit": "m",
-    "count": "1",
-    "unit": "week",
-    "at_time": "09:00",
-    "step": "15",
-    "step_unit": "m",
-    "from_time": "09:00",
-    "to_time": "18:00",
     "jitter_unit": "s",
     "misfire": MisfirePolicy.FIRE_ONCE.value,
     "misfire_threshold": "5",
     "catch_up_limit": "1000",
     # Instants as they are stored: a local time alone would lose the pass of a repeated hour.
-    **{f"{name}_kept": "" for name in _INSTANTS},
+    **{f"{name}_kept": "" for name in INSTANTS},
 }
 
 
@@ -70,7 +86,7 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
     """The fields of a stored trigger."""
     values = dict(DEFAULTS)
     for name, value in trigger_to_raw(spec).items():
-        if value is not None:
+        if value is not None and (name, value) != ("jitter_seconds", 0):
             values |= _shown(spec, name, value)
     return values
 
@@ -78,23 +94,18 @@ def values_of_trigger(spec: TriggerSpec) -> dict[str, str]:
 def _shown(spec: TriggerSpec, name: str, value: Any) -> dict[str, str]:
     """The fields that show one of a raw trigger; `_read` reads them."""
     place = place_of(name, spec.kind)
-    if name in _INSTANTS:
-        at = instant_from_iso(value)
-        return {name: _local(at, spec.timezone or "UTC"), f"{name}_kept": value}
-    if name in _TIMES:
-        return {name: short_time(seconds_of_time(value))}
-    match name:
-        case "every_seconds" | "initial_delay_seconds":
+    match _input_of(name, spec.kind):
+        case Input.INSTANT:
+            at = instant_from_iso(value)
+            return {place: _local(at, spec.timezone or "UTC"), f"{place}_kept": value}
+        case Input.TIME:
+            return {place: short_time(seconds_of_time(value))}
+        case Input.LENGTH:
             number, unit = in_units(round(value * 1000))
             return {place: number, f"{place}_unit": unit}
-        case "jitter_seconds":
-            number, unit = in_units(spec.jitter_ms)
-            return {place: number, f"{place}_unit": unit} if value else {}
-        case "weekdays":
-            return {name: "" if len(value) == len(WEEKDAYS) else ",".join(value)}
-        case "parameters":
-            return {name: pretty(spec.parameters or "")}
-    return {place: str(value)}
+        case Input.WEEKDAYS:
+            return {place: "" if len(value) == len(WEEKDAYS) else ",".join(value)}
+    return {place: pretty(spec.parameters or "") if name == "parameters" else str(value)}
 
 
 def read_card(typed: FormFields) -> dict[str, Any]:
@@ -110,21 +121,22 @@ def read_card(typed: FormFields) -> dict[str, Any]:
 
 
 def _read(typed: FormFields, name: str, kind: str) -> Any:
-    if name in _INSTANTS:
-        return _read_instant(typed, name)
     place = place_of(name, kind)
-    match name:
-        case "every_seconds" | "initial_delay_seconds" | "jitter_seconds":
+    match _input_of(name, kind):
+        case Input.INSTANT:
+            return _read_instant(typed, place)
+        case Input.LENGTH:
             return typed.length(place, typed.text(f"{place}_unit"))
+        case Input.COUNT | Input.WHOLE:
+            return typed.whole(place)
+        case Input.WEEKDAYS:
+            return [day for day in typed.text(place).split(",") if day] or None
+    match name:
         case "misfire_threshold_seconds":
             return typed.length(place)
-        case "every" | "repeat_count" | "priority" | "catch_up_limit":
-            return typed.whole(place)
-        case "weekdays":
-            return [day for day in typed.text(name).split(",") if day] or None
         case "parameters":
-            return typed.parameters(name) if typed.text(name) else None
-    return typed.text(name)
+            return typed.parameters(place) if typed.text(place) else None
+    return typed.text(place)
 
 
 def _read_instant(typed: FormFields, name: str) -> str | None:

@@ -41,7 +41,7 @@ _EVERY_KIND = (
 TRIGGER_FIELDS: dict[str, tuple[str, ...]] = {
     name: (
         "kind",
-        *kind.own_fields,
+        *(name for field in kind.own_fields(str) for name in field.names),
         *(_CLOCKS if kind.has_wall_times else ()),
         # The next fire follows from the end of the run before, so none can be missed.
         *(() if kind.follows_runs else _MISSED),

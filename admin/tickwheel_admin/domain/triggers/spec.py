@@ -6,7 +6,7 @@ a schedule of them, and says them in words. `kinds.KINDS` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.describe.words import Translate
 from tickwheel_admin.domain.schedule.zones import Zone
+from tickwheel_admin.domain.triggers.own_fields import OwnField
 from tickwheel_admin.domain.triggers.reason import Reason, between_fires
 
 MISFIRE_THRESHOLD_MS = 5_000
@@ -38,7 +39,6 @@ class TriggerSpec(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """What a person says about a trigger, of any kind; stored as JSON and compared as a whole."""
 
     kind: ClassVar[str]  # stored, and named in requests
-    own_fields: ClassVar[tuple[str, ...]]  # what requests say beside what all kinds share
     has_wall_times: ClassVar[bool] = False  # what it fires at are wall times, not instants
     follows_runs: ClassVar[bool] = False  # the end of each run says when it fires next
     is_proven_to_fire: ClassVar[bool] = False  # making its schedule refuses one without instants
@@ -110,6 +110,11 @@ class TriggerSpec(Struct, frozen=True, kw_only=True, tag_field="kind"):
         )
 
     # --- as people and programs write it ---------------------------------------------------
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        """What people say about it beside what all kinds share, in the order of the form."""
+        raise NotImplementedError
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

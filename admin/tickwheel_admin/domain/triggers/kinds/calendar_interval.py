@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from tickwheel_admin.domain.schedule.wall_clock import (
 )
 from tickwheel_admin.domain.schedule.wall_clock_fields import read_date, read_time
 from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.spec import WallTimeSpec
 
 MAX_EVERY_UNITS = 1_000
@@ -45,7 +47,6 @@ class CalendarIntervalSpec(WallTimeSpec, frozen=True, kw_only=True, tag="calenda
     """Fires every `every` units, by calendar and not by length."""
 
     kind: ClassVar[str] = "calendar_interval"
-    own_fields: ClassVar[tuple[str, ...]] = ("every", "unit", "start_date", "at_time")
     field_of_times: ClassVar[str] = "start_date"
 
     every: int | None = None  # 1..1,000 units
@@ -59,6 +60,38 @@ class CalendarIntervalSpec(WallTimeSpec, frozen=True, kw_only=True, tag="calenda
         if calendar is not None:
             grid = AllowedGrid(grid, calendar)
         return WallSchedule(grid, zone_of(self.timezone), gap=self.gap, overlap=overlap)
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (
+            OwnField(
+                name="every",
+                place="count",
+                input=Input.COUNT,
+                label=_("Every"),
+                default="1",
+                unit="unit",
+                unit_default=IntervalUnit.WEEK.value,
+                choices=(
+                    (IntervalUnit.DAY.value, _("days")),
+                    (IntervalUnit.WEEK.value, _("weeks")),
+                    (IntervalUnit.MONTH.value, _("months")),
+                    (IntervalUnit.YEAR.value, _("years")),
+                ),
+                hint=_(
+                    "By the calendar, not by length: the 31st becomes the last day of a shorter"
+                    " month."
+                ),
+            ),
+            OwnField(name="start_date", input=Input.DATE, label=_("First day")),
+            OwnField(
+                name="at_time",
+                input=Input.TIME,
+                label=_("At"),
+                default="09:00",
+                placeholder="09:00",
+            ),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from tickwheel_admin.domain.fields import Fields
@@ -19,6 +19,7 @@ from tickwheel_admin.domain.schedule.describe.times import times_in_words
 from tickwheel_admin.domain.schedule.describe.words import Translate
 from tickwheel_admin.domain.schedule.wall_clock import MIN_YEAR, date_of_day
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.reason import Reason
 from tickwheel_admin.domain.triggers.spec import WallTimeSpec
 
@@ -29,7 +30,6 @@ class CronSpec(WallTimeSpec, frozen=True, kw_only=True, tag="cron"):
     """Fires when the clocks show what its expression matches."""
 
     kind: ClassVar[str] = "cron"
-    own_fields: ClassVar[tuple[str, ...]] = ("expression", "dialect")
     is_proven_to_fire: ClassVar[bool] = True
 
     expression: str | None = None
@@ -50,6 +50,23 @@ class CronSpec(WallTimeSpec, frozen=True, kw_only=True, tag="cron"):
                 dialect=self.dialect,
             ) from None
         return parse_cron(self.expression or "", dialect)
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (
+            OwnField(
+                name="expression",
+                input=Input.EXPRESSION,
+                label=_("Cron expression"),
+                placeholder="30 9 * * 1-5",
+            ),
+            OwnField(
+                name="dialect",
+                input=Input.DIALECT,
+                label=_("Dialect"),
+                default=Dialect.UNIX.value,
+            ),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from tickwheel_admin.domain.fields import Fields
@@ -26,6 +26,7 @@ from tickwheel_admin.domain.schedule.wall_clock_fields import (
 )
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.triggers.kinds.lengths import read_every, seconds_to_raw
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.reason import Reason
 from tickwheel_admin.domain.triggers.spec import WallTimeSpec
 
@@ -36,7 +37,6 @@ class DailyWindowSpec(WallTimeSpec, frozen=True, kw_only=True, tag="daily_window
     """Fires every `every_ms` from one wall time to another, on some weekdays."""
 
     kind: ClassVar[str] = "daily_window"
-    own_fields: ClassVar[tuple[str, ...]] = ("every_seconds", "from_time", "to_time", "weekdays")
 
     every_ms: int | None = None  # whole seconds, up to a day
     from_time: str | None = None  # wall time of its first fire, "09:00:00"
@@ -51,6 +51,41 @@ class DailyWindowSpec(WallTimeSpec, frozen=True, kw_only=True, tag="daily_window
         gap = Gap.SKIP if window.covers_all_hours else self.gap
         grid: WallGrid = window if calendar is None else AllowedGrid(window, calendar)
         return WallSchedule(grid, zone_of(self.timezone), gap=gap, overlap=overlap)
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (
+            OwnField(
+                name="every_seconds",
+                place="step",
+                input=Input.LENGTH,
+                label=_("Every"),
+                default="15",
+                unit="m",
+                hint=_("Each day begins anew at the first time."),
+            ),
+            OwnField(
+                name="from_time",
+                input=Input.TIME,
+                label=_("From"),
+                default="09:00",
+                placeholder="09:00",
+            ),
+            OwnField(
+                name="to_time",
+                input=Input.TIME,
+                label=_("Until"),
+                default="18:00",
+                placeholder="18:00",
+                beside=True,
+            ),
+            OwnField(
+                name="weekdays",
+                input=Input.WEEKDAYS,
+                label=_("On"),
+                hint=_("None chosen: every day."),
+            ),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from tickwheel_admin.domain.fields import Fields, as_seconds
@@ -16,6 +16,7 @@ from tickwheel_admin.domain.triggers.kinds.lengths import (
     read_every,
     seconds_to_raw,
 )
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.reason import Reason
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
@@ -24,7 +25,6 @@ class FixedDelaySpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_delay"):
     """Fires `every_ms` after the end of each of its runs."""
 
     kind: ClassVar[str] = "fixed_delay"
-    own_fields: ClassVar[tuple[str, ...]] = ("every_seconds", "initial_delay_seconds")
     follows_runs: ClassVar[bool] = True
 
     every_ms: int | None = None
@@ -48,6 +48,32 @@ class FixedDelaySpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_delay"):
     @property
     def delay_ms(self) -> int:
         return self.every_ms or 0
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (
+            OwnField(
+                name="every_seconds",
+                place="pause",
+                input=Input.LENGTH,
+                label=_("Pause after each run"),
+                default="5",
+                unit="m",
+                hint=_(
+                    "The next run begins this long after the one before has ended, however it"
+                    " ended. Runs by hand do not count."
+                ),
+            ),
+            OwnField(
+                name="initial_delay_seconds",
+                place="initial_delay",
+                input=Input.LENGTH,
+                label=_("Pause before the first run"),
+                placeholder=_("the same"),
+                unit="m",
+                is_seldom=True,
+            ),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from msgspec import structs
@@ -11,6 +12,7 @@ from tickwheel_admin.domain.schedule.allowed_grid import WallCalendar
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.describe.words import Translate, every, moment
 from tickwheel_admin.domain.triggers.kinds.lengths import is_length, read_every, seconds_to_raw
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 
@@ -18,7 +20,6 @@ class FixedRateSpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_rate"):
     """Fires at anchor + k * every."""
 
     kind: ClassVar[str] = "fixed_rate"
-    own_fields: ClassVar[tuple[str, ...]] = ("every_seconds", "anchor_at")
 
     every_ms: int | None = None
     anchor_at: int | None = None  # None: start_at, or when it is saved
@@ -43,6 +44,27 @@ class FixedRateSpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_rate"):
 
     def anchored(self, at: int) -> Self:
         return structs.replace(self, anchor_at=at) if self.anchor_at is None else self
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (
+            OwnField(
+                name="every_seconds",
+                place="rate",
+                input=Input.LENGTH,
+                label=_("Every"),
+                default="5",
+                unit="m",
+                hint=_("Counted from when it is saved; it never drifts, however long a run takes."),
+            ),
+            OwnField(
+                name="anchor_at",
+                input=Input.INSTANT,
+                label=_("Counted from"),
+                hint=_("Empty: from when it is saved."),
+                is_seldom=True,
+            ),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:

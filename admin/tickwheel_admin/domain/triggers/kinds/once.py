@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from tickwheel_admin.domain.fields import Fields, instant_to_iso, optional_iso
@@ -11,6 +11,7 @@ from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.describe.words import Translate, moment
 from tickwheel_admin.domain.schedule.single import Single
 from tickwheel_admin.domain.schedule.zones import Zone
+from tickwheel_admin.domain.triggers.own_fields import Input, OwnField
 from tickwheel_admin.domain.triggers.reason import Reason, fires_around
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
@@ -19,7 +20,6 @@ class OnceSpec(TriggerSpec, frozen=True, kw_only=True, tag="once"):
     """Fires at one instant."""
 
     kind: ClassVar[str] = "once"
-    own_fields: ClassVar[tuple[str, ...]] = ("at",)
 
     at: int | None = None
 
@@ -34,6 +34,10 @@ class OnceSpec(TriggerSpec, frozen=True, kw_only=True, tag="once"):
             "%(at)s lies outside start_at and end_at, so this would never fire.",
             at=instant_to_iso(self.at or 0),
         )
+
+    @staticmethod
+    def own_fields(_: Translate) -> Sequence[OwnField]:
+        return (OwnField(name="at", input=Input.INSTANT, label=_("Date and time")),)
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:
