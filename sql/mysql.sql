@@ -42,6 +42,7 @@ CREATE TABLE executor (
     old_token_until BIGINT,
     paused_at BIGINT,
     code_jobs VARCHAR(16) NOT NULL DEFAULT 'apply',
+    protocol VARCHAR(16) NOT NULL DEFAULT 'tickwheel',
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -469,6 +470,42 @@ CREATE TABLE saved_view (
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE INDEX ix_saved_view_shared ON saved_view (page, shared, name);
+
+CREATE TABLE xxl_executor (
+    executor_id BIGINT NOT NULL,
+    app_name VARCHAR(100) NOT NULL,
+    addresses MEDIUMTEXT,
+    token MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (executor_id),
+    CONSTRAINT uq_xxl_executor_app UNIQUE (app_name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE xxl_address (
+    executor_id BIGINT NOT NULL,
+    address VARCHAR(300) NOT NULL,
+    registered_at BIGINT,
+    removed_at BIGINT,
+    incarnation INTEGER NOT NULL DEFAULT 0,
+    node_id BIGINT,
+    dialect VARCHAR(1),
+    beat_at BIGINT,
+    calls BIGINT NOT NULL DEFAULT 0,
+    errors BIGINT NOT NULL DEFAULT 0,
+    error MEDIUMTEXT,
+    error_at BIGINT,
+    PRIMARY KEY (executor_id, address)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE xxl_log (
+    run_id BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    node_id BIGINT NOT NULL,
+    token VARCHAR(32) NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (run_id, attempt)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_xxl_log_of_node ON xxl_log (node_id, run_id);
 
 CREATE TABLE tickwheel_version (
     version_num VARCHAR(32) NOT NULL,

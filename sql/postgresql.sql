@@ -42,6 +42,7 @@ CREATE TABLE executor (
     old_token_until BIGINT,
     paused_at BIGINT,
     code_jobs VARCHAR(16) DEFAULT 'apply' NOT NULL,
+    protocol VARCHAR(16) DEFAULT 'tickwheel' NOT NULL,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -469,6 +470,42 @@ CREATE TABLE saved_view (
 );
 
 CREATE INDEX ix_saved_view_shared ON saved_view (page, shared, name);
+
+CREATE TABLE xxl_executor (
+    executor_id BIGINT NOT NULL,
+    app_name VARCHAR(100) NOT NULL,
+    addresses TEXT,
+    token TEXT NOT NULL,
+    PRIMARY KEY (executor_id),
+    CONSTRAINT uq_xxl_executor_app UNIQUE (app_name)
+);
+
+CREATE TABLE xxl_address (
+    executor_id BIGINT NOT NULL,
+    address VARCHAR(300) NOT NULL,
+    registered_at BIGINT,
+    removed_at BIGINT,
+    incarnation INTEGER DEFAULT 0 NOT NULL,
+    node_id BIGINT,
+    dialect VARCHAR(1),
+    beat_at BIGINT,
+    calls BIGINT DEFAULT 0 NOT NULL,
+    errors BIGINT DEFAULT 0 NOT NULL,
+    error TEXT,
+    error_at BIGINT,
+    PRIMARY KEY (executor_id, address)
+);
+
+CREATE TABLE xxl_log (
+    run_id BIGINT NOT NULL,
+    attempt INTEGER NOT NULL,
+    node_id BIGINT NOT NULL,
+    token VARCHAR(32) NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (run_id, attempt)
+);
+
+CREATE INDEX ix_xxl_log_of_node ON xxl_log (node_id, run_id);
 
 CREATE TABLE tickwheel_version (
     version_num VARCHAR(32) NOT NULL,

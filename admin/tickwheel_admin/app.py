@@ -53,6 +53,7 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
@@ -76,7 +77,14 @@ log = structlog.get_logger(__name__)
 
 STANDSTILL_SECONDS = 30  # a loop without a pass for so long, beyond its interval, is not healthy
 PASS_SECONDS = 5  # a pass under way gets so long at the end
+SECRET_KEY_FILE = "secret.key"  # noqa: S105 - in `data_dir`
 REQUEST_SECONDS = 5  # requests under way get so long at the end
+
+
+def create_cipher(config: Config) -> Cipher:
+    """The keys of the configuration; the embedded database has one of its own beside it."""
+    file = config.data_dir / SECRET_KEY_FILE if config.is_embedded else None
+    return Cipher(config.secret_key, key_file=file)
 
 
 def create_services(
@@ -85,6 +93,7 @@ def create_services(
     ids: Ids | None = None,
     passwords: Passwords | None = None,
     oidc: OidcSettings | None = None,
+    cipher: Cipher | None = None,
 ) -> Services:
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = ids or Ids(store), Events()
@@ -96,6 +105,7 @@ def create_services(
         ids=ids,
         events=events,
         relay=EventRelay(store, events),
+        cipher=cipher or Cipher(),
         logins=logins,
         users=UserAdministration(store, ids, events, passwords),
         api_tokens=ApiTokens(store, ids, events),
@@ -142,7 +152,12 @@ class Admin:
         self._config = config
         self._database = database
         # Ids are the engine's too: it must not wait behind people's requests for them.
-        self.services = create_services(database.for_people, ids=Ids(database), oidc=config.oidc)
+        self.services = create_services(
+            database.for_people,
+            ids=Ids(database),
+            oidc=config.oidc,
+            cipher=create_cipher(config),
+        )
         self._hub = LinkHub()
         self._watchdog = Watchdog()
         self._engine: Engine | None = None

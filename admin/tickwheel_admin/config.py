@@ -67,6 +67,9 @@ class Config:
     oidc_username_claim: str
     oidc_roles_claim: str
     oidc_roles: tuple[RoleRule, ...]  # empty: people give roles, here
+    # What encrypts secrets in the database: the first key; all of them decrypt.
+    secret_key: tuple[bytes, ...] = field(repr=False)
+    secret_key_file: Path | None  # a file that has them instead
     given_at: Mapping[str, str]  # names of those that are not at their default → where they stand
 
     @property
@@ -205,12 +208,29 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         ),
         oidc_roles_claim=settings.get("oidc_roles_claim", values.text, lambda: "groups"),
         oidc_roles=settings.get("oidc_roles", oidc.role_rules, tuple),
+        secret_key=_secret_keys(settings),
+        secret_key_file=settings.get("secret_key_file", values.path, _nothing),
         given_at=settings.places(),
     )
 
 
+def _secret_keys(settings: _Settings) -> tuple[bytes, ...]:
+    if settings.is_given("secret_key"):
+        return settings.get("secret_key", values.secret_keys, tuple)
+    return settings.get("secret_key_file", values.secret_keys_in, tuple)
+
+
 def _conflicts(config: Config, settings: _Settings) -> list[str]:
     """Problems of settings that can be read, but not together."""
+    if settings.is_given("secret_key") and settings.is_given("secret_key_file"):
+        return [
+            "secret_key: is given, and secret_key_file as well; give one of them",
+            *_oidc_conflicts(config, settings),
+        ]
+    return _oidc_conflicts(config, settings)
+
+
+def _oidc_conflicts(config: Config, settings: _Settings) -> list[str]:
     if settings.is_given("oidc_issuer") and config.oidc_issuer is None:
         return []  # told already, and the others may well fit what was meant
     return oidc.conflicts(

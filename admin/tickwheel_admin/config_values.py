@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
 import importlib.util
 import ipaddress
@@ -15,6 +16,10 @@ import sqlalchemy as sa
 from yarl import URL
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+KEY_BYTES = 32  # of AES-256
+_MAKE_KEY = "make one with `tickwheel secret-key`"
+_URL_SAFE = str.maketrans("-_", "+/")
 
 SUPPORTED_DATABASES = (
     "sqlite",
@@ -100,6 +105,41 @@ def networks(value: Any) -> tuple[Network, ...]:
         except ValueError:
             raise ValueError(f"{item!r} is not an address or network, such as 10.0.0.0/8") from None
     return tuple(networks)
+
+
+def secret_keys(value: Any) -> tuple[bytes, ...]:
+    """Keys in base64, separated by commas or lines; no message repeats any."""
+    texts = value.replace(",", "\n").split() if isinstance(value, str) else []
+    if not texts:
+        raise ValueError(f"must be a key, or the new key and older ones with commas; {_MAKE_KEY}")
+    keys, problems = [], []
+    for number, text in enumerate(texts, start=1):
+        try:
+            key = base64.b64decode(text.translate(_URL_SAFE), validate=True)
+        except ValueError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            problems.append(f"key {number} is not {KEY_BYTES} bytes in base64; {_MAKE_KEY}")
+        elif len(set(key)) < KEY_BYTES // 4:
+            problems.append(f"key {number} is not random; {_MAKE_KEY}")
+        elif key in keys:
+            problems.append(f"key {number} is there twice")
+        keys.append(key)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return tuple(keys)
+
+
+def secret_keys_in(value: Any) -> tuple[bytes, ...]:
+    """The same, from a file."""
+    file = path(value)
+    try:
+        text = file.read_text("ascii")
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = "?"
+    return secret_keys(text)
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

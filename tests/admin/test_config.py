@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from ipaddress import ip_network
 from pathlib import Path
@@ -252,3 +253,39 @@ def test_settings_about_logins_must_fit_together() -> None:
         "oidc_roles: means nothing without oidc_issuer",
         "password_login: false without oidc_issuer would let nobody in",
     ]
+
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+OTHER_KEY = base64.urlsafe_b64encode(bytes(range(200, 232))).decode()
+
+
+def test_the_first_secret_key_is_the_new_one() -> None:
+    config = load_config(environment={"TICKWHEEL_SECRET_KEY": f"{OTHER_KEY},{KEY}"})
+
+    assert config.secret_key == (bytes(range(200, 232)), bytes(range(32)))
+    assert KEY not in repr(config)
+
+
+def test_secret_keys_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY + "\n" + OTHER_KEY + "\n")
+
+    config = load_config(environment={"TICKWHEEL_SECRET_KEY_FILE": str(file)})
+
+    assert len(config.secret_key) == 2
+
+
+def test_every_problem_of_secret_keys_is_told_and_no_key(tmp_path: Path) -> None:
+    found = problems(
+        TICKWHEEL_SECRET_KEY=f"{KEY},short,{KEY},{base64.b64encode(bytes(32)).decode()}"
+    )
+
+    assert len(found) == 1
+    for text in ("key 2 is not 32 bytes", "key 3 is there twice", "key 4 is not random"):
+        assert text in found[0]
+    assert KEY not in found[0]
+    assert "short" not in found[0]
+    missing = str(tmp_path / "missing")
+    assert "No such file" in problems(TICKWHEEL_SECRET_KEY_FILE=missing)[0]
+    both = problems(TICKWHEEL_SECRET_KEY=KEY, TICKWHEEL_SECRET_KEY_FILE=missing)
+    assert "give one of them" in both[0]

@@ -1,4 +1,4 @@
-"""The command `tickwheel`: serve, demo, db, user, token, cron, version.
+"""The command `tickwheel`: serve, demo, db, user, token, cron, secret-key, version.
 
 Exit codes: 0 done; 1 it could not be done, one sentence on stderr says why; 2 wrong usage or
 configuration.

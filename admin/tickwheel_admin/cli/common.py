@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.app import create_services
+from tickwheel_admin.app import create_cipher, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.services.services import Services
@@ -113,7 +113,7 @@ def with_services(config: Config, work: Callable[[Services], Awaitable[T]]) -> T
     """Do something through the use cases, without a server."""
 
     async def run(database: Database) -> T:
-        services = create_services(database)
+        services = create_services(database, cipher=create_cipher(config))
         try:
             return await work(services)
         finally:

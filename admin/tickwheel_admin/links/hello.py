@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.input.node_manifest import NodeManifest, read_node_manifest
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.engine.ports import Arrival
@@ -54,6 +55,8 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     if not 1 <= hello.slots <= MAX_SLOTS:
         raise FrameError(f"hello: slots must be 1 to {MAX_SLOTS}")
     _check_names("handlers", hello.handlers, limit=MAX_HANDLERS)
+    if ANY_HANDLER in hello.handlers:
+        raise FrameError(f"hello: a handler cannot be named “{ANY_HANDLER}”")
     _check_names("unstoppable", hello.unstoppable, limit=MAX_HANDLERS)
     _check_names("labels", [*hello.labels, *hello.labels.values()], limit=2 * MAX_LABELS)
     _check_names("name", [hello.name], limit=1)

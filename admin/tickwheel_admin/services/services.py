@@ -23,6 +23,7 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.system.settings import Settings
@@ -44,6 +45,7 @@ class Services:
     ids: Ids
     events: Events
     relay: EventRelay
+    cipher: Cipher
     logins: Logins
     users: UserAdministration
     api_tokens: ApiTokens

@@ -65,7 +65,7 @@ def node_view(view: NodeView) -> dict[str, Any]:
         "in_use": node.in_use,
         "weight": view.weight,
         "weight_wanted": view.weight_wanted,
-        "handlers": sorted(node.handlers),
+        "handlers": sorted(node.named_handlers),
         "unstoppable": sorted(node.unstoppable),
         "labels": dict(node.labels),
         "sdk": node.sdk,

@@ -92,7 +92,7 @@ def _words(matching: Sequence[Node], live: int, strategy: Strategy) -> str:
 
 
 def _notes(matching: Sequence[Node], handler: str) -> Iterable[str]:
-    lacking = [node.name for node in matching if handler and handler not in node.handlers]
+    lacking = [node.name for node in matching if handler and not node.offers(handler)]
     if lacking:
         yield _("Without the handler “%(handler)s”: %(nodes)s") % {
             "handler": handler,

@@ -131,7 +131,7 @@ async def _form(
         "jobs/run_now.html",
         {
             "job": job,
-            "offered": job.config.handler in detail.offered_handlers,
+            "offered": detail.is_offered,
             "parameters": parameters,
             "values": values,
             "problems": found,
@@ -151,7 +151,7 @@ async def _form(
 def _nodes(views: Sequence[NodeView], handler: str) -> list[tuple[NodeView, bool]]:
     """The live nodes, and whether each can run the job at all."""
     return [
-        (view, handler in view.node.handlers) for view in views if view.node.state is NodeState.LIVE
+        (view, view.node.offers(handler)) for view in views if view.node.state is NodeState.LIVE
     ]
 
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.fields import is_clean
 
 MAX_DESCRIPTION_CHARS = 1_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+class Protocol(StrEnum):
+    """How admins and the nodes of an executor reach each other; it never changes."""
+
+    TICKWHEEL = "tickwheel"  # nodes connect to the admins
+    XXL_JOB = "xxl_job"  # admins call the nodes
 
 
 def check_executor(name: str, description: str) -> None:

@@ -10,6 +10,8 @@ LEASE_MS = 15_000  # a node nobody heard from for this long is dead
 CLOSED_LEASE_MS = 5_000  # the lease left when the last socket to it closed
 HEARTBEAT_MS = 3_000
 ADMIN_LEASE_MS = 15_000
+# Among a node's handlers: it does not tell which it has, so that it may be given any.
+ANY_HANDLER = "*"
 
 
 class NodeState(StrEnum):
@@ -43,7 +45,7 @@ class Node:
     slots_wanted: int | None = None  # set by an operator; None: as many as it said
     in_use: int  # slots taken by dispatched and running attempts
     weight: int = 1  # 1..1000: its share of runs with routing `weighted`
-    handlers: frozenset[str]
+    handlers: frozenset[str]  # with ANY_HANDLER for one that does not tell them
     unstoppable: frozenset[str]  # those of the handlers that nothing can stop: plain functions
     labels: Mapping[str, str]
     sdk: str
@@ -57,6 +59,15 @@ class Node:
     def targets(self) -> NodeTargets:
         """What operators want of it."""
         return NodeTargets(slots=self.slots_wanted, drain=self.drain_wanted)
+
+    def offers(self, handler: str) -> bool:
+        """Whether it may be given runs for the handler."""
+        return handler in self.handlers or ANY_HANDLER in self.handlers
+
+    @property
+    def named_handlers(self) -> frozenset[str]:
+        """The handlers that it told, for people."""
+        return self.handlers - {ANY_HANDLER}
 
     @property
     def is_safe_to_stop(self) -> bool:

@@ -122,7 +122,7 @@ class Router:
         found = self._offering.get(handler)
         if found is None:
             nodes = self._nodes
-            found = [c for c in self._candidates.values() if handler in nodes[c.node_id].handlers]
+            found = [c for c in self._candidates.values() if nodes[c.node_id].offers(handler)]
             self._offering[handler] = found
         return found
 
@@ -183,7 +183,7 @@ class Router:
             node is None
             or node.aside is not None
             or node.free <= 0
-            or config.handler not in self._nodes[node_id].handlers
+            or not self._nodes[node_id].offers(config.handler)
             or (node_id, config.handler) in self._avoided
         ):
             return None

@@ -28,6 +28,7 @@ from tickwheel_admin.store.jobs.routing_memory import forget_uses
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_admin.store.system.audit import NewAudit, find_audit, find_audits, write_audits
+from tickwheel_admin.store.xxl_job.executors import delete_xxl_executor
 
 JOBS_PER_STEP = 50
 RUNS_PER_STEP = 500
@@ -152,6 +153,7 @@ def delete_empty(
     store_executors.delete_executor(conn, found.id, now=now_ms(conn))
     forget_declared(conn, found.id)
     forget_schemas(conn, found.id)
+    delete_xxl_executor(conn, found.id)
     write_audits(
         conn,
         step.actor,

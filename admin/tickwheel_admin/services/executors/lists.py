@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.executors.node import LEASE_MS, Node, NodeState
+from tickwheel_admin.domain.executors.node import ANY_HANDLER, LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.handlers.schemas import schemas_of
@@ -130,7 +130,7 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
         gone_at=gone.get(executor_id),
         item=_items(conn, [found], scope=frozenset({executor_id}))[0],
         nodes=[_view(each, marks, now=now) for each in nodes],
-        handlers=sorted(offered.get(executor_id, ())),
+        handlers=sorted(offered.get(executor_id, frozenset()) - {ANY_HANDLER}),
         schemas=schemas_of(conn, executor_id),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.fields import closest
 from tickwheel_admin.store.executors.executors import offered_handlers
 
@@ -22,7 +23,7 @@ def check_handler(conn: sa.Connection, executor_id: int, handler: str) -> None:
 
 def check_offered(handlers: frozenset[str] | None, handler: str) -> None:
     """The same, of handlers that were read already; None: the executor has no live nodes."""
-    if handlers is None or handler in handlers:
+    if handlers is None or handler in handlers or ANY_HANDLER in handlers:
         return
     offered = sorted(handlers)
     named = ", ".join(offered[:MAX_NAMED]) + ("…" if len(offered) > MAX_NAMED else "")

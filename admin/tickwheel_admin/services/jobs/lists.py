@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.fields import MAX_INSTANT
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.planning.plan import runs_left
@@ -125,7 +126,7 @@ class JobDetail:
     executor_paused_at: int | None  # since when its executor is paused
     everything_paused_at: int | None
     child_names: dict[int, str]  # of its child jobs that are there, as far as the caller may see
-    offered_handlers: list[str]  # by the live nodes of its executor, sorted
+    is_offered: bool  # a live node offers its handler
     schema: str | None  # JSON Schema of what its handler takes; None: anything
 
     @property
@@ -293,7 +294,7 @@ def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: Calendar
             for job_id, child in children.items()
             if actor.may(Permission.VIEW, child.executor_id)
         },
-        offered_handlers=sorted(offered),
+        is_offered=job.config.handler in offered or ANY_HANDLER in offered,
         schema=schema_of(conn, job.executor_id, job.config.handler),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.scope import visible_executors
@@ -121,7 +122,7 @@ def _rank(text: str, name: str) -> tuple[bool, bool, bool]:
 
 def _handlers(conn: sa.Connection, scope: store.Scope) -> list[str]:
     offered = offered_handlers(conn, sorted(store.executor_names(conn, scope).values()))
-    return sorted(frozenset().union(*offered.values()))
+    return sorted(frozenset().union(*offered.values()) - {ANY_HANDLER})
 
 
 def _with(part: str, names: Iterable[str]) -> list[str]:

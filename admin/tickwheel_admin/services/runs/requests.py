@@ -186,7 +186,7 @@ def _chosen_node(conn: sa.Connection, job: Job, request: RunRequest, *, now: int
         raise InvalidInput.one(field, "node.unknown", "The job's executor has no such live node.")
     if node.state is not NodeState.LIVE:
         raise InvalidInput.one(field, "node.ended", "This node has ended.")
-    if job.config.handler not in node.handlers:
+    if not node.offers(job.config.handler):
         raise InvalidInput.one(
             field,
             "node.lacks_handler",

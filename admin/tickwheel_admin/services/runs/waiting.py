@@ -179,7 +179,7 @@ def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
         return _for_its_node(run.pinned_node_id, nodes)
     if not nodes:
         return Waiting(code="no_live_node", template="No node of its executor is connected.")
-    offering = [node for node in nodes if config.handler in node.handlers]
+    offering = [node for node in nodes if node.offers(config.handler)]
     if not offering:
         return Waiting(
             code="no_handler",

@@ -80,6 +80,8 @@ executor = _table(
     sa.Column("paused_at", Instant),  # fires after this instant do not run; NULL: not paused
     # What becomes of jobs declared in code: a domain.declared_job.CodeJobs.
     sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
+    # How its nodes are reached: a domain.executors.executor.Protocol.
+    sa.Column("protocol", sa.String(16), nullable=False, server_default=sa.text("'tickwheel'")),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -529,4 +531,45 @@ saved_view = _table(
     sa.Column("created_at", Instant, nullable=False),
     sa.UniqueConstraint("user_id", "page", "name", name="uq_saved_view_name"),
     sa.Index("ix_saved_view_shared", "page", "shared", "name"),
+)
+
+# What an executor of the protocol `xxl_job` has besides; the row is deleted with the executor.
+xxl_executor = _table(
+    "xxl_executor",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("app_name", sa.String(100), nullable=False),  # by which its processes register
+    # JSON array of the URLs that a person set. NULL: its processes register themselves.
+    sa.Column("addresses", LongText),
+    sa.Column("token", LongText, nullable=False),  # encrypted (services.secrets.cipher)
+    sa.UniqueConstraint("app_name", name="uq_xxl_executor_app"),
+)
+
+# Where the processes of such an executor listen.
+xxl_address = _table(
+    "xxl_address",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    # Normalised URL without a slash at the end.
+    sa.Column("address", sa.String(300), primary_key=True),
+    sa.Column("registered_at", Instant),  # last registration; NULL: a person set the address
+    sa.Column("removed_at", Instant),  # it took itself out; NULL: it has not
+    # Raised when its process was found gone: the next process there is another node.
+    sa.Column("incarnation", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("node_id", Id),  # of that process; NULL: none was reached yet
+    sa.Column("dialect", sa.String(1)),  # A, B or C; NULL: not seen yet
+    sa.Column("beat_at", Instant),  # last beat that was answered; NULL: none yet
+    sa.Column("calls", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("errors", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("error", LongText),  # the last one
+    sa.Column("error_at", Instant),
+)
+
+# Attempts whose log is still to be read from the process that ran them.
+xxl_log = _table(
+    "xxl_log",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("node_id", Id, nullable=False),
+    sa.Column("token", sa.String(32), nullable=False),  # of the claim
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Index("ix_xxl_log_of_node", "node_id", "run_id"),
 )

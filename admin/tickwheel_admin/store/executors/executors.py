@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, node, node_session
@@ -28,6 +29,7 @@ class StoredExecutor:
     old_token_until: int | None  # the token before the current one works until then
     paused_at: int | None  # fires after this instant do not run
     code_jobs: CodeJobs  # what becomes of jobs declared in code
+    protocol: Protocol
     created_at: int
 
 
@@ -65,6 +67,7 @@ _SELECTED = sa.select(
     executor.c.old_token_until,
     executor.c.paused_at,
     executor.c.code_jobs,
+    executor.c.protocol,
     executor.c.created_at,
 ).where(executor.c.deleted_at == ALIVE)
 
@@ -132,6 +135,7 @@ def add_executor(
     description: str,
     token_hash: str,
     now: int,
+    protocol: Protocol = Protocol.TICKWHEEL,
 ) -> None:
     """Insert an executor; its unique name is the database's to guard."""
     conn.execute(
@@ -140,6 +144,7 @@ def add_executor(
             name=name,
             description=description,
             token_hash=token_hash,
+            protocol=protocol.value,
             created_at=now,
             deleted_at=ALIVE,
         )
@@ -238,7 +243,10 @@ def connected_admins(conn: sa.Connection, node_id: int) -> list[AdminConnection]
 
 
 def offered_handlers(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, frozenset[str]]:
-    """Handlers that live nodes offer, by executor; an executor without live nodes is left out."""
+    """Handlers that live nodes offer, by executor; an executor without live nodes is left out.
+
+    ANY_HANDLER is among those of nodes that do not tell them.
+    """
     rows = conn.execute(
         sa.select(node.c.executor_id, node.c.handlers)
         .where(node.c.executor_id.in_(executor_ids), node.c.state == NodeState.LIVE.value)
@@ -258,6 +266,7 @@ def _stored(row: Any) -> StoredExecutor:
         old_token_until=row.old_token_until,
         paused_at=row.paused_at,
         code_jobs=CodeJobs(row.code_jobs),
+        protocol=Protocol(row.protocol),
         created_at=row.created_at,
     )
 

@@ -57,6 +57,7 @@ def upgrade() -> None:
         sa.Column("old_token_until", sa.BigInteger),
         sa.Column("paused_at", sa.BigInteger),
         sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
+        sa.Column("protocol", sa.String(16), nullable=False, server_default=sa.text("'tickwheel'")),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("deleted_at", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -444,4 +445,36 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("user_id", "page", "name", name="uq_saved_view_name"),
         indexes={"ix_saved_view_shared": ["page", "shared", "name"]},
+    )
+    create_table(
+        "xxl_executor",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("app_name", sa.String(100), nullable=False),
+        sa.Column("addresses", LongText),
+        sa.Column("token", LongText, nullable=False),
+        sa.UniqueConstraint("app_name", name="uq_xxl_executor_app"),
+    )
+    create_table(
+        "xxl_address",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("address", sa.String(300), primary_key=True),
+        sa.Column("registered_at", sa.BigInteger),
+        sa.Column("removed_at", sa.BigInteger),
+        sa.Column("incarnation", sa.Integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("node_id", Id),
+        sa.Column("dialect", sa.String(1)),
+        sa.Column("beat_at", sa.BigInteger),
+        sa.Column("calls", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("errors", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("error", LongText),
+        sa.Column("error_at", sa.BigInteger),
+    )
+    create_table(
+        "xxl_log",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("node_id", Id, nullable=False),
+        sa.Column("token", sa.String(32), nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        indexes={"ix_xxl_log_of_node": ["node_id", "run_id"]},
     )

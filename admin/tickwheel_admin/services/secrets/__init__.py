@@ -1,0 +1,1 @@
+"""Secrets that must be read back."""

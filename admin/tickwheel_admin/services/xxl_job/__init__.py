@@ -1,0 +1,1 @@
+"""Executors of the protocol `xxl_job`."""

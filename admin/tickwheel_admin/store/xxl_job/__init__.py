@@ -1,0 +1,1 @@
+"""What executors of the protocol `xxl_job` have besides."""
