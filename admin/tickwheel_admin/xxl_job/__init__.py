@@ -1,0 +1,1 @@
+"""The bridge to executors of XXL-JOB: they listen, and we call them."""
