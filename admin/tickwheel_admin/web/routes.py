@@ -5,7 +5,8 @@
     @routes.get("/jobs", permission=Permission.VIEW)
     async def list_jobs(request: web.Request) -> web.Response: ...
 
-    routes.add_to(app)
+A module that declares routes calls its table `routes`: the API and the console each add the tables
+of all of their modules.
 
 The permission is checked for any executor before the handler runs, or for all of them where the
 route says so; use cases check it again for the executor at hand.
@@ -13,8 +14,11 @@ route says so; use cases check it again for the executor at hand.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
 from typing import TypedDict, Unpack
 
 from aiohttp import hdrs, web
@@ -67,6 +71,9 @@ class Routes:
     def delete(self, path: str, *, permission: Permission, **more: Unpack[More]) -> Declare:
         return self._add(hdrs.METH_DELETE, path, permission, more)
 
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._routes)
+
     def add_to(self, app: web.Application) -> None:
         """Make the application answer these routes."""
         if _DECLARED not in app:
@@ -93,6 +100,13 @@ class Routes:
             return handler
 
         return declare
+
+
+def tables_of(package: ModuleType) -> list[Routes]:
+    """The table `routes` of every module in a package, by the names of the modules."""
+    names = sorted(found.name for found in walk_packages(package.__path__, f"{package.__name__}."))
+    tables = (getattr(import_module(name), "routes", None) for name in names)
+    return [table for table in tables if isinstance(table, Routes)]
 
 
 _DECLARED: web.AppKey[dict[web.AbstractRoute, Route]] = web.AppKey("declared_routes")

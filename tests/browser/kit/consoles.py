@@ -22,7 +22,7 @@ from tests.support.processes import ManagedProcess, free_port
 PASSWORD = "correct horse battery"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Console:
     """A running console and what a test needs to know of it."""
 
