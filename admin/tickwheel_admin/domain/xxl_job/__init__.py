@@ -1,0 +1,1 @@
+"""What an XXL-JOB installation holds, and what can be concluded from it."""

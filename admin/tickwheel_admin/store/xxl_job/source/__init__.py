@@ -1,0 +1,1 @@
+"""An existing XXL-JOB database, read only: its schema, its tables in pages, and its log."""

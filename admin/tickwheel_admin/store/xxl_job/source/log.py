@@ -1,0 +1,99 @@
+"""`xxl_job_log` by its primary key: at any size, a page in memory at a time.
+
+Only the primary key is relied upon: which other indexes there are depends on the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from tickwheel_admin.domain.xxl_job.records import LogRow
+from tickwheel_admin.store.xxl_job.source.connection import Source
+from tickwheel_admin.store.xxl_job.source.tables import local_seconds
+
+PAGE = 5_000  # rows
+SPAN = 100_000  # ids that one query looks at when few of the rows are wanted
+_HEAD = 120  # characters of `trigger_msg`; its first line is far shorter
+_COLUMNS = (
+    f"id, job_id, {local_seconds('trigger_time')}, trigger_code, handle_code,"
+    " executor_fail_retry_count, executor_sharding_param,"
+    f" SUBSTRING_INDEX(LEFT(trigger_msg, {_HEAD}), '<br', 1)"
+)
+
+
+def log_limits(source: Source) -> tuple[int, int] | None:
+    """The lowest and the highest id; None when the log is empty."""
+    low, high = source.rows("SELECT MIN(id), MAX(id) FROM xxl_job_log")[0]
+    return None if low is None else (low, high)
+
+
+def first_log_id(source: Source, *, since_local: int) -> int | None:
+    """The first row that was triggered at a local second or later; None when there is none.
+
+    Found by bisection over the primary key, as ids and times grow together. Rows of several admins
+    are out of order by seconds: ask for a time some minutes earlier.
+    """
+    limits = log_limits(source)
+    if limits is None:
+        return None
+    low, high = limits
+    statement = (
+        f"SELECT id, {local_seconds('trigger_time')} FROM xxl_job_log"  # noqa: S608 - ours
+        " WHERE id >= %(id)s AND trigger_time IS NOT NULL ORDER BY id LIMIT 1"
+    )
+    found = None
+    while low <= high:
+        middle = (low + high) // 2
+        rows = source.rows(statement, {"id": middle})
+        if not rows:
+            high = middle - 1
+        elif rows[0][1] is not None and rows[0][1] >= since_local:
+            found = rows[0][0]
+            high = middle - 1
+        else:
+            low = rows[0][0] + 1
+    return found
+
+
+def read_log(
+    source: Source, *, from_id: int, to_id: int, job_ids: Collection[int] | None = None
+) -> Iterator[list[LogRow]]:
+    """Rows from one id to another, both included, in pages that may be empty.
+
+    Args:
+        job_ids: rows of these jobs only; None: of all.
+    """
+    if job_ids is None:
+        statement = (
+            f"SELECT {_COLUMNS} FROM xxl_job_log"  # noqa: S608 - ours
+            f" WHERE id BETWEEN %(first)s AND %(last)s ORDER BY id LIMIT {PAGE}"
+        )
+        first = from_id
+        while rows := source.rows(statement, {"first": first, "last": to_id}):
+            yield [_row(row) for row in rows]
+            first = rows[-1][0] + 1
+        return
+    # With few rows wanted a LIMIT would let one query read the whole table: ids bound it instead.
+    wanted = ", ".join(str(int(each)) for each in sorted(job_ids)) or "NULL"
+    statement = (
+        f"SELECT {_COLUMNS} FROM xxl_job_log FORCE INDEX (PRIMARY)"  # noqa: S608 - ours
+        f" WHERE id BETWEEN %(first)s AND %(last)s AND job_id IN ({wanted}) ORDER BY id"
+    )
+    for first in range(from_id, to_id + 1, SPAN):
+        last = min(first + SPAN - 1, to_id)
+        yield [_row(row) for row in source.rows(statement, {"first": first, "last": last})]
+
+
+def _row(row: tuple[Any, ...]) -> LogRow:
+    id_, job_id, at, trigger_code, handle_code, left, shard, head = row
+    return LogRow(
+        id=id_,
+        job_id=job_id,
+        triggered_local=at,
+        trigger_code=trigger_code or 0,
+        handle_code=handle_code or 0,
+        retries_left=left or 0,
+        shard=shard or "",
+        trigger_head=head or "",
+    )

@@ -1,0 +1,1 @@
+"""A stand-in for the database of an XXL-JOB installation: its tables by version, and rows."""
