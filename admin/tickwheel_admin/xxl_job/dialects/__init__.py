@@ -4,7 +4,6 @@ The facts were taken from recordings of real clients, which the tests replay.
 """
 
 from tickwheel_admin.xxl_job.dialects.answers import (
-    Answer,
     BadAnswer,
     Meaning,
     meaning,
@@ -12,9 +11,11 @@ from tickwheel_admin.xxl_job.dialects.answers import (
     read_log,
     read_log_prefix,
 )
+from tickwheel_admin.xxl_job.dialects.answers import (
+    WireAnswer as Answer,
+)
 from tickwheel_admin.xxl_job.dialects.calls import (
     Call,
-    Dialect,
     RunCall,
     beat,
     headers,
@@ -23,7 +24,10 @@ from tickwheel_admin.xxl_job.dialects.calls import (
     log,
     run,
 )
-from tickwheel_admin.xxl_job.dialects.log_pages import LogPage
+from tickwheel_admin.xxl_job.dialects.calls import (
+    WireDialect as Dialect,
+)
+from tickwheel_admin.xxl_job.dialects.log_pages import WireLogPage as LogPage
 from tickwheel_admin.xxl_job.dialects.reports import (
     MAX_CALLBACKS,
     MAX_CALLBACKS_BYTES,

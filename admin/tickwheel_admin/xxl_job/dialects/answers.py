@@ -9,7 +9,7 @@ from typing import Any
 
 from tickwheel_admin.xxl_job.dialects import json_text
 from tickwheel_admin.xxl_job.dialects.log_pages import (
-    LogPage,
+    WireLogPage,
     cut_to,
     is_missing,
     missing_page,
@@ -26,12 +26,12 @@ class BadAnswer(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class WireAnswer:
     """What an executor said."""
 
     code: int  # 200: done
     message: str
-    log: LogPage | None
+    log: WireLogPage | None
 
 
 class Meaning(StrEnum):
@@ -81,7 +81,7 @@ _BY_CODE = {
 _TELLING_STATUSES = frozenset(_BY_CODE) - {OK}
 
 
-def read_answer(status: int, body: bytes) -> Answer:
+def read_answer(status: int, body: bytes) -> WireAnswer:
     """Read an answer of any client.
 
     Raises:
@@ -89,7 +89,7 @@ def read_answer(status: int, body: bytes) -> Answer:
             did what it was told is not known then.
     """
     if status in _TELLING_STATUSES:
-        return Answer(code=status, message=f"HTTP status {status}", log=None)
+        return WireAnswer(code=status, message=f"HTTP status {status}", log=None)
     if not 200 <= status < 300:
         raise BadAnswer(f"HTTP status {status}")
     if not body or body.isspace():
@@ -105,10 +105,10 @@ def read_answer(status: int, body: bytes) -> Answer:
     code = json_text.whole_number(content.get("code"))
     if code is None:
         raise BadAnswer("the answer has no code")
-    return Answer(code=code, message=_message(code, content), log=_log(content))
+    return WireAnswer(code=code, message=_message(code, content), log=_log(content))
 
 
-def meaning(answer: Answer) -> Meaning:
+def meaning(answer: WireAnswer) -> Meaning:
     """What follows from this answer."""
     found = _BY_CODE.get(answer.code)
     if found is not None:
@@ -119,7 +119,7 @@ def meaning(answer: Answer) -> Meaning:
     return Meaning.OTHER
 
 
-def read_log(status: int, body: bytes, *, from_line: int, truncated: bool = False) -> LogPage:
+def read_log(status: int, body: bytes, *, from_line: int, truncated: bool = False) -> WireLogPage:
     """The page that answers a request for the log from this line on.
 
     Args:
@@ -141,7 +141,7 @@ def read_log(status: int, body: bytes, *, from_line: int, truncated: bool = Fals
     raise BadAnswer(f"no log came: {answer.message or answer.code}"[:300])
 
 
-def read_log_prefix(body: bytes, from_line: int = 1) -> LogPage:
+def read_log_prefix(body: bytes, from_line: int = 1) -> WireLogPage:
     """As many whole lines as are in the beginning of an answer that was too large to read.
 
     Args:
@@ -179,7 +179,7 @@ def _message(code: int, content: dict[str, Any]) -> str:
     return json_text.storable(told[-1] if code == OK else told[0], _MAX_MESSAGE_CHARS)
 
 
-def _log(content: dict[str, Any]) -> LogPage | None:
+def _log(content: dict[str, Any]) -> WireLogPage | None:
     for key in ("content", "data"):
         found = content.get(key)
         if isinstance(found, dict) and ("logContent" in found or "toLineNum" in found):

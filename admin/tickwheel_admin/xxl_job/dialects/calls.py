@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 
-class Dialect(StrEnum):
+class WireDialect(StrEnum):
     """The three forms that the protocol has had; members are named after the versions of Java's."""
 
     A = "A"  # 2.2.0 to 3.2.0, and all clients that are not in Java
@@ -47,7 +47,7 @@ _BEAT = Call("/beat", b"{}")
 _encode = msgspec.json.Encoder().encode
 
 
-def headers(dialect: Dialect | None, token: str, app_name: str) -> dict[str, str]:
+def headers(dialect: WireDialect | None, token: str, app_name: str) -> dict[str, str]:
     """The headers of each call.
 
     Args:
@@ -58,12 +58,12 @@ def headers(dialect: Dialect | None, token: str, app_name: str) -> dict[str, str
     found = {"Content-Type": "application/json;charset=UTF-8"}
     if token:
         found["XXL-JOB-ACCESS-TOKEN"] = token
-    if dialect is None or dialect is Dialect.C:
+    if dialect is None or dialect is WireDialect.C:
         found["XXL-JOB-APPNAME"] = app_name
     return found
 
 
-def beat(dialect: Dialect | None = None) -> Call:
+def beat(dialect: WireDialect | None = None) -> Call:
     """Are you there? The same in each dialect."""
     return _BEAT
 
@@ -78,10 +78,10 @@ def kill(job_id: int) -> Call:
     return Call("/kill", b'{"jobId":%d}' % job_id)
 
 
-def run(dialect: Dialect | None, what: RunCall) -> Call:
+def run(dialect: WireDialect | None, what: RunCall) -> Call:
     """Start this run, unless one of its job is there: the executor is never to queue."""
     return Call(
-        "/trigger" if dialect is Dialect.C else "/run",
+        "/trigger" if dialect is WireDialect.C else "/run",
         _encode(
             {
                 "jobId": what.job_id,
@@ -101,15 +101,15 @@ def run(dialect: Dialect | None, what: RunCall) -> Call:
     )
 
 
-def log(dialect: Dialect | None, log_id: int, time_ms: int, from_line: int) -> Call:
+def log(dialect: WireDialect | None, log_id: int, time_ms: int, from_line: int) -> Call:
     """Give me the log of this run from this line on, which counts from 1.
 
     Java looks for the file in the folder of the day that `time_ms` lies in: under the other
     dialect's key it would find none. While the dialect is not known, both keys are sent.
     """
     said: dict[str, Any] = {"logId": log_id, "fromLineNum": from_line}
-    if dialect is not Dialect.C:
+    if dialect is not WireDialect.C:
         said["logDateTim"] = time_ms
-    if dialect is None or dialect is Dialect.C:
+    if dialect is None or dialect is WireDialect.C:
         said["logDateTime"] = time_ms
     return Call("/log", _encode(said))

@@ -28,7 +28,7 @@ _MAX_LINE = (1 << 53) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPage:
+class WireLogPage:
     """Some lines of a log."""
 
     from_line: int  # of the first line here, counted from 1
@@ -38,7 +38,7 @@ class LogPage:
     missing: bool  # the executor has no log of this run, so that it has not begun there
 
 
-def read_page(found: dict[str, Any]) -> LogPage:
+def read_page(found: dict[str, Any]) -> WireLogPage:
     """The page in an answer's content or data; lines are counted again where it miscounts."""
     content = found.get("logContent")
     content = json_text.storable(content) if isinstance(content, str) else ""
@@ -52,7 +52,7 @@ def read_page(found: dict[str, Any]) -> LogPage:
     # Beyond the end pyxxl gives the asked line as the last, and Java 0 or the number of lines.
     count = line_count(content)
     count = told if 0 < told < count else count
-    return LogPage(
+    return WireLogPage(
         from_line=from_line,
         to_line=from_line + count - 1,
         content=content,
@@ -61,9 +61,9 @@ def read_page(found: dict[str, Any]) -> LogPage:
     )
 
 
-def missing_page(from_line: int) -> LogPage:
+def missing_page(from_line: int) -> WireLogPage:
     """There is no log."""
-    return LogPage(
+    return WireLogPage(
         from_line=from_line, to_line=from_line - 1, content="", is_end=True, missing=True
     )
 
@@ -73,7 +73,7 @@ def is_missing(message: str) -> bool:
     return _MISSING_REFUSAL.match(message) is not None
 
 
-def cut_to(page: LogPage, from_line: int) -> LogPage:
+def cut_to(page: WireLogPage, from_line: int) -> WireLogPage:
     """Without lines that were read before: some executors give the whole log each time."""
     extra = from_line - page.from_line
     if extra <= 0 or page.missing:
@@ -85,7 +85,7 @@ def cut_to(page: LogPage, from_line: int) -> LogPage:
     )
 
 
-def read_page_prefix(body: bytes, from_line: int) -> LogPage | None:
+def read_page_prefix(body: bytes, from_line: int) -> WireLogPage | None:
     """The whole lines of a page whose answer was cut; None: it was cut before its content.
 
     Args:
@@ -106,7 +106,7 @@ def read_page_prefix(body: bytes, from_line: int) -> LogPage | None:
     # A line feed at the beginning may be Node's: it is not counted, so that a line may come
     # twice, and none is left out.
     count = line_count(content.removeprefix("\n"))
-    return LogPage(
+    return WireLogPage(
         from_line=from_line,
         to_line=from_line + max(count, 1) - 1,
         content=json_text.storable(content),
