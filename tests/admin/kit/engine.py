@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.engine import Engine
@@ -160,3 +160,9 @@ class Admin:
         while await self.engine.dispatcher.run_once():
             pass
         return session.take(RunRequest)
+
+
+async def admin_with_node(database: Database, **node: Any) -> tuple[Admin, FakeSession]:
+    """With a node of an executor of its own, for a test that shares its database with others."""
+    admin = Admin(database)
+    return admin, await admin.add_node(new_executor_id(), **node)

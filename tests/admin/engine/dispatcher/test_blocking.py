@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.engine import Admin, FakeSession, admin_with_node, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, now, states
 from tests.admin.kit.services import ADMIN
@@ -22,15 +22,11 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_shared.protocol import Cancel, CancelReason, Outcome, Refusal, Refused, RunRequest
 
+pytestmark = pytest.mark.usefixtures("no_second_look")
+
 SERIAL = BlockingPolicy(strategy=Blocking.SERIAL)
 DISCARD = BlockingPolicy(strategy=Blocking.DISCARD_LATER)
 COVER = BlockingPolicy(strategy=Blocking.COVER_EARLY)
-
-
-@pytest.fixture(autouse=True)
-def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.REPAIR_SECONDS", float("inf"))
 
 
 async def end(admin: Admin, node: FakeSession, request: RunRequest) -> None:
@@ -50,13 +46,11 @@ async def live_runs(database: Database, executor_id: int) -> list[Run]:
 
 @pytest.mark.every_database
 async def test_serial_runs_take_turns_by_instant(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL)
+    admin, node = await admin_with_node(database)
+    job_id = await add_job(database, executor_id=node.executor_id, blocking=SERIAL)
     third, first, second = [await ask(database, job_id, after=after) for after in (30, 10, 20)]
     other = await ask(
-        database, await add_job(database, executor_id=executor_id, blocking=SERIAL), after=99
+        database, await add_job(database, executor_id=node.executor_id, blocking=SERIAL), after=99
     )
 
     requests = await admin.dispatch_all(node)
@@ -81,12 +75,10 @@ async def test_serial_runs_take_turns_by_instant(database: Database) -> None:
 
 @pytest.mark.every_database
 async def test_as_many_run_at_once_as_the_job_says(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     job_id = await add_job(
         database,
-        executor_id=executor_id,
+        executor_id=node.executor_id,
         blocking=BlockingPolicy(strategy=Blocking.SERIAL, concurrency=3, max_waiting=2),
     )
     runs = [await ask(database, job_id, after=after) for after in range(7)]
@@ -104,12 +96,10 @@ async def test_as_many_run_at_once_as_the_job_says(database: Database) -> None:
 
 @pytest.mark.every_database
 async def test_later_ones_are_discarded(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     job_id = await add_job(
         database,
-        executor_id=executor_id,
+        executor_id=node.executor_id,
         blocking=BlockingPolicy(strategy=Blocking.DISCARD_LATER, concurrency=2),
     )
     runs = [await ask(database, job_id, after=after) for after in (2, 0, 3, 1)]
@@ -125,11 +115,12 @@ async def test_later_ones_are_discarded(database: Database) -> None:
 
 @pytest.mark.every_database
 async def test_the_newest_waits_until_the_covered_one_has_ended(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     job_id = await add_job(
-        database, executor_id=executor_id, blocking=COVER, retry=RetryPolicy(retries=5, delay_ms=0)
+        database,
+        executor_id=node.executor_id,
+        blocking=COVER,
+        retry=RetryPolicy(retries=5, delay_ms=0),
     )
     live = await ask(database, job_id)
     [request] = await admin.dispatch_all(node)
@@ -478,10 +469,8 @@ async def test_a_parked_run_can_be_cancelled(
 
 @pytest.mark.every_database
 async def test_a_line_that_nobody_moves_is_set_going(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL)
+    admin, node = await admin_with_node(database)
+    job_id = await add_job(database, executor_id=node.executor_id, blocking=SERIAL)
     first, second = [await ask(database, job_id, after=after) for after in range(2)]
     [request] = await admin.dispatch_all(node)
     assert (await database.run(repair_stalled, after=0)).followed.queued == 0  # one is live
@@ -501,10 +490,8 @@ async def test_a_line_that_nobody_moves_is_set_going(database: Database) -> None
 async def test_nothing_is_decided_while_somebody_moves_a_live_run(
     database: Database,
 ) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, blocking=DISCARD)
+    admin, node = await admin_with_node(database)
+    job_id = await add_job(database, executor_id=node.executor_id, blocking=DISCARD)
     first = await ask(database, job_id)
     [request] = await admin.dispatch_all(node)
     later = await ask(database, job_id, after=1)

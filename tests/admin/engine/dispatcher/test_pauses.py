@@ -25,18 +25,11 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.triggers.pauses import pause_everything, pause_executor, read_pauses
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock, pytest.mark.usefixtures("entered")]
 
 
 SECOND = 1_000
 MINUTE = 60_000
-
-
-@pytest.fixture
-async def admin(database: Database) -> Admin:
-    admin = Admin(database)
-    await admin.engine.membership.enter()
-    return admin
 
 
 @pytest.fixture

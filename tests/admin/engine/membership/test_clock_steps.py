@@ -9,19 +9,11 @@ from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.rows import change
 from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.database.database import Database
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock, pytest.mark.usefixtures("entered")]
 
 
 HOUR_SECONDS = 3_600
-
-
-@pytest.fixture
-async def admin(database: Database) -> Admin:
-    admin = Admin(database)
-    await admin.engine.membership.enter()
-    return admin
 
 
 @pytest.fixture

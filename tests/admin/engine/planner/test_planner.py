@@ -21,16 +21,9 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.triggers.planning import BUCKETS
 
-pytestmark = pytest.mark.every_database
+pytestmark = [pytest.mark.every_database, pytest.mark.usefixtures("entered")]
 
 SECOND = 1_000
-
-
-@pytest.fixture
-async def admin(database: Database) -> Admin:
-    admin = Admin(database)
-    await admin.engine.membership.enter()
-    return admin
 
 
 def every(seconds: float, misfire: MisfirePolicy = MisfirePolicy.FIRE_ONCE) -> TriggerSpec:

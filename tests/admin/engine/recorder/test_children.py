@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from msgspec import structs
 
-from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.engine import Admin, FakeSession, admin_with_node, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tests.admin.kit.services import ADMIN
@@ -118,11 +118,11 @@ async def test_ids_that_a_commit_without_an_answer_used_are_not_given_again(
 @pytest.mark.every_database
 async def test_a_child_exists_once_whoever_asks_for_it(database: Database) -> None:
     """Its row is there already, from a commit whose answer never came or a restored backup."""
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    child = await add_job(database, executor_id=executor_id, handler="later")
-    job_id = await add_job(database, executor_id=executor_id, children=(ChildLink(job_id=child),))
+    admin, node = await admin_with_node(database)
+    child = await add_job(database, executor_id=node.executor_id, handler="later")
+    job_id = await add_job(
+        database, executor_id=node.executor_id, children=(ChildLink(job_id=child),)
+    )
     parents = [await ask(database, job_id, after=after) for after in range(2)]
     there = await ask(
         database,

@@ -31,31 +31,11 @@ from tickwheel_admin.store.runs.rows import run_from_row
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Cancel, Outcome, RunRequest
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock, pytest.mark.usefixtures("entered", "no_second_look")]
 
 
 MINUTE = 60_000
 DELAY = FixedDelaySpec(every_ms=MINUTE)
-
-
-@pytest.fixture(autouse=True)
-def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever must follow at once is not to be found by the look for what has stalled."""
-    monkeypatch.setattr("tickwheel_admin.engine.sweeper.loop.REPAIR_SECONDS", float("inf"))
-
-
-@pytest.fixture
-async def admin(database: Database) -> Admin:
-    admin = Admin(database)
-    await admin.engine.membership.enter()
-    return admin
-
-
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    node = await admin.add_node(1)
-    await change(admin.database, tables.node, node.node_id, lease_expires_at=NOW * 2)
-    return node
 
 
 async def next_fire(database: Database, job_id: int) -> int | None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.engine import Admin, FakeSession, admin_with_node
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tickwheel_admin.domain.jobs.job import JobConfig
@@ -81,10 +81,8 @@ async def lose(admin: Admin, node: FakeSession) -> None:
 async def test_a_counter_counts_every_success_and_a_retry_goes_on_from_its_checkpoint(
     database: Database,
 ) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, blocking=SERIAL, retry=AGAIN)
+    admin, node = await admin_with_node(database)
+    job_id = await add_job(database, executor_id=node.executor_id, blocking=SERIAL, retry=AGAIN)
     for n in range(1, 4):
         request = await start(admin, node, job_id)
         assert given(request) == ({"n": n - 1} if n > 1 else {}, None)
@@ -100,16 +98,14 @@ async def test_a_counter_counts_every_success_and_a_retry_goes_on_from_its_check
 
 @pytest.mark.every_database
 async def test_only_the_attempt_that_has_the_state_writes_it(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     job_id = await add_job(
-        database, executor_id=executor_id, blocking=SERIAL, retry=RetryPolicy(on_lost=False)
+        database, executor_id=node.executor_id, blocking=SERIAL, retry=RetryPolicy(on_lost=False)
     )
     first = await start(admin, node, job_id)
     await lose(admin, node)
     late = result(first, state=raw({"by": "first"}))
-    other = await admin.add_node(executor_id)
+    other = await admin.add_node(node.executor_id)
     second = await start(admin, other, job_id)
 
     await admin.say(node, late)  # it ends its run after all; the next one has begun without it
@@ -129,10 +125,8 @@ async def test_only_the_attempt_that_has_the_state_writes_it(database: Database)
 async def test_the_newest_checkpoint_of_the_current_attempt_is_kept(
     database: Database,
 ) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    job_id = await add_job(database, executor_id=executor_id, retry=AGAIN)
+    admin, node = await admin_with_node(database)
+    job_id = await add_job(database, executor_id=node.executor_id, retry=AGAIN)
     first = await start(admin, node, job_id)
     await admin.say(node, saved(first, 3, "third"))
     await admin.say(node, saved(first, 2, "second"))  # it came by another way
@@ -151,10 +145,8 @@ async def test_the_newest_checkpoint_of_the_current_attempt_is_kept(
 
 @pytest.mark.every_database
 async def test_checkpoints_go_with_their_runs(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
-    request = await start(admin, node, await add_job(database, executor_id=executor_id))
+    admin, node = await admin_with_node(database)
+    request = await start(admin, node, await add_job(database, executor_id=node.executor_id))
     await admin.say(node, saved(request, 1, 1), result(request))
     await change(database, tables.run, request.run, scheduled_at=1)
 

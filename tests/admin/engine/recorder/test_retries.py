@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.clock import NOW, Clock
-from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.engine import Admin, FakeSession, admin_with_node
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tickwheel_admin.domain.runs.retry import RetryPolicy
@@ -20,13 +20,6 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import Outcome, Receipt, Refusal, Refused, ResultReceipt
 
 pytestmark = pytest.mark.turned_clock
-
-
-@pytest.fixture
-async def node(admin: Admin) -> FakeSession:
-    node = await admin.add_node(1)
-    await change(admin.database, tables.node, node.node_id, lease_expires_at=NOW * 2)
-    return node
 
 
 async def attempts_of(database: Database, run_id: int) -> list[Any]:
@@ -238,11 +231,11 @@ async def test_a_run_that_is_too_late_is_not_claimed(
 @pytest.mark.every_database
 @pytest.mark.turned_clock(False)
 async def test_a_result_of_an_older_attempt_is_kept_beside_it(database: Database) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     policy = RetryPolicy(retries=1, delay_ms=0)
-    run_id = await ask(database, await add_job(database, executor_id=executor_id, retry=policy))
+    run_id = await ask(
+        database, await add_job(database, executor_id=node.executor_id, retry=policy)
+    )
     [lost] = await admin.dispatch_all(node)
     await admin.say(node, accepted(lost))
     await change(database, tables.node, node.node_id, state="gone")

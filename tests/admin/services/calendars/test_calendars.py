@@ -20,11 +20,6 @@ HOLIDAYS: dict[str, Any] = {"name": "holidays", "dates": ["2026-10-01"]}
 NEVER: dict[str, Any] = {"name": "never", "sense": "include", "dates": ["1999-01-01"]}
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 def hourly(**changes: Any) -> dict[str, Any]:
     return JOB | {"triggers": [{"kind": "fixed_rate", "every_seconds": 3_600} | changes]}
 

@@ -17,11 +17,6 @@ from tickwheel_admin.domain.users.user import Role
 pytestmark = pytest.mark.every_database(nightly=True)
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 def job(name: str, *children: int, **changes: Any) -> dict[str, Any]:
     return JOB | {"name": name, "children": [{"job": each} for each in children]} | changes
 

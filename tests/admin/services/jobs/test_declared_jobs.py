@@ -33,11 +33,6 @@ def declared(world: World) -> DeclaredJobs:
     return DeclaredJobs(world.database, Ids(world.database), world.events)
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 async def one(declared: DeclaredJobs, executor_id: int, name: str = "nightly") -> DeclaredItem:
     (item,) = [each for each in await declared.list(ADMIN, executor_id) if each.name == name]
     return item

@@ -24,11 +24,6 @@ EVERY_MINUTE = {"kind": "cron", "expression": "* * * * *"}
 YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 def job(*triggers: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return JOB | {"triggers": list(triggers)} | changes
 

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.every_database(nightly=True)
 SHARDS = {"routing": "shards", "shards": 4}
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 async def job_with(world: World, executor_id: int, **changes: Any) -> int:
     return await world.jobs.create(ADMIN, executor_id, JOB | changes)
 

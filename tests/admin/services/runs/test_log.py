@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from tests.admin.kit.services import ADMIN, FAR, JOB, World
+from tests.admin.kit.services import ADMIN, World
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.services.runs import log as run_log
 from tickwheel_admin.store.database import tables
@@ -17,13 +17,6 @@ from tickwheel_admin.store.runs.logs import append_log_chunks
 from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 pytestmark = pytest.mark.every_database
-
-
-@pytest.fixture
-async def run_id(world: World) -> int:
-    executor_id = await world.executor()
-    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
-    return world.run(executor_id=executor_id, job_id=job_id, state="running", deadline_at=FAR)
 
 
 def write(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.services import ADMIN, FAR, JOB, World
+from tests.admin.kit.services import ADMIN, FAR, World
 from tests.admin.services.runs.test_log import end, write
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.runs import log as run_log
@@ -18,13 +18,6 @@ from tickwheel_admin.store.runs.retention import LINES_PER_BATCH, remove_old_run
 from tickwheel_shared.protocol import Level, LogChunk, WireLine
 
 pytestmark = pytest.mark.every_database
-
-
-@pytest.fixture
-async def run_id(world: World) -> int:
-    executor_id = await world.executor()
-    job_id = await world.jobs.create(ADMIN, executor_id, JOB)
-    return world.run(executor_id=executor_id, job_id=job_id, state="running", deadline_at=FAR)
 
 
 async def backwards(

@@ -19,11 +19,6 @@ OWN = JOB | {"parameters": {"a": {"x": 1}, "b": 2}}
 
 
 @pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
-@pytest.fixture
 async def job_id(world: World, executor_id: int) -> int:
     return await world.jobs.create(ADMIN, executor_id, OWN)
 

@@ -20,11 +20,6 @@ YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
 DELAY = {"kind": "fixed_delay", "every_seconds": 60}
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 def job(*triggers: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return JOB | {"triggers": list(triggers)} | changes
 

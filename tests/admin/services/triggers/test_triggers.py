@@ -31,11 +31,6 @@ def clock() -> Clock:
     return Clock(now=MIDNIGHT)
 
 
-@pytest.fixture
-async def executor_id(world: World) -> int:
-    return await world.executor()
-
-
 async def add(world: World, executor_id: int, name: str, *triggers: dict[str, Any]) -> int:
     return await world.jobs.create(
         ADMIN, executor_id, JOB | {"name": name, "triggers": list(triggers)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 from argon2 import PasswordHasher, extract_parameters
 
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.served import GOOD_PASSWORD, fresh_store, services_over
+from tests.admin.kit.served import GOOD_PASSWORD, services_over
 from tickwheel_admin.domain.errors import (
     Conflict,
     InvalidInput,
@@ -38,12 +37,6 @@ from tickwheel_admin.store.database.database import Database
 
 MINUTE = 60
 HOUR = 3600
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    async with fresh_store(tmp_path, clock) as database:
-        yield database
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,6 @@ from tickwheel_admin.services.users.oidc.http import ProviderUnusable, ask
 from tickwheel_admin.services.users.oidc.provider import OidcProvider
 
 ADMIN = {ALL_EXECUTORS: Grant(Role.ADMIN)}
-
-
-@pytest.fixture
-async def oidc(tmp_path: Path) -> AsyncIterator[Oidc]:
-    async with oidc_world(tmp_path) as world:
-        world.provider.person["groups"] = ["admins"]
-        yield world
 
 
 async def person(oidc: Oidc, name: str) -> UserItem | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import hmac
 import json
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -16,18 +15,11 @@ from joserfc.jwk import OctKey
 from joserfc.util import urlsafe_b64encode
 from structlog.testing import capture_logs
 
-from tests.admin.kit.oidc import Oidc, oidc_world, query_of
+from tests.admin.kit.oidc import Oidc, query_of
 from tests.support.oidc_provider import LocalProvider, ec_key, rsa_key, sign
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.oidc.attempt import LoginAttempt, attempt_of_cookie, new_attempt
 from tickwheel_admin.web.keys import SERVICES
-
-
-@pytest.fixture
-async def oidc(tmp_path: Path) -> AsyncIterator[Oidc]:
-    async with oidc_world(tmp_path) as world:
-        world.provider.person["groups"] = ["admins"]
-        yield world
 
 
 async def refused(

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.served import GOOD_PASSWORD, fresh_store, services_over
+from tests.admin.kit.served import GOOD_PASSWORD, services_over
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, NotLoggedIn
 from tickwheel_admin.domain.users.user import (
     ALL_EXECUTORS,
@@ -40,12 +39,6 @@ from tickwheel_admin.store.users.grants import has_other_admin
 
 ROLES = (None, *Role)
 DAY = 86_400
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    async with fresh_store(tmp_path, clock) as database:
-        yield database
 
 
 @pytest.fixture

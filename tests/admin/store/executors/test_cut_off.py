@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.admin.kit.clock import NOW, Clock
-from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
+from tests.admin.kit.engine import Admin, FakeSession, admin_with_node
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, node_of, now, states
 from tests.admin.kit.services import ADMIN
@@ -243,12 +243,10 @@ async def test_a_run_that_crossed_its_nodes_goodbye_was_not_started(
 async def test_parallel_and_held_runs_of_one_node(
     database: Database,
 ) -> None:
-    admin = Admin(database)
-    executor_id = new_executor_id()
-    node = await admin.add_node(executor_id)
+    admin, node = await admin_with_node(database)
     held, lost = [
         await start(
-            admin, node, await add_job(database, executor_id=executor_id, blocking=blocking)
+            admin, node, await add_job(database, executor_id=node.executor_id, blocking=blocking)
         )
         for blocking in (CONTINUE, PARALLEL)
     ]
