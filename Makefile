@@ -18,7 +18,7 @@ help: ## Show this list
 demo: $(VENV)/.runtime ## Run Tickwheel here: one admin, two nodes, example jobs (RESET=1 starts afresh, PORT=8700)
 	@exec $(BIN)/tickwheel demo $(if $(PORT),--port $(PORT)) $(if $(RESET),--reset) $(DEMO_FLAGS)
 
-test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e browser" chooses some; nightly: soak, fuzz, drills, more seeds)
+test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e interop browser" chooses some; nightly: soak, fuzz, drills, more seeds)
 	@exec $(BIN)/python -m tests.support.tiers $(TIER)
 
 lint: $(VENV)/.dev ## Check style, types and layers

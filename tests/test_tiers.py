@@ -26,11 +26,13 @@ def test_error(broken): pass
 """
 
 
-def run_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Report:
+def run_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, *, may_skip: bool = False
+) -> Report:
     (tmp_path / "test_sample.py").write_text(text)
     monkeypatch.setattr(tiers, "ROOT", tmp_path)
     report = Report(tier="sample", budget_seconds=60)
-    tiers._pytest("test_*.py")(report, FAR)
+    tiers._pytest("test_*.py", may_skip=may_skip)(report, FAR)
     return report
 
 
@@ -60,6 +62,17 @@ def test_a_skip_is_a_failure_only_in_ci(
 
     assert report.is_good is not in_ci
     assert ("error" in final_line([report], width=80)) is in_ci
+
+
+def test_a_tier_may_skip_in_ci_what_needs_tools_of_few_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "IN_CI", True)
+    text = "import pytest\ndef test_it(): pytest.skip('no JDK')\ndef test_other(): pass"
+    report = run_sample(tmp_path, monkeypatch, text, may_skip=True)
+
+    assert report.is_good
+    assert report.skipped == {"no JDK": 1}
 
 
 @pytest.mark.parametrize(
