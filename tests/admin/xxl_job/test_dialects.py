@@ -179,8 +179,8 @@ def test_each_recorded_answer_is_understood(one: Exchange) -> None:
         ("java.lang.IllegalStateException: Expected BEGIN_OBJECT but was STRING", Meaning.SHAPE),
         (
             (
-                "request error:com.google.gson.JsonSyntaxException: java.lang.IllegalStateException:"
-                " Expected BEGIN_ARRAY but was BEGIN_OBJECT at line 1 column 2 path $"
+                "request error:com.google.gson.JsonSyntaxException: java.lang.IllegalStateE"
+                "xception: Expected BEGIN_ARRAY but was BEGIN_OBJECT at line 1 column 2 path $"
             ),
             Meaning.SHAPE,
         ),
