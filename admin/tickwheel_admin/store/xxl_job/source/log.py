@@ -6,7 +6,6 @@ Only the primary key is relied upon: which other indexes there are depends on th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from tickwheel_admin.domain.xxl_job.records import LogRow
 from tickwheel_admin.store.xxl_job.source.connection import Source
@@ -14,11 +13,12 @@ from tickwheel_admin.store.xxl_job.source.tables import local_seconds
 
 PAGE = 5_000  # rows
 SPAN = 100_000  # ids that one query looks at when few of the rows are wanted
+COUNT_SPAN = 1_000_000  # ids that one query counts
 _HEAD = 120  # characters of `trigger_msg`; its first line is far shorter
 _COLUMNS = (
     f"id, job_id, {local_seconds('trigger_time')}, trigger_code, handle_code,"
-    " executor_fail_retry_count, executor_sharding_param,"
-    f" SUBSTRING_INDEX(LEFT(trigger_msg, {_HEAD}), '<br', 1)"
+    " executor_fail_retry_count, COALESCE(executor_sharding_param, ''),"
+    f" COALESCE(SUBSTRING_INDEX(LEFT(trigger_msg, {_HEAD}), '<br', 1), '')"
 )
 
 
@@ -71,7 +71,7 @@ def read_log(
         )
         first = from_id
         while rows := source.rows(statement, {"first": first, "last": to_id}):
-            yield [_row(row) for row in rows]
+            yield [*map(LogRow._make, rows)]
             first = rows[-1][0] + 1
         return
     # With few rows wanted a LIMIT would let one query read the whole table: ids bound it instead.
@@ -82,18 +82,17 @@ def read_log(
     )
     for first in range(from_id, to_id + 1, SPAN):
         last = min(first + SPAN - 1, to_id)
-        yield [_row(row) for row in source.rows(statement, {"first": first, "last": last})]
+        yield [*map(LogRow._make, source.rows(statement, {"first": first, "last": last}))]
 
 
-def _row(row: tuple[Any, ...]) -> LogRow:
-    id_, job_id, at, trigger_code, handle_code, left, shard, head = row
-    return LogRow(
-        id=id_,
-        job_id=job_id,
-        triggered_local=at,
-        trigger_code=trigger_code or 0,
-        handle_code=handle_code or 0,
-        retries_left=left or 0,
-        shard=shard or "",
-        trigger_head=head or "",
-    )
+def count_log(source: Source, *, from_id: int, to_id: int) -> int:
+    """How many rows there are from one id to another, both included."""
+    count = 0
+    for first in range(from_id, to_id + 1, COUNT_SPAN):
+        last = min(first + COUNT_SPAN - 1, to_id)
+        count += source.scalar(
+            "SELECT COUNT(*) FROM xxl_job_log FORCE INDEX (PRIMARY)"
+            " WHERE id BETWEEN %(first)s AND %(last)s",
+            {"first": first, "last": last},
+        )
+    return count
