@@ -98,8 +98,12 @@ class RunningClient:
         self.port = port
         self.url = client.manner.registers.format(host=HOST, port=port)
         self.record = directory / "record"
+        starts = len(list(directory.glob("output-*")))
         self.process = ManagedProcess(
-            command, directory / "output", environment=environment, directory=directory
+            command,
+            directory / f"output-{starts + 1}",  # its own: the last one says "ready" already
+            environment=environment,
+            directory=directory,
         )
 
     def wait_until_ready(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aiohttp import ClientSession, ClientTimeout, web
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 
 from tests.support.polling import wait_until_async
 
@@ -53,7 +53,9 @@ class StandIn:
         await site.start()
         port = self._runner.addresses[0][1]
         self.url = f"http://127.0.0.1:{port}{BASE_PATHS[self.dialect]}"
-        self._session = ClientSession(timeout=ClientTimeout(total=5))
+        # No connection is kept: one to an executor that was started again would break a call.
+        connector = TCPConnector(force_close=True)
+        self._session = ClientSession(connector=connector, timeout=ClientTimeout(total=5))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ServerDisconnectedError
 
-from tests.interop.clients import GO, JAVA_2_4, NODE, PYXXL, Client, start
+from tests.interop.clients import GO, JAVA_2_4, NODE, OWN_C, PYXXL, Client, start
 from tests.interop.dialect_c import Executor, Script, handlers
 from tests.interop.stand_in import TOKEN, StandIn
 from tests.support.polling import wait_until_async
@@ -81,6 +81,24 @@ async def test_pyxxl_says_of_an_empty_page_that_its_first_line_was_sent(tmp_path
             await admin.result(log_id)
             page = (await admin.log(executor.url, log_id, 50))["content"]
             assert (page["logContent"], page["toLineNum"]) == ("", 50)
+
+
+async def test_one_that_is_killed_and_started_again_goes_on_with_its_record(tmp_path: Path) -> None:
+    async with StandIn("C") as admin:
+        with start(OWN_C, tmp_path, admins=[admin.url], token=TOKEN) as first:
+            cut, _ = await admin.run(first.url, "slow", "30")
+            await wait_until_async(lambda: first.starts(cut), what="its start")
+            first.freeze()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(admin.call(first.url, "beat", "{}"), 0.3)
+            first.thaw()
+            assert (await admin.call(first.url, "beat", "{}"))["code"] == 200
+            first.kill()
+        with start(OWN_C, tmp_path, admins=[admin.url], token=TOKEN, port=first.port) as second:
+            log_id, _ = await admin.run(second.url, "file")
+            await admin.result(log_id)
+            assert [event.what for event in second.events()] == ["start", "start", "end"]
+            assert admin.results(cut) == []
 
 
 @pytest.mark.parametrize("dialect", ["A", "B", "C"])
