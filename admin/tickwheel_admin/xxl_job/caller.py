@@ -127,6 +127,8 @@ class HttpCaller(NodeCaller):
         max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Reply:
         """Make the call once; see `NodeCaller.call`."""
+        if self._session.closed:
+            raise NotSent("this admin stops")
         node = self._node(address)
         is_urgent = call.path in _URGENT
         if not node.enter(is_urgent=is_urgent):
