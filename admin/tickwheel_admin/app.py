@@ -65,6 +65,7 @@ from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.web.application import create_web_application
@@ -97,6 +98,7 @@ def create_services(
 ) -> Services:
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = ids or Ids(store), Events()
+    cipher = cipher or Cipher()
     jobs = Jobs(store, ids, events)
     passwords = passwords or Passwords()
     logins = Logins(store, ids, events, passwords)
@@ -105,7 +107,7 @@ def create_services(
         ids=ids,
         events=events,
         relay=EventRelay(store, events),
-        cipher=cipher or Cipher(),
+        cipher=cipher,
         logins=logins,
         users=UserAdministration(store, ids, events, passwords),
         api_tokens=ApiTokens(store, ids, events),
@@ -113,6 +115,7 @@ def create_services(
         oidc=OidcLogin(store, ids, events, logins, oidc) if oidc else None,
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
+        xxl_executors=XxlExecutors(store, ids, events, cipher),
         jobs=jobs,
         job_bulk=JobBulk(store, ids, jobs),
         job_creation=JobCreation(store, ids, jobs, events),

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from tickwheel_admin import config_oidc as oidc
 from tickwheel_admin import config_values as values
 from tickwheel_admin.config_values import Network as Network
+from tickwheel_admin.domain.executors.xxl_job import DEFAULT_NETWORKS
 from tickwheel_admin.domain.users.oidc import OidcSettings, RoleRule
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class Config:
     # What encrypts secrets in the database: the first key; all of them decrypt.
     secret_key: tuple[bytes, ...] = field(repr=False)
     secret_key_file: Path | None  # a file that has them instead
+    xxl_job_networks: tuple[Network, ...]  # in which executors of the protocol xxl_job are called
     given_at: Mapping[str, str]  # names of those that are not at their default → where they stand
 
     @property
@@ -210,6 +212,9 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         oidc_roles=settings.get("oidc_roles", oidc.role_rules, tuple),
         secret_key=_secret_keys(settings),
         secret_key_file=settings.get("secret_key_file", values.path, _nothing),
+        xxl_job_networks=settings.get(
+            "xxl_job_networks", values.callable_networks, lambda: DEFAULT_NETWORKS
+        ),
         given_at=settings.places(),
     )
 

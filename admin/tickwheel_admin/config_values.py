@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from yarl import URL
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from tickwheel_admin.domain.executors.xxl_job import Network as Network
+from tickwheel_admin.domain.executors.xxl_job import is_forbidden
 
 KEY_BYTES = 32  # of AES-256
 _MAKE_KEY = "make one with `tickwheel secret-key`"
@@ -140,6 +141,17 @@ def secret_keys_in(value: Any) -> tuple[bytes, ...]:
     except UnicodeDecodeError:
         text = "?"
     return secret_keys(text)
+
+
+def callable_networks(value: Any) -> tuple[Network, ...]:
+    """Networks in which executors are called."""
+    found = networks(value)
+    if never := [str(each) for each in found if is_forbidden(each)]:
+        raise ValueError(
+            f"{', '.join(never)}: link-local addresses, those of metadata services, multicast and"
+            " unspecified addresses are never called; leave them out"
+        )
+    return found
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

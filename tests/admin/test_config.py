@@ -289,3 +289,11 @@ def test_every_problem_of_secret_keys_is_told_and_no_key(tmp_path: Path) -> None
     assert "No such file" in problems(TICKWHEEL_SECRET_KEY_FILE=missing)[0]
     both = problems(TICKWHEEL_SECRET_KEY=KEY, TICKWHEEL_SECRET_KEY_FILE=missing)
     assert "give one of them" in both[0]
+
+
+def test_networks_that_are_never_called_are_refused() -> None:
+    assert ip_network("10.0.0.0/8") in load_config(environment={}).xxl_job_networks
+    config = load_config(environment={"TICKWHEEL_XXL_JOB_NETWORKS": "203.0.113.0/24 0.0.0.0/0"})
+    assert config.xxl_job_networks == (ip_network("203.0.113.0/24"), ip_network("0.0.0.0/0"))
+    (problem,) = problems(TICKWHEEL_XXL_JOB_NETWORKS="10.0.0.0/8,169.254.169.254/32,fe80::/10")
+    assert "169.254.169.254/32, fe80::/10: link-local" in problem

@@ -55,7 +55,7 @@ def arrival_of(hello: Hello, *, executor_id: int, address: str) -> Arrival:
     if not 1 <= hello.slots <= MAX_SLOTS:
         raise FrameError(f"hello: slots must be 1 to {MAX_SLOTS}")
     _check_names("handlers", hello.handlers, limit=MAX_HANDLERS)
-    if ANY_HANDLER in hello.handlers:
+    if ANY_HANDLER in hello.handlers or ANY_HANDLER in hello.unstoppable:
         raise FrameError(f"hello: a handler cannot be named “{ANY_HANDLER}”")
     _check_names("unstoppable", hello.unstoppable, limit=MAX_HANDLERS)
     _check_names("labels", [*hello.labels, *hello.labels.values()], limit=2 * MAX_LABELS)

@@ -17,6 +17,7 @@ from tests.support.databases import sqlite_with_tables
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.logins import Logins, NewSession
@@ -25,6 +26,7 @@ from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.web.identity import SESSION_COOKIE
 
+SECRET_KEY = bytes(range(32))
 GOOD_PASSWORD = "correct horse battery"
 
 Client = TestClient[web.Request, web.Application]
@@ -100,7 +102,8 @@ async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
     """Serve console and API over real HTTP."""
     clock = Clock()
     async with fresh_store(directory, clock) as database:
-        services = create_services(database, passwords=cheap_passwords())
+        cipher = Cipher([SECRET_KEY])
+        services = create_services(database, passwords=cheap_passwords(), cipher=cipher)
         app = create_app(config_in(directory, **settings), services)
         client = TestClient(TestServer(app), cookie_jar=CookieJar(unsafe=True))
         async with client:

@@ -19,8 +19,10 @@ from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.triggers.service import Triggers
+from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import now_ms
@@ -31,6 +33,7 @@ from tickwheel_admin.store.triggers.planning import ensure_buckets
 ADMIN = Actor(user_id=1, name="ada", grants={ALL_EXECUTORS: Role.ADMIN}, address="192.0.2.1")
 RUN_COLUMNS = [column.name for column in tables.run.columns]
 JOB: dict[str, Any] = {"name": "invoices", "handler": "send-invoices"}
+SECRET_KEY = bytes(range(32))
 FAR = 4_000_000_000_000  # a due instant that never comes
 
 
@@ -58,6 +61,8 @@ class World:
         self.attention = Attention(self.database)
         self.purge = Purge(self.database, ids, self.events)
         self.nodes = Nodes(self.database, ids, self.events)
+        self.cipher = Cipher([SECRET_KEY])
+        self.xxl_executors = XxlExecutors(self.database, ids, self.events, self.cipher)
         self.system = System(self.database, ids, self.events)
         self._numbers = itertools.count(1_000_000)
 

@@ -42,6 +42,7 @@ BODIES: Mapping[str, Mapping[str, object]] = {
     "PUT /api/v1/jobs/{job_id}/state": {"state": {}},
     "POST /api/v1/jobs/{job_id}/roll-back": {"to": 1, "revision": 1},
     "PUT /api/v1/executors/{executor_id}/code-jobs": {"policy": "ask"},
+    "PUT /api/v1/executors/{executor_id}/xxl-job": {"app_name": "billing"},
     "PUT /api/v1/nodes/{node_id}/slots": {"slots": 2},
     "PUT /api/v1/nodes/{node_id}/weight": {"weight": 2},
 }

@@ -10,10 +10,14 @@ from tickwheel_admin.api.executors.views import (
     executor_view,
     new_executor_view,
 )
+from tickwheel_admin.api.executors.xxl_job import read_xxl_fields, xxl_view
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
-from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.executors.xxl_job import MAX_ADDRESS_CHARS, normal_address
+from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS
+from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
@@ -32,9 +36,16 @@ async def list_executors(request: web.Request) -> web.Response:
 
 @routes.post(_ALL, permission=Permission.ADMINISTER, api=True, on_all=True)
 async def create_executor(request: web.Request) -> web.Response:
-    fields = await body_fields(request, ("name", "description"))
+    fields = await body_fields(request, ("name", "description", "protocol", "xxl_job"))
     name = fields.text("name", max_chars=100, required=True)
     description = fields.text("description", max_chars=1_000)
+    protocol = fields.member("protocol", Protocol, default=Protocol.TICKWHEEL)
+    if protocol is Protocol.XXL_JOB:
+        return await _create_xxl(request, fields, name=name, description=description)
+    if fields.has("xxl_job"):
+        fields.refuse(
+            "xxl_job", "does_not_apply", "This is only for executors of the protocol “xxl_job”."
+        )
     raise_if_any(fields.problems)
     new = await request.app[SERVICES].executors.create(
         actor_of(request), name=name, description=description
@@ -42,11 +53,60 @@ async def create_executor(request: web.Request) -> web.Response:
     return answer(new_executor_view(new), status=201, location=f"{_ALL}/{new.id}")
 
 
+async def _create_xxl(
+    request: web.Request, fields: Fields, *, name: str, description: str
+) -> web.Response:
+    given = read_xxl_fields(fields)
+    raise_if_any(fields.problems)
+    new_id = await request.app[SERVICES].xxl_executors.create(
+        actor_of(request),
+        name=name,
+        description=description,
+        app_name=given.app_name or "",
+        token=given.token or "",
+        addresses=given.addresses,
+    )
+    made = {"id": new_id, "name": name, "protocol": Protocol.XXL_JOB.value}
+    return answer(made, status=201, location=f"{_ALL}/{new_id}")
+
+
 @routes.get(_ONE, permission=Permission.VIEW, api=True)
 async def get_executor(request: web.Request) -> web.Response:
     executor_id = path_id(request, "executor_id")
-    detail = await request.app[SERVICES].executors.get(actor_of(request), executor_id)
-    return answer(executor_detail_view(detail))
+    services, actor = request.app[SERVICES], actor_of(request)
+    detail = await services.executors.get(actor, executor_id)
+    view = executor_detail_view(detail)
+    if detail.item.protocol is Protocol.XXL_JOB:
+        view["xxl_job"] = xxl_view(await services.xxl_executors.get(actor, executor_id))
+    return answer(view)
+
+
+@routes.put(f"{_ONE}/xxl-job", permission=Permission.ADMINISTER, api=True)
+async def change_xxl_executor(request: web.Request) -> web.Response:
+    """What is not given stays as it is."""
+    body = Fields({"xxl_job": await read_json(request)}, "", [])
+    given = read_xxl_fields(body)
+    raise_if_any(body.problems)
+    await request.app[SERVICES].xxl_executors.change(
+        actor_of(request),
+        path_id(request, "executor_id"),
+        app_name=given.app_name,
+        token=given.token,
+        addresses=given.addresses,
+        registers=given.registers,
+    )
+    return web.Response(status=204)
+
+
+@routes.delete(f"{_ONE}/addresses", permission=Permission.ADMINISTER, api=True)
+async def remove_address(request: web.Request) -> web.Response:
+    fields = query_fields(request, ("address",))
+    address = fields.text("address", max_chars=MAX_ADDRESS_CHARS, required=True)
+    raise_if_any(fields.problems)
+    await request.app[SERVICES].xxl_executors.remove_address(
+        actor_of(request), path_id(request, "executor_id"), normal_address(address) or address
+    )
+    return web.Response(status=204)
 
 
 @routes.post(f"{_ONE}/token", permission=Permission.ADMINISTER, api=True)

@@ -7,12 +7,14 @@ from typing import Any
 
 from tickwheel_admin.api.answers import instant
 from tickwheel_admin.api.runs.views import run_summary_view, run_view
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.services.executors.nodes import NodeDetail
 from tickwheel_admin.services.executors.service import (
     ExecutorDetail,
     ExecutorItem,
     NewExecutor,
     NodeView,
+    StoredXxlAddress,
 )
 
 
@@ -21,6 +23,7 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
         "id": item.id,
         "name": item.name,
         "description": item.description,
+        "protocol": item.protocol.value,
         "live_nodes": item.live_nodes,
         "slots": item.slots,
         "in_use": item.in_use,
@@ -38,7 +41,11 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
 def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
     return executor_view(detail.item) | {
         "handlers": list(detail.handlers),
-        "schemas": {handler: json.loads(text) for handler, text in detail.schemas.items()},
+        "schemas": {
+            handler: json.loads(text)
+            for handler, text in detail.schemas.items()
+            if handler != ANY_HANDLER
+        },
         "nodes": [
             node_view(each) | {"running": [run_summary_view(mark) for mark in each.running]}
             for each in detail.nodes
@@ -66,14 +73,28 @@ def node_view(view: NodeView) -> dict[str, Any]:
         "weight": view.weight,
         "weight_wanted": view.weight_wanted,
         "handlers": sorted(node.named_handlers),
-        "unstoppable": sorted(node.unstoppable),
+        "unstoppable": sorted(node.unstoppable - {ANY_HANDLER}),
         "labels": dict(node.labels),
         "sdk": node.sdk,
-        "address": node.address,
+        "address": view.address,
         "connected_at": instant(node.connected_at),
         "seen_at": instant(view.seen_at),
         "lease_expires_at": instant(node.lease_expires_at),
         "ended_at": instant(node.ended_at),
+        **_calls_view(view.xxl_address),
+    }
+
+
+def _calls_view(called: StoredXxlAddress | None) -> dict[str, Any]:
+    """How an admin gets on with a node that it calls; nothing of nodes that connect."""
+    if called is None:
+        return {}
+    return {
+        "dialect": called.dialect,
+        "last_beat_at": instant(called.beat_at),
+        "calls": called.calls,
+        "errors": called.errors,
+        "last_error": called.error,
     }
 
 

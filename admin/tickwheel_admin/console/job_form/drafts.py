@@ -17,6 +17,7 @@ from tickwheel_admin.console.job_form.yaml_view import (
 )
 from tickwheel_admin.console.lists.job_names import JobNames
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.executors.service import ExecutorDetail
@@ -25,7 +26,7 @@ from tickwheel_admin.services.services import Services
 
 def schema_in(form: JobForm, executor: ExecutorDetail | None) -> str | None:
     """What the handler that is typed takes, if it says so."""
-    return None if executor is None else executor.schemas.get(form["handler"].strip())
+    return None if executor is None else executor.schema_of(form["handler"].strip())
 
 
 class JobDrafts:
@@ -66,8 +67,11 @@ class JobDrafts:
         if form.yaml is not None:
             return form.yaml.raw(), []
         children, unclear = await find_children(self.names, form.children)
-        schema = schema_in(form, await self.executor_of(form))
+        executor = await self.executor_of(form)
+        schema = schema_in(form, executor)
         raw, problems = draft_of_form(form, children=children, schema=schema)
+        if executor is not None and executor.item.protocol is Protocol.XXL_JOB:
+            raw.pop("when_cut_off", None)  # its field is hidden: there is one answer only
         return raw, [*problems, *unclear]
 
     async def as_yaml(self, form: JobForm) -> JobForm:

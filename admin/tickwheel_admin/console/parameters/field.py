@@ -50,7 +50,7 @@ class ParameterField:
     @property
     def is_long(self) -> bool:
         """Whether its text needs several lines."""
-        return "\n" in self.text
+        return "\n" in self.text or self.parameter.format == "multiline"
 
     @property
     def placeholder(self) -> str:

@@ -62,6 +62,8 @@ def action_labels() -> dict[str, str]:
         "executor.deleted": _("Executor deleted"),
         "executor.paused": _("Executor paused"),
         "executor.resumed": _("Executor resumed"),
+        "executor.xxl_changed": _("XXL-JOB settings of an executor changed"),
+        "executor.xxl_address_removed": _("Address of an executor removed"),
         "executor.token_rotated": _("Token of an executor rotated"),
         "executor.old_token_revoked": _("Former token of an executor revoked"),
         "executor.code_jobs_set": _("Rule for declared jobs set"),

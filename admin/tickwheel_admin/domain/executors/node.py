@@ -46,7 +46,9 @@ class Node:
     in_use: int  # slots taken by dispatched and running attempts
     weight: int = 1  # 1..1000: its share of runs with routing `weighted`
     handlers: frozenset[str]  # with ANY_HANDLER for one that does not tell them
-    unstoppable: frozenset[str]  # those of the handlers that nothing can stop: plain functions
+    # Those of the handlers that the node cannot stop by itself: plain functions; with ANY_HANDLER,
+    # none can be.
+    unstoppable: frozenset[str]
     labels: Mapping[str, str]
     sdk: str
     address: str
@@ -63,6 +65,10 @@ class Node:
     def offers(self, handler: str) -> bool:
         """Whether it may be given runs for the handler."""
         return handler in self.handlers or ANY_HANDLER in self.handlers
+
+    def stops(self, handler: str) -> bool:
+        """Whether it ends attempts of the handler by itself when it hears from no admin."""
+        return handler not in self.unstoppable and ANY_HANDLER not in self.unstoppable
 
     @property
     def named_handlers(self) -> frozenset[str]:

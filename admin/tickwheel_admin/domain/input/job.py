@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import (
     INVISIBLE_CHARACTER,
     Fields,
@@ -74,18 +75,23 @@ MAX_START_WITHIN_MS = 604_800_000
 _TAG_RULE = "A tag is a text of 1 to %(limit)d characters without commas."
 
 
-def parse_job(raw: Mapping[str, Any]) -> JobConfig:
+def parse_job(raw: Mapping[str, Any], protocol: Protocol = Protocol.TICKWHEEL) -> JobConfig:
     """A job's configuration from a request.
+
+    Args:
+        protocol: of its executor.
 
     Raises:
         InvalidInput: with every problem found.
     """
-    config, problems = read_job(raw)
+    config, problems = read_job(raw, protocol)
     raise_if_any(problems)
     return config
 
 
-def read_job(raw: Mapping[str, Any]) -> tuple[JobConfig, list[Problem]]:
+def read_job(
+    raw: Mapping[str, Any], protocol: Protocol = Protocol.TICKWHEEL
+) -> tuple[JobConfig, list[Problem]]:
     """The same with every problem found; what breaks a rule is read as its default."""
     problems: list[Problem] = []
     fields = Fields(raw, "", problems)
@@ -100,7 +106,7 @@ def read_job(raw: Mapping[str, Any]) -> tuple[JobConfig, list[Problem]]:
         tags=_read_tags(fields),
         parameters=_read_parameters(fields),
         routing=read_routing(fields),
-        blocking=read_blocking(fields),
+        blocking=read_blocking(fields, protocol),
         priority=fields.integer("priority", low=1, high=9, default=5),
         timeout_ms=fields.seconds_as_ms("timeout_seconds", low_ms=1_000, high_ms=MAX_TIMEOUT_MS),
         start_within_ms=fields.seconds_as_ms(

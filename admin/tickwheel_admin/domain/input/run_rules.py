@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import Fields, as_seconds
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, ChildLink, ChildOn
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
@@ -50,12 +51,18 @@ _DEFAULT_BLOCKING = BlockingPolicy()
 # --- blocking --------------------------------------------------------------------------------
 
 
-def read_blocking(fields: Fields) -> BlockingPolicy:
-    """What may run side by side."""
+def read_blocking(fields: Fields, protocol: Protocol) -> BlockingPolicy:
+    """What may run side by side.
+
+    Args:
+        protocol: of the job's executor; nodes of XXL-JOB's protocol stop no run by themselves.
+    """
     strategy = fields.member("blocking", Blocking, default=Blocking.PARALLEL)
     concurrency = fields.integer("concurrency", low=1, high=MAX_CONCURRENCY, default=1)
     max_waiting = fields.integer("max_waiting", low=0, high=MAX_WAITING, default=0)
-    when_cut_off = fields.member("when_cut_off", WhenCutOff, default=WhenCutOff.STOP)
+    stops = protocol is Protocol.TICKWHEEL
+    default = WhenCutOff.STOP if stops or strategy is Blocking.PARALLEL else WhenCutOff.CONTINUE
+    when_cut_off = fields.member("when_cut_off", WhenCutOff, default=default)
     hold_lost_ms = fields.seconds_as_ms(
         "hold_lost_seconds", low_ms=MIN_HOLD_LOST_MS, high_ms=MAX_HOLD_LOST_MS
     )
@@ -68,6 +75,13 @@ def read_blocking(fields: Fields) -> BlockingPolicy:
                     "With blocking “parallel” no run waits for another one;"
                     " choose another blocking strategy, or leave this out.",
                 )
+    elif not stops and when_cut_off is WhenCutOff.STOP:
+        fields.refuse(
+            "when_cut_off",
+            "does_not_apply",
+            "Nodes of the protocol xxl_job cannot stop a run by themselves when they are cut off;"
+            " choose “continue”, or leave this out.",
+        )
     if strategy is not Blocking.SERIAL and fields.has("max_waiting"):
         fields.refuse(
             "max_waiting", "does_not_apply", "Runs wait in line only with blocking “serial”."

@@ -112,7 +112,7 @@ class Router:
         return (
             policy.strategy is not Blocking.PARALLEL
             and policy.when_cut_off is WhenCutOff.STOP
-            and config.handler not in self._nodes[node_id].unstoppable
+            and self._nodes[node_id].stops(config.handler)
         )
 
     # --- the parts of it -------------------------------------------------------------------------

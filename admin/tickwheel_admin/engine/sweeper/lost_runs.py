@@ -109,7 +109,7 @@ def held_until(config: JobConfig, node: Node) -> int | None:
     policy = config.blocking
     if node.state is NodeState.GONE or policy.strategy is Blocking.PARALLEL:
         return None
-    if policy.when_cut_off is WhenCutOff.STOP and config.handler not in node.unstoppable:
+    if policy.when_cut_off is WhenCutOff.STOP and node.stops(config.handler):
         return node.full_lease_at
     return (node.ended_at or node.full_lease_at) + policy.hold_lost_ms
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.executors.node import ANY_HANDLER, LEASE_MS, Node, NodeState
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -25,6 +26,7 @@ from tickwheel_admin.store.overview.attention import last_node_ended
 from tickwheel_admin.store.runs.lists import RunItem, live_items_of_node
 from tickwheel_admin.store.runs.queue_depth import QueueDepth, queue_depths
 from tickwheel_admin.store.runs.summaries import RunSummary, live_summaries_of_nodes
+from tickwheel_admin.store.xxl_job.executors import StoredXxlAddress, read_xxl_addresses
 
 MAX_LISTED = 1_000
 MAX_NODES_SHOWN = 1_000
@@ -56,6 +58,7 @@ class ExecutorItem:
     waiting_since: int | None  # when the oldest of them was due; None: none waits
     paused_at: int | None  # since when none of its fires run; None: not paused
     old_token_until: int | None  # the token before this one works until then; None: it does not
+    protocol: Protocol
     code_jobs: CodeJobs  # what becomes of jobs declared in code
     declared_waiting: int  # of those, how many wait for a person
     created_at: int
@@ -70,6 +73,13 @@ class NodeView:
     weight_wanted: int | None  # likewise
     seen_at: int  # when an admin last heard from it, to a few seconds
     running: list[RunSummary]  # the oldest 20
+    # Where an admin calls it, if its executor is of the protocol `xxl_job`.
+    xxl_address: StoredXxlAddress | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return self.node.address if self.xxl_address is None else self.xxl_address.address
 
     @property
     def weight(self) -> int:
@@ -85,7 +95,13 @@ class ExecutorDetail:
     nodes: list[NodeView]
     handlers: list[str]  # offered by live nodes, sorted
     gone_at: int | None  # when its last node ended, while none is live; None: it never had one
-    schemas: dict[str, str]  # JSON Schema of the parameters, by handler that says what it takes
+    # JSON Schema of the parameters, by handler that says what it takes; that of ANY_HANDLER is for
+    # those that are not named.
+    schemas: dict[str, str]
+
+    def schema_of(self, handler: str) -> str | None:
+        """JSON Schema of a handler's parameters; None: it takes whatever it is given."""
+        return self.schemas.get(handler) or self.schemas.get(ANY_HANDLER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +142,11 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
     marks = live_summaries_of_nodes(conn, live, per_node=MAX_RUNNING_SHOWN)
     offered = store_executors.offered_handlers(conn, [executor_id])
     gone = {} if live else last_node_ended(conn, [executor_id])
+    called_at = _xxl_addresses(conn, found)
     return ExecutorDetail(
         gone_at=gone.get(executor_id),
         item=_items(conn, [found], scope=frozenset({executor_id}))[0],
-        nodes=[_view(each, marks, now=now) for each in nodes],
+        nodes=[_view(each, marks, now=now, called_at=called_at) for each in nodes],
         handlers=sorted(offered.get(executor_id, frozenset()) - {ANY_HANDLER}),
         schemas=schemas_of(conn, executor_id),
     )
@@ -147,7 +164,7 @@ def read_node(conn: sa.Connection, actor: Actor, node_id: int) -> NodeDetail:
         raise not_found()
     marks = live_summaries_of_nodes(conn, [node_id], per_node=MAX_RUNNING_SHOWN)
     return NodeDetail(
-        view=_view(found, marks, now=now_ms(conn)),
+        view=_view(found, marks, now=now_ms(conn), called_at=_xxl_addresses(conn, executor)),
         executor_name=executor.name,
         running=live_items_of_node(conn, node_id, limit=MAX_RUNNING_OF_NODE),
         heard_by=store_executors.connected_admins(conn, node_id),
@@ -198,13 +215,28 @@ def _item(
         waiting_since=None if queue is None else queue.since,
         paused_at=executor.paused_at,
         old_token_until=None if until is None or until <= now else until,
+        protocol=executor.protocol,
         code_jobs=executor.code_jobs,
         declared_waiting=declared_waiting,
         created_at=executor.created_at,
     )
 
 
-def _view(stored: StoredNode, marks: Mapping[int, list[RunSummary]], *, now: int) -> NodeView:
+def _xxl_addresses(conn: sa.Connection, executor: StoredExecutor) -> dict[int, StoredXxlAddress]:
+    """Where the executor's nodes are called, by node."""
+    if executor.protocol is not Protocol.XXL_JOB:
+        return {}
+    found = read_xxl_addresses(conn, [executor.id])
+    return {each.node_id: each for each in found if each.node_id is not None}
+
+
+def _view(
+    stored: StoredNode,
+    marks: Mapping[int, list[RunSummary]],
+    *,
+    now: int,
+    called_at: Mapping[int, StoredXxlAddress],
+) -> NodeView:
     node = stored.node
     return NodeView(
         node=node,
@@ -214,4 +246,5 @@ def _view(stored: StoredNode, marks: Mapping[int, list[RunSummary]], *, now: int
         # been set back since.
         seen_at=min(node.full_lease_at - LEASE_MS, now),
         running=marks.get(node.id, []),
+        xxl_address=called_at.get(node.id),
     )

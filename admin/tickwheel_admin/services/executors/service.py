@@ -12,7 +12,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
-from tickwheel_admin.domain.executors.executor import check_executor
+from tickwheel_admin.domain.executors.executor import Protocol, check_executor
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import (
     CANCEL,
@@ -45,6 +45,7 @@ from tickwheel_admin.store.executors.executors import StoredExecutor
 from tickwheel_admin.store.executors.tokens import replace_token, revoke_old_token
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.triggers.pauses import pause_executor
+from tickwheel_admin.store.xxl_job.executors import StoredXxlAddress as StoredXxlAddress
 
 T = TypeVar("T")
 
@@ -90,8 +91,7 @@ class Executors:
         executor_id = await self._ids.take("executor")
 
         def create(conn: sa.Connection, entry: AuditEntry) -> None:
-            if store_executors.executor_name_is_taken(conn, name):
-                raise _name_taken(name)
+            check_name_is_free(conn, name)
             store_executors.add_executor(
                 conn,
                 executor_id=executor_id,
@@ -116,6 +116,7 @@ class Executors:
 
         Raises:
             InvalidInput: on "overlap_seconds".
+            Conflict: executor.other_protocol.
         """
         actor.require(Permission.ADMINISTER, executor_id)
         if not 0 <= overlap_seconds <= MAX_OVERLAP_SECONDS:
@@ -133,7 +134,7 @@ class Executors:
             replace_token(conn, executor_id, token_hash=token_hash, old_until=until)
             return {"overlap_seconds": overlap_seconds}
 
-        name = await self._change(actor, executor_id, "executor.token_rotated", rotate)
+        name = await self._change_token(actor, executor_id, "executor.token_rotated", rotate)
         return NewExecutor(id=executor_id, name=name, token=token)
 
     async def revoke_old_token(self, actor: Actor, executor_id: int) -> None:
@@ -144,9 +145,9 @@ class Executors:
             revoke_old_token(conn, executor_id)
             return {}
 
-        await self._change(actor, executor_id, "executor.old_token_revoked", revoke)
+        await self._change_token(actor, executor_id, "executor.old_token_revoked", revoke)
 
-    async def _change(
+    async def _change_token(
         self,
         actor: Actor,
         executor_id: int,
@@ -157,6 +158,7 @@ class Executors:
 
         def change(conn: sa.Connection, entry: AuditEntry) -> str:
             found = _get(conn, executor_id, lock=True)
+            _check_has_own_token(found)
             _write(entry, action, executor_id, found.name, **work(conn))
             return found.name
 
@@ -254,10 +256,23 @@ def _new_token() -> tuple[str, str]:
     return token, hashlib.sha256(token.encode()).hexdigest()
 
 
-def _name_taken(name: str) -> Conflict:
-    return Conflict(
-        "executor.name_taken", "There is already an executor named “%(name)s”.", name=name
-    )
+def check_name_is_free(conn: sa.Connection, name: str) -> None:
+    """Raises Conflict executor.name_taken."""
+    if store_executors.executor_name_is_taken(conn, name):
+        raise Conflict(
+            "executor.name_taken", "There is already an executor named “%(name)s”.", name=name
+        )
+
+
+def _check_has_own_token(found: StoredExecutor) -> None:
+    """Refuse what concerns the token with which nodes connect."""
+    if found.protocol is not Protocol.TICKWHEEL:
+        raise Conflict(
+            "executor.other_protocol",
+            "The nodes of “%(name)s” do not connect with a token of Tickwheel; admins call them"
+            " with the access token that you entered. Change that one instead.",
+            name=found.name,
+        )
 
 
 def _write(entry: AuditEntry, action: str, executor_id: int, name: str, **more: object) -> None:

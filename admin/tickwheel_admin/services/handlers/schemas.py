@@ -6,21 +6,29 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
+from tickwheel_admin.domain.executors.xxl_job import PARAMETER_SCHEMA
 from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.store.executors import handler_schemas as store
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
 from tickwheel_admin.store.jobs.declared import said_by_newer_nodes
+from tickwheel_admin.store.xxl_job.executors import is_xxl_executor
 
 MAX_KNOWN = 2_000  # schemas of one executor; more only while live nodes offer as many
 
 
 def schema_of(conn: sa.Connection, executor_id: int, handler: str) -> str | None:
     """JSON Schema of a handler's parameters; None: it takes whatever it is given."""
-    return store.get_schema(conn, executor_id, handler)
+    schema = store.get_schema(conn, executor_id, handler)
+    if schema is None and is_xxl_executor(conn, executor_id):
+        return PARAMETER_SCHEMA
+    return schema
 
 
 def schemas_of(conn: sa.Connection, executor_id: int) -> dict[str, str]:
-    """All of an executor, by handler."""
+    """All of an executor, by handler; that of ANY_HANDLER is for those that are not named."""
+    if is_xxl_executor(conn, executor_id):
+        return {ANY_HANDLER: PARAMETER_SCHEMA}
     return {name: each.schema for name, each in store.read_schemas(conn, executor_id).items()}
 
 

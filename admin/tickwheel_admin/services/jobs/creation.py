@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput, UserError
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -104,14 +105,14 @@ class JobCreation:
     ) -> list[Outcome]:
         bulk = BulkAction(action="jobs.created", detail={"jobs": len(new)})
         concerned = {each.executor_id for each in new}
-        known = await self._store.read(_known_executors, sorted(concerned))
-        allowed = {each for each in known if actor.may(Permission.DEVELOP, each)}
+        protocols = await self._store.read(_protocols, sorted(concerned))
+        allowed = {each for each in protocols if actor.may(Permission.DEVELOP, each)}
         step = await self._entries.open(actor, bulk, allowed if len(new) > 1 else ())
         outcomes: dict[int, Outcome] = {}
         for start in range(0, len(new), BATCH):
             places = range(start, min(start + BATCH, len(new)))
             # In a thread, and before the transaction: others must not wait while this is read.
-            read = await asyncio.to_thread(_read, step.actor, new, places)
+            read = await asyncio.to_thread(_read, step.actor, new, places, protocols)
             outcomes |= {p: found for p, found in read.items() if isinstance(found, UserError)}
             configs = {p: found for p, found in read.items() if isinstance(found, JobConfig)}
             outcomes |= await self._batch(step.actor, new, configs, request_key)
@@ -178,19 +179,25 @@ class JobCreation:
         ]
 
 
-def _known_executors(conn: sa.Connection, executor_ids: Sequence[int]) -> list[int]:
-    return [each for each in executor_ids if get_executor(conn, each) is not None]
+def _protocols(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, Protocol]:
+    """Of those of the executors that exist."""
+    found = (get_executor(conn, each) for each in executor_ids)
+    return {each.id: each.protocol for each in found if each is not None}
 
 
 def _read(
-    actor: Actor, new: Sequence[NewJob], places: Sequence[int]
+    actor: Actor,
+    new: Sequence[NewJob],
+    places: Sequence[int],
+    protocols: Mapping[int, Protocol],
 ) -> dict[int, JobConfig | UserError]:
     """What each of the requested jobs says, or why it cannot be taken."""
     found: dict[int, JobConfig | UserError] = {}
     for place in places:
         try:
             actor.require(Permission.DEVELOP, new[place].executor_id)
-            found[place] = parse_job(new[place].raw)
+            protocol = protocols.get(new[place].executor_id, Protocol.TICKWHEEL)
+            found[place] = parse_job(new[place].raw, protocol)
         except UserError as error:
             found[place] = error
     return found

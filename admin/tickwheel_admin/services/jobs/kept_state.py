@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -17,6 +18,7 @@ from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import protocol_of
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs.jobs import get_job
 from tickwheel_admin.store.jobs.kept_state import StoredState
@@ -49,7 +51,7 @@ class JobStates:
             actor.require(Permission.VIEW, job.executor_id)
             stored = job_states.get_state(conn, job_id)
             return JobState(
-                kept=job.config.keeps_state,
+                kept=_keeps_state(conn, job),
                 state=stored.state,
                 run_id=stored.run_id,
                 updated_at=stored.updated_at,
@@ -91,7 +93,7 @@ class JobStates:
             if state is None:
                 job_states.forget_states(conn, [job_id])
             else:
-                _check(job, stored, seen_at)
+                _check(conn, job, stored, seen_at)
                 job_states.set_state(conn, job_id, state, now=_later(conn, stored))
             # Not the state itself: it may hold what not everybody may read.
             entry.write(
@@ -105,7 +107,18 @@ class JobStates:
         await self._audited.run(actor, change, JOBS)
 
 
-def _check(job: Job, stored: StoredState, seen_at: int | None) -> None:
+def _keeps_state(conn: sa.Connection, job: Job) -> bool:
+    """Whether its runs can hand something on: nodes without the SDK have no place for it."""
+    of_sdk = protocol_of(conn, job.executor_id) is Protocol.TICKWHEEL
+    return of_sdk and job.config.keeps_state
+
+
+def _check(conn: sa.Connection, job: Job, stored: StoredState, seen_at: int | None) -> None:
+    if job.config.keeps_state and not _keeps_state(conn, job):
+        raise Conflict(
+            "job.keeps_no_state",
+            "This job keeps no state, because the nodes of its executor run without the SDK.",
+        )
     if not job.config.keeps_state:
         raise Conflict(
             "job.keeps_no_state",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.job import parse_parameters, read_job
 from tickwheel_admin.domain.runs.run import Origin
@@ -36,6 +37,7 @@ from tickwheel_admin.services.runs.requests import (
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import protocol_of
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.filters import JobSort as JobSort
@@ -133,7 +135,7 @@ class Jobs:
         """
         actor.require(Permission.DEVELOP, executor_id)
         check_request_key(request_key)
-        config, problems = read_job(raw)
+        config, problems = read_job(raw, await self._store.read(protocol_of, executor_id))
         if noted or problems:
             raise await self.refused(actor, executor_id, raw, noted=noted)
         new_id = await self._ids.take("job")
@@ -168,7 +170,7 @@ class Jobs:
             Conflict: job.changed when `revision` is no longer current; job.name_taken.
         """
         executor_id = await self._require(actor, job_id, Permission.DEVELOP)
-        config, problems = read_job(raw)
+        config, problems = read_job(raw, await self._store.read(protocol_of, executor_id))
         if noted or problems:
             raise await self.refused(actor, executor_id, raw, noted=noted, job_id=job_id)
         edit = await self._begin(actor, triggers=len(config.triggers))
@@ -279,7 +281,10 @@ class Jobs:
             noted: what is known to be wrong already.
             job_id: its own; 0 for a new one.
         """
-        config, problems = read_job(raw)
+        protocol = Protocol.TICKWHEEL
+        if executor_id is not None:
+            protocol = await self._store.read(protocol_of, executor_id)
+        config, problems = read_job(raw, protocol)
         told = merged(noted, problems)
         if executor_id is not None:
             told = merged(

@@ -98,6 +98,12 @@ def get_executor(
     return None if row is None else _stored(row)
 
 
+def protocol_of(conn: sa.Connection, executor_id: int) -> Protocol:
+    """How its nodes are reached; of an executor that does not exist, as of most."""
+    found = conn.execute(sa.select(executor.c.protocol).where(executor.c.id == executor_id))
+    return Protocol(found.scalar_one_or_none() or Protocol.TICKWHEEL)
+
+
 def executor_names(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int, str]:
     """Names of executors, deleted ones too, by id."""
     wanted = executor.c.id.in_(sorted(executor_ids))

@@ -69,6 +69,12 @@ def get_xxl_executor(conn: sa.Connection, executor_id: int) -> StoredXxlExecutor
     return None if row is None else _executor(row)
 
 
+def is_xxl_executor(conn: sa.Connection, executor_id: int) -> bool:
+    """Whether the executor is of this protocol."""
+    found = sa.select(xxl_executor.c.executor_id).where(xxl_executor.c.executor_id == executor_id)
+    return conn.execute(found).first() is not None
+
+
 def xxl_executor_of_app(conn: sa.Connection, app_name: str) -> StoredXxlExecutor | None:
     """The executor whose processes register by the name."""
     row = conn.execute(_EXECUTORS.where(xxl_executor.c.app_name == app_name)).one_or_none()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
 from tickwheel_admin.domain.jobs.declared_job import (
@@ -162,6 +163,12 @@ def set_policy(
     found = get_executor(conn, executor_id, lock=True)
     if found is None:
         raise not_found()
+    if found.protocol is not Protocol.TICKWHEEL:
+        raise Conflict(
+            "executor.other_protocol",
+            "The nodes of “%(name)s” declare no jobs: only programs with the SDK do.",
+            name=found.name,
+        )
     if found.code_jobs is policy:
         return
     store.set_policy(conn, executor_id, policy)

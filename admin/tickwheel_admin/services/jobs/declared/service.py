@@ -120,6 +120,7 @@ class DeclaredJobs:
 
         Raises:
             InvalidInput: on "policy".
+            Conflict: executor.other_protocol.
         """
         actor.require(Permission.ADMINISTER, executor_id)
         if policy not in set(CodeJobs):
