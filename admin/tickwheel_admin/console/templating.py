@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tickwheel_admin.console.calendars import labels as calendar_labels
-from tickwheel_admin.console.executors.snippets import node_program
+from tickwheel_admin.console.executors import xxl_labels
+from tickwheel_admin.console.executors.snippets import node_program, xxl_job_snippets
 from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.rendering import Renderer
 from tickwheel_admin.console.jobs import declared_labels, policy_labels, routing_labels
@@ -28,6 +29,8 @@ _NAMES = {
     "audit_labels": audit_labels,
     "system_labels": system_labels,
     "node_program": node_program,
+    "xxl_job_snippets": xxl_job_snippets,
+    "xxl_labels": xxl_labels,
     "alike": alike,
     "end_by_progress": end_by_progress,
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.console.executors.tokens import token_page
+from tickwheel_admin.console.executors.xxl_job import create_xxl_executor
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.rendering import done_or_back, go_to, render
 from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import NodeView
@@ -37,7 +39,7 @@ async def list_executors(request: web.Request) -> web.Response:
 
 @routes.get("/executors/new", permission=Permission.ADMINISTER, on_all=True)
 async def show_new(request: web.Request) -> web.Response:
-    return await _new_form(request, values={})
+    return await _new_form(request, values={"protocol": request.query.get("protocol", "")})
 
 
 @routes.post("/executors/new", permission=Permission.ADMINISTER, on_all=True)
@@ -45,6 +47,8 @@ async def create_executor(request: web.Request) -> web.Response:
     form = await read_form(request)
     name = form.get("name", "").strip()
     try:
+        if form.get("protocol") == Protocol.XXL_JOB:
+            return await create_xxl_executor(request, form)
         made = await request.app[SERVICES].executors.create(
             actor_of(request), name=name, description=form.get("description", "")
         )
@@ -61,6 +65,11 @@ async def create_executor(request: web.Request) -> web.Response:
 @routes.get(EXECUTOR, permission=Permission.VIEW)
 async def show_executor(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
+    xxl = None
+    if detail.item.protocol is Protocol.XXL_JOB:
+        xxl = await request.app[SERVICES].xxl_executors.get(
+            actor_of(request), _executor_id(request)
+        )
     live = [view for view in detail.nodes if view.node.state is NodeState.LIVE]
     ended = [view for view in detail.nodes if view.node.state is not NodeState.LIVE]
     text = request.query.get("q", "").strip()[:100]
@@ -74,7 +83,9 @@ async def show_executor(request: web.Request) -> web.Response:
         {
             "detail": detail,
             "executor": detail.item,
+            "xxl": xxl,
             "live": live,
+            "live_ids": {view.node.id for view in live},
             "found": len(found),
             "shown": found[first : first + NODES_PER_PAGE],
             "first": first,
@@ -92,7 +103,7 @@ async def show_executor(request: web.Request) -> web.Response:
 def _has(view: NodeView, text: str) -> bool:
     """Whether a node is what somebody looks for: by name, address or label."""
     labels = (f"{key}={value}" for key, value in view.node.labels.items())
-    return any(text in each.casefold() for each in (view.node.name, view.node.address, *labels))
+    return any(text in each.casefold() for each in (view.node.name, view.address, *labels))
 
 
 @routes.post(f"{EXECUTOR}/pause", permission=Permission.OPERATE)
@@ -184,7 +195,10 @@ async def _new_form(
         request,
         "executors/new.html",
         {
-            "values": values,
+            "values": {name: text for name, text in values.items() if name != "token"},
+            "protocol": Protocol.XXL_JOB.value
+            if values.get("protocol") == Protocol.XXL_JOB
+            else Protocol.TICKWHEEL.value,
             "problems": {problem.field: problem for problem in reversed(problems)},
         },
         status=status,

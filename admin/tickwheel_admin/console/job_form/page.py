@@ -140,7 +140,9 @@ async def list_handlers(request: web.Request) -> web.Response:
     form = form_as_sent(request.query)
     executor = await _drafts(request).executor_of(form)
     handlers = [] if executor is None else executor.handlers
-    return await render(request, "job_form/handler.html", {"form": form, "handlers": handlers})
+    protocol = None if executor is None else executor.item.protocol
+    context = {"form": form, "handlers": handlers, "protocol": protocol}
+    return await render(request, "job_form/handler.html", context)
 
 
 @routes.get("/jobs/nodes", permission=Permission.DEVELOP)
@@ -224,6 +226,7 @@ async def _form_page(
             "summaries": summaries_of(form),
             "executors": executors,
             "handlers": [] if executor is None else executor.handlers,
+            "protocol": None if executor is None else executor.item.protocol,
             "parameters": form.parameters(schema_in(form, executor)),
             "nodes_now": None if executor is None else _nodes_now(form, executor),
             "suggested": await drafts.names.suggestions("", permission=Permission.OPERATE),
