@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack
 
 from .handlers.handlers import HandlerFunction, Handlers, limits_of
@@ -301,12 +300,7 @@ class Executor:
         await self._lifecycle.start()
         return self
 
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        frames: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Finish running handlers, deliver their results, and stop."""
         await self._lifecycle.stop()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
-from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from tickwheel_executor.process.loop_thread import LoopThread
@@ -91,12 +90,7 @@ class FakeAdmin:
         self._call(self._dispatcher.server.listen()).result()
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        frames: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close all connections and stop."""
         self._call(self._dispatcher.server.stop()).result()
         self._end()
@@ -107,12 +101,7 @@ class FakeAdmin:
         await self._call(self._dispatcher.server.listen())
         return self
 
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        frames: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Close all connections and stop."""
         await self._call(self._dispatcher.server.stop())
         self._end()

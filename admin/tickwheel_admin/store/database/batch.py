@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 import sqlalchemy as sa
@@ -23,30 +23,36 @@ _MATCHED = "matched"  # the parameter with the values of the first column that i
 _STATEMENT_CHARS = 3 * 1024 * 1024
 
 
+class Duplicates(TypedDict, total=False):
+    """What becomes of rows that are there already; unless it is said, they are an error."""
+
+    ignore_duplicates_of: Sequence[str] | None  # columns of the unique key: left as they are
+    replace_duplicates_of: Sequence[str] | None  # columns of the unique key: take the new values
+
+
+class Condition(TypedDict, total=False):
+    """What else must hold of the rows that are updated."""
+
+    where: str  # written with the alias `t` of the table, `b` of the given rows, and parameters
+    reads: Sequence[str]  # those of the written columns that `where` reads of `b`
+    params: Mapping[str, Any] | None
+
+
 def insert_rows(
     conn: sa.Connection,
     table: sa.Table,
     rows: Sequence[Mapping[str, Any]],
     *,
     columns: Sequence[str],
-    ignore_duplicates_of: Sequence[str] | None = None,
-    replace_duplicates_of: Sequence[str] | None = None,
+    **duplicates: Unpack[Duplicates],
 ) -> None:
     """Insert rows; does not return how many were new: MySQL counts duplicates its own way.
 
     Args:
         columns: names present in the rows; all others get NULL.
-        ignore_duplicates_of: columns of the unique key whose duplicates are left as they are.
-        replace_duplicates_of: columns of the unique key whose duplicates take the new values.
     """
-    insert_values(
-        conn,
-        table,
-        [tuple(map(row.get, columns)) for row in rows],
-        columns=columns,
-        ignore_duplicates_of=ignore_duplicates_of,
-        replace_duplicates_of=replace_duplicates_of,
-    )
+    values = [tuple(map(row.get, columns)) for row in rows]
+    insert_values(conn, table, values, columns=columns, **duplicates)
 
 
 def insert_values(
@@ -55,8 +61,7 @@ def insert_values(
     rows: Sequence[Sequence[Any]],
     *,
     columns: Sequence[str],
-    ignore_duplicates_of: Sequence[str] | None = None,
-    replace_duplicates_of: Sequence[str] | None = None,
+    **duplicates: Unpack[Duplicates],
 ) -> None:
     """`insert_rows` of values in the order of `columns`."""
     if not rows:
@@ -67,22 +72,15 @@ def insert_values(
         table,
         batch.columns,
         batch.same,
-        tuple(ignore_duplicates_of or ()),
-        tuple(replace_duplicates_of or ()),
+        tuple(duplicates.get("ignore_duplicates_of") or ()),
+        tuple(duplicates.get("replace_duplicates_of") or ()),
     )
     parameters = batch.parameters(conn.dialect.name)
     if not _is_too_long(parameters, rows):
         conn.execute(statement, parameters)
         return
     for half in _halves(rows):
-        insert_values(
-            conn,
-            table,
-            half,
-            columns=columns,
-            ignore_duplicates_of=ignore_duplicates_of,
-            replace_duplicates_of=replace_duplicates_of,
-        )
+        insert_values(conn, table, half, columns=columns, **duplicates)
 
 
 def update_rows(
@@ -92,30 +90,17 @@ def update_rows(
     *,
     match: Sequence[str],
     values: Sequence[str],
-    where: str = "",
-    reads: Sequence[str] = (),
-    params: Mapping[str, Any] | None = None,
+    **condition: Unpack[Condition],
 ) -> int:
     """Update the row that equals each given row in its `match` columns; returns rows matched.
 
     Args:
         match: columns compared; integers only, so that no collation decides.
         values: columns written; absent ones become NULL.
-        where: further condition on the table, written with its alias `t`, the given rows' alias `b`
-            and named parameters.
-        reads: those of `values` that `where` reads of `b`.
     """
     columns = (*match, *values)
-    return update_values(
-        conn,
-        table,
-        [tuple(map(row.get, columns)) for row in rows],
-        match=match,
-        values=values,
-        where=where,
-        reads=reads,
-        params=params,
-    )
+    given = [tuple(map(row.get, columns)) for row in rows]
+    return update_values(conn, table, given, match=match, values=values, **condition)
 
 
 def update_values(
@@ -125,15 +110,13 @@ def update_values(
     *,
     match: Sequence[str],
     values: Sequence[str],
-    where: str = "",
-    reads: Sequence[str] = (),
-    params: Mapping[str, Any] | None = None,
+    **condition: Unpack[Condition],
 ) -> int:
     """`update_rows` of values in the order of `match` and `values`."""
     if not rows:
         return 0
-    batch = _Batch(rows, (*match, *values), apart={*match, *reads})
-    written = batch.columns[len(match) :]
+    batch = _Batch(rows, (*match, *values), apart={*match, *condition.get("reads", ())})
+    written, where = batch.columns[len(match) :], condition.get("where", "")
     statement = _update_statement(
         conn.dialect.name, table, tuple(match), written, batch.same, where
     )
@@ -141,11 +124,10 @@ def update_values(
     if conn.dialect.name == "postgresql":
         parameters[_MATCHED] = [row[0] for row in rows]
     if not _is_too_long(parameters, rows):
-        return conn.execute(statement, parameters | dict(params or {})).rowcount
+        parameters |= condition.get("params") or {}
+        return conn.execute(statement, parameters).rowcount
     return sum(
-        update_values(
-            conn, table, half, match=match, values=values, where=where, reads=reads, params=params
-        )
+        update_values(conn, table, half, match=match, values=values, **condition)
         for half in _halves(rows)
     )
 

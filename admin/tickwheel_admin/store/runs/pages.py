@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import FAILURES, Origin, RunState
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.scans import beyond, merge_scans
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.lists import RunItem, read_items
 from tickwheel_admin.store.runs.retries import IS_MADE_GOOD, IS_RETRIED
@@ -79,23 +80,9 @@ def page_runs(
         _Scan(conn, each, state, before, limit + 1, share=len(ranges), newer=newer)
         for each, state in ranges
     ]
-    # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
-    stops = [scan.stopped_at for scan in scans if scan.stopped_at is not None]
-    horizon = (min if newer else max)(stops, default=None)
-    found = sorted(
-        (
-            key
-            for scan in scans
-            for key in scan.found
-            if horizon is None or (key <= horizon if newer else key >= horizon)
-        ),
-        reverse=not newer,
-    )
-    more_at = horizon
-    if len(found) > limit:
-        found = found[:limit]
-        more_at = found[-1]
-    return _items(conn, found[::-1] if newer else found), more_at
+    read = [(scan.found, scan.stopped_at) for scan in scans]
+    places, more_at = merge_scans(read, limit=limit, newer=newer)
+    return read_items(conn, [place.id for place in places]), more_at
 
 
 def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[int, bool]:
@@ -115,10 +102,6 @@ def count_runs(conn: sa.Connection, wanted: RunFilter, *, limit: int) -> tuple[i
             return limit, True
         more = more or scan.stopped_at is not None
     return count, more
-
-
-def _items(conn: sa.Connection, keys: Sequence[RunPosition]) -> list[RunItem]:
-    return read_items(conn, [key.id for key in keys])
 
 
 def _ranges(wanted: RunFilter) -> Sequence[tuple[RunFilter, RunState | None]]:
@@ -291,12 +274,7 @@ def _keys(
         conditions.append(run.c.scheduled_at >= wanted.from_at)
     if wanted.to_at is not None:
         conditions.append(run.c.scheduled_at < wanted.to_at)
-    # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
-    if before is not None and newer:
-        conditions.append(run.c.scheduled_at >= before.scheduled_at)
-        conditions.append(sa.or_(run.c.scheduled_at > before.scheduled_at, run.c.id > before.id))
-    elif before is not None:
-        conditions.append(run.c.scheduled_at <= before.scheduled_at)
-        conditions.append(sa.or_(run.c.scheduled_at < before.scheduled_at, run.c.id < before.id))
+    if before is not None:
+        conditions += beyond(before.scheduled_at, before.id, of=run.c.scheduled_at, newer=newer)
     sorted_by = [column.asc() if newer else column.desc() for column in order]
     return reading(sa.select(*columns).where(*conditions).order_by(*sorted_by), run, index)

@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.scans import beyond, merge_scans
 from tickwheel_admin.store.database.tables import audit
 
 CHUNK = 1_000  # index entries read at once while filtering
@@ -78,23 +79,8 @@ def page_audit(
     ranges = _ranges(wanted)
     chunks = max(1, MAX_SCANNED // (CHUNK * max(1, len(ranges))))
     scans = [_scan(conn, wanted, one, before, limit + 1, newer, chunks) for one in ranges]
-    # Each scan knows everything up to where it stopped; beyond the first stop, one is blind.
-    stops = [stop for _, stop in scans if stop is not None]
-    horizon = (min if newer else max)(stops, default=None)
-    found = sorted(
-        (
-            key
-            for keys, _ in scans
-            for key in keys
-            if horizon is None or (key <= horizon if newer else key >= horizon)
-        ),
-        reverse=not newer,
-    )
-    more_at = horizon
-    if len(found) > limit:
-        found = found[:limit]
-        more_at = found[-1]
-    return _rows(conn, found[::-1] if newer else found), more_at
+    places, more_at = merge_scans(scans, limit=limit, newer=newer)
+    return _rows(conn, places), more_at
 
 
 def first_parts(conn: sa.Connection, entry_id: int, *, limit: int) -> list[StoredAudit]:
@@ -178,13 +164,8 @@ def _keys(
         conditions.append(audit.c.at >= wanted.from_at)
     if wanted.to_at is not None:
         conditions.append(audit.c.at < wanted.to_at)
-    if before is not None and newer:
-        conditions.append(audit.c.at >= before.at)
-        conditions.append(sa.or_(audit.c.at > before.at, audit.c.id > before.id))
-    elif before is not None:
-        # The first half alone bounds the index range; MariaDB cannot use a row comparison for it.
-        conditions.append(audit.c.at <= before.at)
-        conditions.append(sa.or_(audit.c.at < before.at, audit.c.id < before.id))
+    if before is not None:
+        conditions += beyond(before.at, before.id, of=audit.c.at, newer=newer)
     columns = audit.c.at, audit.c.id, audit.c.executor_id, audit.c.user_name, audit.c.action
     order = [audit.c.at, audit.c.id] if newer else [audit.c.at.desc(), audit.c.id.desc()]
     return reading(sa.select(*columns).where(*conditions).order_by(*order), audit, index)
