@@ -488,6 +488,7 @@ CREATE TABLE xxl_address (
     incarnation INTEGER NOT NULL DEFAULT 0,
     node_id BIGINT,
     dialect VARCHAR(1),
+    client VARCHAR(8),
     beat_at BIGINT,
     calls BIGINT NOT NULL DEFAULT 0,
     errors BIGINT NOT NULL DEFAULT 0,
@@ -501,6 +502,8 @@ CREATE TABLE xxl_log (
     attempt INTEGER NOT NULL,
     node_id BIGINT NOT NULL,
     token VARCHAR(32) NOT NULL,
+    log_id BIGINT NOT NULL,
+    time_ms BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (run_id, attempt)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;

@@ -488,6 +488,7 @@ CREATE TABLE xxl_address (
     incarnation INTEGER DEFAULT 0 NOT NULL,
     node_id BIGINT,
     dialect VARCHAR(1),
+    client VARCHAR(8),
     beat_at BIGINT,
     calls BIGINT DEFAULT 0 NOT NULL,
     errors BIGINT DEFAULT 0 NOT NULL,
@@ -501,6 +502,8 @@ CREATE TABLE xxl_log (
     attempt INTEGER NOT NULL,
     node_id BIGINT NOT NULL,
     token VARCHAR(32) NOT NULL,
+    log_id BIGINT NOT NULL,
+    time_ms BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (run_id, attempt)
 );

@@ -32,7 +32,7 @@ from tickwheel_admin.console.frame.rendering import RENDERER
 from tickwheel_admin.domain.users.oidc import OidcSettings
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.links import endpoint
+from tickwheel_admin.links import endpoint as link_endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
@@ -65,6 +65,7 @@ from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
@@ -73,6 +74,10 @@ from tickwheel_admin.web.health import CHECKS
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.server import create_runner, serve
 from tickwheel_admin.web.watchdog import Watchdog
+from tickwheel_admin.xxl_job import endpoint as xxl_endpoint
+from tickwheel_admin.xxl_job.addresses import AddressGuard
+from tickwheel_admin.xxl_job.bridge import XxlBridge
+from tickwheel_admin.xxl_job.caller import HttpCaller, NodeCaller
 
 log = structlog.get_logger(__name__)
 
@@ -163,7 +168,8 @@ class Admin:
         )
         self._hub = LinkHub()
         self._watchdog = Watchdog()
-        self._engine: Engine | None = None
+        self._guard = AddressGuard(config.xxl_job_networks)
+        self._loops: Sequence[Loop] = ()
         self._stopping = False
         self._started_at = 0.0  # event loop time
 
@@ -184,13 +190,16 @@ class Admin:
             DatabaseUnavailable: the database was away at the start.
             ExceptionGroup: a loop ended by itself, which is a bug.
         """
-        engine = self._engine = await self._create_engine()
+        engine = await self._create_engine()
         await engine.membership.enter()
-        app = self._create_app(engine)
+        caller = HttpCaller(self._guard)
+        bridge = self._create_bridge(engine, caller)
+        app = self._create_app(engine, bridge)
         runner = create_runner(app, shutdown_seconds=REQUEST_SECONDS)
         await runner.setup()
         self._started_at = asyncio.get_running_loop().time()
-        loops = {loop: _start(loop) for loop in engine.loops}
+        self._loops = (*engine.loops, *bridge.loops)
+        loops = {loop: _start(loop) for loop in self._loops}
         stopped = asyncio.create_task(stop.wait(), name="stop")
         compiling: asyncio.Task[None] | None = None
         try:
@@ -205,7 +214,8 @@ class Admin:
             if compiling is not None:
                 compiling.cancel()
             self._watchdog.stop()
-            await self._stop(engine, runner, loops)
+            await self._stop(engine, bridge, runner, loops)
+            await caller.close()
         for loop in loops.values():
             if not loop.cancelled() and (error := loop.exception()) is not None:
                 raise error
@@ -230,21 +240,38 @@ class Admin:
             random=random.Random(),
             new_token=lambda: secrets.token_hex(16),
             retention_days=self._config.retention_days,
-            wall_clock=lambda: time.time_ns() // 1_000_000,
+            wall_clock=_wall_clock_ms,
             stall=self._watchdog.told,
         )
 
-    def _create_app(self, engine: Engine) -> web.Application:
+    def _create_bridge(self, engine: Engine, caller: NodeCaller) -> XxlBridge:
+        return XxlBridge(
+            XxlNodes(self._database, self.services.events, self.services.cipher),
+            engine,
+            self._hub,
+            caller,
+            self._guard,
+            admin_id=engine.admin_id,
+            wall_clock_ms=_wall_clock_ms,
+        )
+
+    def _create_app(self, engine: Engine, bridge: XxlBridge) -> web.Application:
         app = create_app(self._config, self.services)
-        app[endpoint.MEMBERSHIP] = engine.membership
-        app[endpoint.RECORDER] = engine.recorder
-        app[endpoint.HUB] = self._hub
-        endpoint.routes.add_to(app)
+        app[link_endpoint.MEMBERSHIP] = engine.membership
+        app[link_endpoint.RECORDER] = engine.recorder
+        app[link_endpoint.HUB] = self._hub
+        link_endpoint.routes.add_to(app)
+        app[xxl_endpoint.INBOUND] = bridge.inbound
+        xxl_endpoint.routes.add_to(app)
         app[CHECKS]["loops"] = self._check_loops
         return app
 
     async def _stop(
-        self, engine: Engine, runner: web.AppRunner, loops: Mapping[Loop, asyncio.Task[None]]
+        self,
+        engine: Engine,
+        bridge: XxlBridge,
+        runner: web.AppRunner,
+        loops: Mapping[Loop, asyncio.Task[None]],
     ) -> None:
         self._stopping = True
         log.info("admin.stopping")
@@ -254,6 +281,8 @@ class Admin:
         for site in runner.sites:
             await site.stop()  # nodes that are sent away must not come back
         # Before the runner stops: it closes connections under the sockets' feet.
+        await _end(loops, *bridge.loops)
+        await bridge.close()
         await self._hub.close_all("the admin stops")
         await runner.cleanup()
         await _end(loops, *engine.loops)
@@ -267,7 +296,7 @@ class Admin:
         if self._stopping:
             return "stopping"
         now = asyncio.get_running_loop().time()
-        for loop in self._engine.loops if self._engine else ():
+        for loop in self._loops:
             name = loop.name
             if loop.failing:
                 return f"the {name} fails"
@@ -275,6 +304,10 @@ class Admin:
             if now - (loop.last_pass_at or self._started_at) > late:
                 return f"the {name} stands still"
         return "ok"
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _start(loop: Loop) -> asyncio.Task[None]:

@@ -57,6 +57,7 @@ class Engine:
             stall: what blocked the event loop lately, for the status.
         """
         configs, calendars = JobConfigs(), CalendarCache()
+        self.admin_id = admin_id
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )

@@ -1,7 +1,8 @@
-"""What the engine needs of the sockets: protocols that `links` and the simulator implement."""
+"""What the engine needs of the ways to nodes: `links`, `xxl_job` and the simulator have it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,8 +27,24 @@ class Session(Protocol):
         ...
 
 
+class NodeSocket(Session, Protocol):
+    """A way to a node: a WebSocket that it opened (`links`), or calls to it (`xxl_job`)."""
+
+    token_hash: str  # SHA-256 of the executor token that it came with
+    is_open: bool  # may be given runs
+    heard: bool  # something came since the last renewal of its lease
+    heartbeat: int  # sequence of its latest heartbeat
+    sent_targets: NodeTargets  # what operators want of the node, as last sent this way
+    admins: Sequence[str]  # base URLs of live ones, as last sent this way
+    ended: asyncio.Event
+
+    def close(self, code: int, reason: str) -> None:
+        """Send what is queued, then close."""
+        ...
+
+
 class NodeLinks(Protocol):
-    """All open sockets of this admin."""
+    """All ways to nodes that this admin has."""
 
     def connected(self) -> Mapping[int, int]:
         """Node id → executor id of the nodes that this admin may send runs to."""
@@ -59,6 +76,22 @@ class NodeLinks(Protocol):
 
     def disconnect(self, node_id: int, reason: str) -> None:
         """Close the node's socket, so that it says hello anew."""
+        ...
+
+
+class NodeHub(Protocol):
+    """Where ways to nodes come and go; the engine sees them as `NodeLinks`."""
+
+    def add(self, session: NodeSocket) -> NodeSocket | None:
+        """Make this the node's way; returns the one it replaces."""
+        ...
+
+    def remove(self, session: NodeSocket) -> None:
+        """Forget it, unless a newer one replaced it."""
+        ...
+
+    def update(self, session: NodeSocket) -> None:
+        """Its `is_open` has changed."""
         ...
 
 

@@ -1,63 +1,41 @@
-"""All open sockets of this admin, as the engine sees them."""
+"""All ways to nodes that this admin has, as the engine sees them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
 
 from tickwheel_admin.domain.executors.node import NodeTargets
+from tickwheel_admin.engine.ports import NodeSocket
 from tickwheel_admin.links.frame_budget import FrameBudget
 from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
-
-
-class Socket(Protocol):
-    """An open socket to a node, as the hub needs it; `session.NodeSession` is one."""
-
-    node_id: int
-    executor_id: int
-    token_hash: str
-    is_open: bool  # may be given runs
-    heard: bool  # something came since the last renewal of its lease
-    heartbeat: int  # sequence of its latest heartbeat
-    sent_targets: NodeTargets  # what operators want of the node, as last sent over this socket
-    admins: Sequence[str]  # base URLs of live ones, as last sent over this socket
-    ended: asyncio.Event
-
-    def send(self, messages: Sequence[Message]) -> None:
-        """Queue messages."""
-        ...
-
-    def close(self, code: int, reason: str) -> None:
-        """Send what is queued, then close."""
-        ...
 
 
 class LinkHub:
     """Node id → its newest session here. Used from the event loop's thread only."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, Socket] = {}
+        self._sessions: dict[int, NodeSocket] = {}
         # Executor by node, of open sessions: read with every claim, so not collected from
         # thousands of sessions each time.
         self._connected: dict[int, int] = {}
         self.frames = FrameBudget()
 
-    def add(self, session: Socket) -> Socket | None:
+    def add(self, session: NodeSocket) -> NodeSocket | None:
         """Make this the node's session; returns the one it replaces."""
         replaced = self._sessions.get(session.node_id)
         self._sessions[session.node_id] = session
         self.update(session)
         return replaced
 
-    def remove(self, session: Socket) -> None:
+    def remove(self, session: NodeSocket) -> None:
         """Forget the session, unless a newer one replaced it."""
         if self._sessions.get(session.node_id) is session:
             del self._sessions[session.node_id]
             self._connected.pop(session.node_id, None)
 
-    def update(self, session: Socket) -> None:
+    def update(self, session: NodeSocket) -> None:
         """`is_open` of the session has changed."""
         if self._sessions.get(session.node_id) is not session:
             return

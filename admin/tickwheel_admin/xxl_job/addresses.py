@@ -168,8 +168,8 @@ class AddressGuard:
         ValueError: one of them is no network.
     """
 
-    def __init__(self, networks: Iterable[str] = DEFAULT_NETWORKS) -> None:
-        self._networks = tuple(ip_network(network) for network in networks)
+    def __init__(self, networks: Iterable[str | IpNetwork] = DEFAULT_NETWORKS) -> None:
+        self._networks = tuple(ip_network(str(network)) for network in networks)
 
     def check(self, ip: str | IpAddress) -> None:
         """Pass an address that may be called.

@@ -18,6 +18,7 @@ from tickwheel_admin.store.runs.logs import (
     log_chunks_after,
     log_chunks_before,
 )
+from tickwheel_admin.store.xxl_job.logs import is_log_expected
 
 MAX_LINES = 5_000
 MAX_CHARS = 2_000_000  # of all lines of a page: one line has up to 16,000
@@ -226,13 +227,17 @@ def _end(conn: sa.Connection, run: Run, attempt: int) -> _End | None:
         if run.state in LIVE or (run.state is RunState.QUEUED and attempt == 0):
             return None
         if run.state in FINAL:
-            return _told(conn, run)
+            return _told(conn, run, run_id=run.id)
     archived = get_attempt(conn, run.id, attempt)
     # Without a row it was refused and never ran.
-    return _End(lines=0, settled=True) if archived is None else _told(conn, archived)
+    if archived is None:
+        return _End(lines=0, settled=True)
+    return _told(conn, archived, run_id=run.id)
 
 
-def _told(conn: sa.Connection, ended: Run | Attempt) -> _End:
+def _told(conn: sa.Connection, ended: Run | Attempt, *, run_id: int) -> _End:
+    if is_log_expected(conn, run_id, ended.attempt):
+        return _End(lines=None, settled=False)  # it is still being read from the executor
     # Nobody counted the lines of an attempt that the admin had to end by itself.
     counted = ended.state is not RunState.LOST and ended.reason != "timeout_not_enforced"
     return _End(

@@ -556,6 +556,7 @@ xxl_address = _table(
     sa.Column("incarnation", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("node_id", Id),  # of that process; NULL: none was reached yet
     sa.Column("dialect", sa.String(1)),  # A, B or C; NULL: not seen yet
+    sa.Column("client", sa.String(8)),  # java, go, python, node; NULL: not seen yet
     sa.Column("beat_at", Instant),  # last beat that was answered; NULL: none yet
     sa.Column("calls", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("errors", sa.BigInteger, nullable=False, server_default=sa.text("0")),
@@ -570,6 +571,9 @@ xxl_log = _table(
     sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("node_id", Id, nullable=False),
     sa.Column("token", sa.String(32), nullable=False),  # of the claim
+    # By which its executor knows the log: the number and the time of the call that started it.
+    sa.Column("log_id", sa.BigInteger, nullable=False),
+    sa.Column("time_ms", Instant, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
     sa.Index("ix_xxl_log_of_node", "node_id", "run_id"),
 )

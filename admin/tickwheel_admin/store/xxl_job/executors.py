@@ -24,6 +24,7 @@ class StoredXxlExecutor:
     app_name: str  # by which its processes register
     addresses: tuple[str, ...] | None  # set by a person; None: its processes register themselves
     token: str = field(repr=False)  # encrypted
+    token_hash: str  # of the executor; it changes when its nodes are to be sent away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,7 @@ _EXECUTORS = (
         xxl_executor.c.app_name,
         xxl_executor.c.addresses,
         xxl_executor.c.token,
+        executor.c.token_hash,
     )
     .join(executor, executor.c.id == xxl_executor.c.executor_id)
     .where(executor.c.deleted_at == ALIVE)
@@ -199,6 +201,7 @@ def _executor(row: Any) -> StoredXxlExecutor:
         app_name=row.app_name,
         addresses=None if row.addresses is None else tuple(_urls.decode(row.addresses)),
         token=row.token,
+        token_hash=row.token_hash,
     )
 
 

@@ -463,6 +463,7 @@ def upgrade() -> None:
         sa.Column("incarnation", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.Column("node_id", Id),
         sa.Column("dialect", sa.String(1)),
+        sa.Column("client", sa.String(8)),
         sa.Column("beat_at", sa.BigInteger),
         sa.Column("calls", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("errors", sa.BigInteger, nullable=False, server_default=sa.text("0")),
@@ -475,6 +476,8 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("node_id", Id, nullable=False),
         sa.Column("token", sa.String(32), nullable=False),
+        sa.Column("log_id", sa.BigInteger, nullable=False),
+        sa.Column("time_ms", sa.BigInteger, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         indexes={"ix_xxl_log_of_node": ["node_id", "run_id"]},
     )

@@ -1,0 +1,131 @@
+"""What the bridge to XXL-JOB executors reads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import sqlalchemy as sa
+import structlog
+
+from tickwheel_admin.domain.xxl_job.bridge import (
+    AddressReport,
+    BridgeView,
+    ExpectedLog,
+    Registration,
+    RunFacts,
+    XxlAddress,
+    XxlExecutor,
+)
+from tickwheel_admin.services.events.events import NODES, Events, log_topic
+from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
+from tickwheel_admin.services.xxl_job.tokens import decrypt_token
+from tickwheel_admin.store.database.database import DatabaseUnavailable as DatabaseUnavailable
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.xxl_job import addresses, logs, runs
+from tickwheel_admin.store.xxl_job.executors import StoredXxlExecutor, read_xxl_executors
+
+log = structlog.get_logger(__name__)
+
+DEAD_LOG_MS = 600_000  # a log that no admin could read for so long stays as it is
+
+
+class XxlNodes:
+    """Addresses, runs and logs of executors of this protocol, for the bridge of one admin."""
+
+    def __init__(self, store: Store, events: Events, cipher: Cipher) -> None:
+        self._store = store
+        self._events = events
+        self._cipher = cipher
+        self._unreadable: set[int] = set()  # executors that the log was told of
+
+    async def view(self) -> BridgeView:
+        """Executors, their addresses, and the admins that share them."""
+        executors, known, admins = await self._store.read(_view)
+        found = {each.id: each for each in map(self._readable, executors) if each is not None}
+        served = [each for each in known if each.executor_id in found]
+        return BridgeView(executors=found, addresses=served, admins=admins)
+
+    def _readable(self, stored: StoredXxlExecutor) -> XxlExecutor | None:
+        """The executor; None while its token cannot be decrypted, which `secret_key` mends."""
+        try:
+            token = decrypt_token(self._cipher, stored)
+        except SecretUnreadable as error:
+            if stored.executor_id not in self._unreadable:
+                log.error("xxl.token_unreadable", executor=stored.name, reason=str(error))
+            self._unreadable.add(stored.executor_id)
+            return None
+        self._unreadable.discard(stored.executor_id)
+        return XxlExecutor(
+            id=stored.executor_id,
+            name=stored.name,
+            app_name=stored.app_name,
+            token=token,
+            token_hash=stored.token_hash,
+            addresses=stored.addresses,
+        )
+
+    async def register(self, registrations: Sequence[Registration]) -> list[bool]:
+        """Executors listen at these addresses; False: too many of that executor."""
+        taken = await self._store.run(addresses.register_addresses, registrations)
+        self._events.publish(NODES)
+        return taken
+
+    async def unregister(self, executor_id: int, address: str) -> bool:
+        """An executor stops listening; False: it never registered that address."""
+        removed = await self._store.run(addresses.unregister_address, executor_id, address)
+        self._events.publish(NODES)
+        return removed
+
+    async def forget_old(self) -> None:
+        """Drop registered addresses that nobody has used for a day."""
+        await self._store.run(addresses.forget_addresses)
+
+    async def process_gone(self, address: XxlAddress) -> None:
+        """Whoever answers at this address next is a new process."""
+        await self._store.run(
+            addresses.raise_incarnation, address.executor_id, address.address, address.incarnation
+        )
+
+    async def report(self, reports: Sequence[AddressReport]) -> None:
+        """Add what was seen of addresses, for people."""
+        await self._store.run(addresses.note_addresses, reports)
+
+    async def facts(self, run_ids: Iterable[int]) -> dict[int, RunFacts]:
+        """What the ledger says of these runs now."""
+        return await self._store.read(runs.run_facts, run_ids)
+
+    async def live_runs(self, node_id: int) -> list[RunFacts]:
+        """What a node is running, or about to."""
+        return await self._store.read(runs.live_runs_of_node, node_id)
+
+    async def older_tokens(
+        self, attempts: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], str | None]:
+        """Claim tokens of attempts that others followed, by (run, attempt)."""
+        return await self._store.read(runs.tokens_of_attempts, attempts)
+
+    async def expect_logs(self, ended: Sequence[ExpectedLog]) -> None:
+        """Note attempts before their end is recorded."""
+        await self._store.run(logs.expect_logs, ended)
+
+    async def expected_logs(self, node_ids: Collection[int], *, limit: int) -> list[ExpectedLog]:
+        """Logs of ended attempts that are to be read from these nodes."""
+        return await self._store.read(logs.expected_logs, node_ids, limit=limit)
+
+    async def orphaned_logs(self, *, limit: int) -> list[ExpectedLog]:
+        """Logs that nobody could read for ten minutes."""
+        return await self._store.read(logs.orphaned_logs, older_ms=DEAD_LOG_MS, limit=limit)
+
+    async def logs_are_read(self, read: Sequence[tuple[int, int, int]]) -> None:
+        """(run, attempt, lines): all that can be had of these logs is stored."""
+        await self._store.run(logs.logs_are_read, read)
+        for run_id, _, _ in read:
+            self._events.publish(log_topic(run_id))
+
+
+def _view(conn: sa.Connection) -> tuple[list[StoredXxlExecutor], list[XxlAddress], list[int]]:
+    return (
+        read_xxl_executors(conn),
+        addresses.read_addresses(conn),
+        addresses.present_admins(conn),
+    )

@@ -1,0 +1,108 @@
+"""Ended attempts whose log is still to be read from their executor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
+from tickwheel_admin.store.database.batch import insert_values, update_values
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
+from tickwheel_admin.store.database.tables import run, run_attempt, run_log, xxl_log
+
+# Noted before its end is recorded, which sets `log_lines`, too.
+_IS_LIVE = (
+    sa.select(run.c.id)
+    .where(run.c.id == xxl_log.c.run_id, run.c.attempt == xxl_log.c.attempt, IS_LIVE)
+    .exists()
+)
+
+
+def expect_logs(conn: sa.Connection, ended: Sequence[ExpectedLog]) -> None:
+    """Note attempts before their end is recorded."""
+    now = now_ms(conn)
+    insert_values(
+        conn,
+        xxl_log,
+        [
+            (each.run, each.attempt, each.node_id, each.token, each.log_id, each.time_ms, now)
+            for each in ended
+        ],
+        columns=("run_id", "attempt", "node_id", "token", "log_id", "time_ms", "created_at"),
+        ignore_duplicates_of=("run_id", "attempt"),
+    )
+
+
+def expected_logs(
+    conn: sa.Connection, node_ids: Collection[int], *, limit: int
+) -> list[ExpectedLog]:
+    """Attempts of these nodes whose log is to be read."""
+    if not node_ids:
+        return []
+    return _read(
+        conn,
+        sa.select(xxl_log)
+        .where(xxl_log.c.node_id.in_(sorted(node_ids)), ~_IS_LIVE)
+        .order_by(xxl_log.c.node_id, xxl_log.c.run_id)
+        .limit(limit),
+    )
+
+
+def orphaned_logs(conn: sa.Connection, *, older_ms: int, limit: int) -> list[ExpectedLog]:
+    """Attempts whose log nobody could read for so long: their nodes are gone."""
+    old = xxl_log.c.created_at < now_ms(conn) - older_ms
+    return _read(conn, sa.select(xxl_log).where(old).limit(limit))
+
+
+def _read(conn: sa.Connection, query: sa.Select[Any]) -> list[ExpectedLog]:
+    rows = conn.execute(query).all()
+    if not rows:
+        return []
+    last = sa.func.max(run_log.c.first_seq + run_log.c.line_count - 1)
+    stored = {
+        (each[0], each[1]): int(each[2])
+        for each in conn.execute(
+            sa.select(run_log.c.run_id, run_log.c.attempt, last)
+            .where(run_log.c.run_id.in_(sorted({row.run_id for row in rows})))
+            .group_by(run_log.c.run_id, run_log.c.attempt)
+        )
+    }
+    return [
+        ExpectedLog(
+            run=row.run_id,
+            attempt=row.attempt,
+            token=row.token,
+            node_id=row.node_id,
+            log_id=row.log_id,
+            time_ms=row.time_ms,
+            lines=stored.get((row.run_id, row.attempt), 0),
+        )
+        for row in rows
+    ]
+
+
+def is_log_expected(conn: sa.Connection, run_id: int, attempt: int) -> bool:
+    """Whether lines of an ended attempt may still come."""
+    found = conn.execute(
+        sa.select(xxl_log.c.run_id).where(xxl_log.c.run_id == run_id, xxl_log.c.attempt == attempt)
+    )
+    return found.first() is not None
+
+
+def logs_are_read(conn: sa.Connection, read: Sequence[tuple[int, int, int]]) -> None:
+    """All lines of these attempts are stored, or will never be: (run, attempt, lines)."""
+    if not read:
+        return
+    counted = [each for each in sorted(read) if each[2]]
+    update_values(conn, run, counted, match=("id", "attempt"), values=("log_lines",))
+    update_values(conn, run_attempt, counted, match=("run_id", "attempt"), values=("log_lines",))
+    by_attempt: defaultdict[int, list[int]] = defaultdict(list)
+    for run_id, attempt, _ in read:
+        by_attempt[attempt].append(run_id)
+    for attempt, run_ids in by_attempt.items():
+        of_these = sa.and_(xxl_log.c.run_id.in_(sorted(run_ids)), xxl_log.c.attempt == attempt)
+        conn.execute(sa.delete(xxl_log).where(of_these))

@@ -1,0 +1,106 @@
+"""What a node of this protocol was asked to run, as far as this admin knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tickwheel_admin.xxl_job.dialects import log_id, wire_job_id
+from tickwheel_shared.protocol import RunKey
+
+MAX_COPIES = 256  # runs of one job at once on one node
+
+
+class Stage(Enum):
+    """How sure it is that the node runs an attempt."""
+
+    SENDING = auto()  # the call is under way
+    UNCONFIRMED = auto()  # the call was not answered: the node is being asked
+    RUNNING = auto()  # it said so, or the ledger does
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RemoteAttempt:
+    """One attempt on one node. Instants are seconds of the running loop."""
+
+    run: int
+    attempt: int
+    token: str
+    job_id: int
+    handler: str  # "": it was adopted, and is not known
+    copy: int | None  # which of the runs of its job side by side; None: to be found out
+    time_ms: int  # that of its claim: executors repeat it, and find the log by it
+    stage: Stage
+    began_at: float
+    lines: int = 0  # of its log, sent to the recorder so far
+    log_asked_at: float = 0.0
+    idle_asked_at: float = 0.0
+    idle_since: float | None = None  # its node says that nothing of it runs
+    absent_since: float | None = None  # its node never saw it, as it seems
+    killed_at: float | None = None  # the node said that it was killed
+    is_asked: bool = False  # a call about it is under way
+    full: bool = False  # no more lines of its log are read
+
+    @property
+    def key(self) -> RunKey:
+        return RunKey(run=self.run, attempt=self.attempt, token=self.token)
+
+    @property
+    def wire_job(self) -> int:
+        return wire_job_id(self.job_id, self.copy or 0)
+
+    @property
+    def log_id(self) -> int:
+        return log_id(self.run, self.attempt, self.copy or 0)
+
+
+class RemoteAttempts:
+    """RemoteAttempts by run; only the newest of each is of interest."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[int, RemoteAttempt] = {}
+        self._wire_jobs: dict[int, RemoteAttempt] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_run)
+
+    def __iter__(self) -> Iterator[RemoteAttempt]:
+        return iter(list(self._by_run.values()))
+
+    def get(self, run: int, attempt: int) -> RemoteAttempt | None:
+        found = self._by_run.get(run)
+        return found if found is not None and found.attempt == attempt else None
+
+    def runs_handler(self, handler: str) -> bool:
+        """Whether an attempt of this handler is here."""
+        return any(each.handler in (handler, "") for each in self._by_run.values())
+
+    def add(self, attempt: RemoteAttempt) -> bool:
+        """Keep a new one, with a wire job of its own; False: too many of its job run."""
+        for copy in range(MAX_COPIES):
+            wire_job = wire_job_id(attempt.job_id, copy)
+            if wire_job not in self._wire_jobs:
+                self.adopt(attempt)
+                attempt.copy = copy
+                self._wire_jobs[wire_job] = attempt
+                return True
+        return False
+
+    def adopt(self, attempt: RemoteAttempt) -> None:
+        """Keep one that somebody else sent."""
+        earlier = self._by_run.get(attempt.run)
+        if earlier is not None:
+            self.remove(earlier)
+        self._by_run[attempt.run] = attempt
+
+    def found(self, attempt: RemoteAttempt, copy: int) -> None:
+        """It is known by now which copy of its job this is."""
+        attempt.copy = copy
+        self._wire_jobs.setdefault(attempt.wire_job, attempt)
+
+    def remove(self, attempt: RemoteAttempt) -> None:
+        if self._by_run.get(attempt.run) is attempt:
+            del self._by_run[attempt.run]
+        if attempt.copy is not None and self._wire_jobs.get(attempt.wire_job) is attempt:
+            del self._wire_jobs[attempt.wire_job]

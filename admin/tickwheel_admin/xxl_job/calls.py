@@ -1,0 +1,93 @@
+"""Calls to one address, counted for people; and how its executor speaks, as far as it was seen."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tickwheel_admin.domain.xxl_job.bridge import AddressReport, XxlAddress, XxlExecutor
+from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NodeCaller, NotSent, Reply
+from tickwheel_admin.xxl_job.dialects import Answer, BadAnswer, Call, Dialect
+from tickwheel_shared.protocol import MAX_MESSAGE_CHARS
+
+CALL_SECONDS = 5.0
+
+
+class NodeCalls:
+    """Used from the event loop's thread only."""
+
+    def __init__(self, address: XxlAddress, executor: XxlExecutor, caller: NodeCaller) -> None:
+        self.address = address
+        self.executor = executor
+        self.dialect = Dialect(address.dialect) if address.dialect else None  # None: not seen yet
+        self._caller = caller
+        self._calls = 0
+        self._errors = 0
+        self._error: str | None = None
+        self._error_at = 0.0
+        self._beat_at: float | None = None
+
+    async def ask(self, call: Call, *, seconds: float = CALL_SECONDS) -> Answer:
+        """Make a call.
+
+        Raises:
+            ConnectionRefused, NotSent: nothing was sent.
+            NoAnswer: it may have been.
+            BadAnswer: what came is none.
+        """
+        reply = await self.read(call, seconds=seconds)
+        try:
+            return dialects.read_answer(reply.status, reply.body)
+        except BadAnswer as error:
+            self.failed(f"{call.path}: {error}")
+            raise
+
+    async def read(
+        self, call: Call, *, seconds: float = CALL_SECONDS, max_bytes: int | None = None
+    ) -> Reply:
+        """Make a call for an answer that may be long; raises as `ask`, but BadAnswer."""
+        headers = dialects.headers(self.dialect, self.executor.token, self.executor.app_name)
+        limit = {} if max_bytes is None else {"max_bytes": max_bytes}
+        self._calls += 1
+        try:
+            return await self._caller.call(
+                self.address.address, call, headers, seconds=seconds, **limit
+            )
+        except (ConnectionRefused, NotSent, NoAnswer) as error:
+            self.failed(f"{call.path}: {error}")
+            raise
+
+    def failed(self, error: str) -> None:
+        """Something went wrong that people should see."""
+        self._errors += 1
+        self._error, self._error_at = error[:MAX_MESSAGE_CHARS], _now()
+
+    def beat(self) -> None:
+        """It is alive."""
+        self._beat_at = _now()
+
+    def report(self, node_id: int | None) -> AddressReport | None:
+        """What was seen since the last report; None: nothing."""
+        if not self._calls and not self._errors:
+            return None
+        report = AddressReport(
+            executor_id=self.address.executor_id,
+            address=self.address.address,
+            node_id=node_id,
+            dialect=self.dialect.value if self.dialect else None,
+            beat_at_ms_ago=None if self._beat_at is None else _ms_since(self._beat_at),
+            calls=self._calls,
+            errors=self._errors,
+            error=self._error,
+            error_ms_ago=_ms_since(self._error_at) if self._error else None,
+        )
+        self._calls, self._errors, self._error, self._beat_at = 0, 0, None, None
+        return report
+
+
+def _ms_since(at: float) -> int:
+    return int((_now() - at) * 1000)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

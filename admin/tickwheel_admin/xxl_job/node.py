@@ -1,0 +1,253 @@
+"""One process of an executor: called over HTTP, and towards the engine a node like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any
+
+import structlog
+
+from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.executors.node import ANY_HANDLER, NodeTargets
+from tickwheel_admin.domain.xxl_job.bridge import NODE_SLOTS, XxlAddress, XxlExecutor
+from tickwheel_admin.engine.membership.membership import Membership
+from tickwheel_admin.engine.ports import Arrival, NodeHub
+from tickwheel_admin.engine.recorder.loop import Recorder
+from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
+from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job.attempts import RemoteAttempts, Stage
+from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NodeCaller, NotSent
+from tickwheel_admin.xxl_job.calls import NodeCalls
+from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning
+from tickwheel_admin.xxl_job.runs import NodeRuns
+from tickwheel_shared.protocol import Cancel, FromNode, Held, Message, Query, RunRequest
+
+log = structlog.get_logger(__name__)
+
+BEAT_SECONDS = 3.0  # between two beats, and at most for one
+REFUSED_SECONDS = 1.0  # between two beats while nobody listens there
+STOP_SECONDS = 3.0  # for calls under way
+REFUSALS = 3  # beats in a row that found nobody: its process is gone
+
+
+class XxlNode:
+    """Starts and stops runs at one address, and tells the engine what became of them."""
+
+    def __init__(
+        self,
+        address: XxlAddress,
+        executor: XxlExecutor,
+        *,
+        caller: NodeCaller,
+        nodes: XxlNodes,
+        membership: Membership,
+        recorder: Recorder,
+        hub: NodeHub,
+    ) -> None:
+        self.address = address
+        self.executor_id = executor.id
+        self.node_id = 0  # known once it is admitted
+        self.token_hash = executor.token_hash
+        self.is_open = False
+        self.heard = False
+        self.heartbeat = 0
+        self.sent_targets = NodeTargets()
+        self.admins: Sequence[str] = ()
+        self.ended = asyncio.Event()
+        self.ended.set()
+        self.attempts = RemoteAttempts()
+        self.is_restarted = False  # it may be another process now: look at all its runs
+        self._nodes = nodes
+        self._membership = membership
+        self._recorder = recorder
+        self._hub = hub
+        self._session_id: int | None = None  # None: it is not admitted
+        self._refusals = 0
+        self._beat_at = 0.0  # when the next is due
+        self._is_leaving = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_beating = False
+        self.calls = NodeCalls(address, executor, caller)
+        self.runs = NodeRuns(
+            self.attempts,
+            self.calls,
+            nodes,
+            node_id=lambda: self.node_id,
+            say=self.say,
+            spawn=self._spawn,
+        )
+
+    # --- as the engine sees it -------------------------------------------------------------------
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Carry out what the engine asks for; other messages mean nothing to such a node."""
+        requests = [message for message in messages if isinstance(message, RunRequest)]
+        if requests:
+            self._spawn(self.runs.start(requests))
+        for message in messages:
+            match message:
+                case Query():
+                    self._spawn(self.runs.answer(message))
+                case Cancel():
+                    self._spawn(self.runs.cancel(message))
+                case _:
+                    pass
+
+    def opened(self) -> None:
+        """What it held is recorded: it may be given runs."""
+        if self._session_id is not None:
+            self.is_open = True
+            self._hub.update(self)
+            self._membership.opened()
+
+    def close(self, code: int, reason: str) -> None:
+        """End the session; the next good beat begins another one."""
+        if self._session_id is None:
+            return
+        log.info("xxl.node_closed", node_id=self.node_id, reason=reason)
+        session_id, self._session_id = self._session_id, None
+        self.is_open = False
+        self._hub.update(self)
+        self._hub.remove(self)
+        self._spawn(self._part(session_id))
+
+    async def _part(self, session_id: int) -> None:
+        await self._membership.disconnected(node_id=self.node_id, session_id=session_id)
+        self.ended.set()
+
+    async def stop(self) -> None:
+        """Let calls under way end, then the session."""
+        self.is_open = False
+        self._hub.update(self)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+        self.close(1001, "this admin serves it no more")
+        await self.ended.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guarded(work), name="xxl-node")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except (DatabaseUnavailable, Unavailable) as error:
+            # Nothing is lost: the sweeper asks about whatever was not confirmed.
+            log.warning("xxl.database_unavailable", address=self.address.address, cause=str(error))
+        except Exception:  # one broken call must not end the others; its traceback is logged
+            log.exception("xxl.call_failed", address=self.address.address)
+
+    # --- whether it lives ------------------------------------------------------------------------
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether it has a session at this admin."""
+        return self._session_id is not None
+
+    def update(self, address: XxlAddress, executor: XxlExecutor) -> None:
+        """What the database says of it now."""
+        if address.registered_at != self.address.registered_at:
+            self._beat_at = 0.0 if not self.is_admitted else self._beat_at
+        self.address = self.calls.address = address
+        self.calls.executor = executor
+        if self._session_id is not None and self.token_hash != executor.token_hash:
+            self.token_hash = executor.token_hash
+        if address.is_leaving != self._is_leaving and self._session_id is not None:
+            self._is_leaving = address.is_leaving
+            self._spawn(self._membership.drain(node_id=self.node_id, draining=address.is_leaving))
+            if not address.is_leaving:
+                self.is_restarted = True  # it registers again: a new process, perhaps
+
+    def beat_if_due(self, now: float) -> None:
+        """Start a beat, unless one is under way or was a moment ago."""
+        if self._is_beating or now < self._beat_at:
+            return
+        self._beat_at = now + BEAT_SECONDS
+        self._is_beating = True
+        self._spawn(self._beat())
+
+    async def _beat(self) -> None:
+        try:
+            answer = await self.calls.ask(dialects.beat(self.calls.dialect), seconds=BEAT_SECONDS)
+        except ConnectionRefused:
+            await self._nobody_listens()
+            return
+        except (NotSent, NoAnswer, BadAnswer):
+            return  # silence: its lease ends by itself
+        finally:
+            self._is_beating = False
+        self._refusals = 0
+        if dialects.meaning(answer) is not Meaning.OK:
+            self.calls.failed(answer.message)
+            return
+        self.calls.beat()
+        self.heard = True
+        self.heartbeat += 1
+        if self._session_id is None:
+            await self._admit()
+
+    async def _nobody_listens(self) -> None:
+        self._refusals += 1
+        self._beat_at = _now() + REFUSED_SECONDS
+        if self._refusals < REFUSALS:
+            return
+        self._beat_at = _now() + BEAT_SECONDS
+        if self._session_id is None:
+            return
+        log.info("xxl.process_gone", node_id=self.node_id, address=self.address.address)
+        await self._nodes.process_gone(self.address)
+        if self._is_leaving and not len(self.attempts):
+            await self._membership.goodbye(node_id=self.node_id)
+        for attempt in self.attempts:
+            self.attempts.remove(attempt)
+        self.close(1001, "nobody listens there any more")
+
+    async def _admit(self) -> None:
+        address = self.address
+        key = f"{address.executor_id} {address.address} {address.incarnation}"
+        admitted = await self._membership.admit(
+            Arrival(
+                executor_id=self.executor_id,
+                node_key=hashlib.sha256(key.encode()).hexdigest()[:32],
+                name=_name_of(address.address),
+                sdk="xxl-job",
+                slots=NODE_SLOTS,
+                handlers=[ANY_HANDLER],
+                unstoppable=[],
+                labels={},
+                weight=1,
+                address=address.address[:100],
+            )
+        )
+        self.node_id, self._session_id = admitted.node_id, admitted.session_id
+        self.ended.clear()
+        self.heard = True
+        self._is_leaving = False
+        replaced = self._hub.add(self)
+        if replaced is not None and replaced is not self:
+            replaced.close(1001, "a newer session of the same node")
+        # Of an admin before this one, or of this one before its session ended.
+        for facts in await self._nodes.live_runs(self.node_id):
+            if self.attempts.get(facts.run, facts.attempt) is None:
+                self.runs.adopt(facts)
+        running = [each.key for each in self.attempts if each.stage is Stage.RUNNING]
+        log.info("xxl.node_admitted", node_id=self.node_id, address=address.address)
+        self.say(Held(runs=running))
+
+    def say(self, *messages: FromNode) -> None:
+        """Tell the recorder."""
+        self._recorder.receive(self, messages)
+
+
+def _name_of(address: str) -> str:
+    return address.partition("://")[2].partition("/")[0][:200]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,109 @@
+"""Which addresses this admin serves: each is served by one of the admins that are up."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import structlog
+
+from tickwheel_admin.domain.xxl_job.bridge import (
+    MAX_REGISTERED,
+    BridgeView,
+    XxlAddress,
+    XxlExecutor,
+)
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.xxl_job.dialects import Dialect
+from tickwheel_admin.xxl_job.node import XxlNode
+
+log = structlog.get_logger(__name__)
+
+REPORT_SECONDS = 10.0
+FORGET_SECONDS = 3_600.0
+
+NewNode = Callable[[XxlAddress, XxlExecutor], XxlNode]
+
+
+class XxlRegistrar(Loop):
+    """Follows the database: nodes come, change and go; others take over those of a dead admin."""
+
+    interval_seconds = 2.0
+
+    def __init__(self, nodes: XxlNodes, *, admin_id: int, new_node: NewNode) -> None:
+        super().__init__()
+        self._nodes = nodes
+        self._admin_id = admin_id
+        self._new_node = new_node
+        self._served: dict[tuple[int, str], XxlNode] = {}
+        self._registered: dict[tuple[int, str], Dialect] = {}  # before they were served
+        self._reported_at = 0.0
+        self._forgot_at = 0.0
+        self.executors: Mapping[int, XxlExecutor] = {}
+
+    def __iter__(self) -> Iterator[XxlNode]:
+        """The nodes that this admin serves."""
+        return iter(list(self._served.values()))
+
+    def saw(self, executor_id: int, address: str, dialect: Dialect | None) -> None:
+        """An executor registered; `dialect`: as far as its request tells."""
+        node = self._served.get((executor_id, address))
+        if node is None:
+            if dialect is not None and len(self._registered) < MAX_REGISTERED:
+                self._registered[executor_id, address] = dialect
+            self.wake()
+        elif dialect is not None:
+            node.calls.dialect = dialect
+
+    async def run_once(self) -> bool:
+        view = await self._nodes.view()
+        self.executors = view.executors
+        wanted = {each.key: each for each in mine(view, self._admin_id)}
+        for key in [key for key in self._served if key not in wanted]:
+            node = self._served.pop(key)
+            log.info("xxl.address_left", address=key[1], executor_id=key[0])
+            await node.stop()
+        for key, address in wanted.items():
+            executor = view.executors[address.executor_id]
+            known = self._served.get(key)
+            if known is None:
+                node = self._served[key] = self._new_node(address, executor)
+                node.calls.dialect = self._registered.pop(key, node.calls.dialect)
+            else:
+                known.update(address, executor)
+        await self._report()
+        return False
+
+    async def stop_all(self) -> None:
+        """End every session; others take the nodes over."""
+        nodes, self._served = list(self._served.values()), {}
+        await asyncio.gather(*(node.stop() for node in nodes))
+
+    async def _report(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._reported_at >= REPORT_SECONDS:
+            self._reported_at = now
+            reports = [node.calls.report(node.node_id or None) for node in self]
+            await self._nodes.report([each for each in reports if each is not None])
+        if now - self._forgot_at >= FORGET_SECONDS:
+            self._forgot_at = now
+            await self._nodes.forget_old()
+
+
+def mine(view: BridgeView, admin_id: int) -> list[XxlAddress]:
+    """The addresses that this admin is to serve."""
+    if admin_id not in view.admins:
+        return []
+    return [each for each in view.addresses if _owner(each, view.admins) == admin_id]
+
+
+def _owner(address: XxlAddress, admins: Sequence[int]) -> int:
+    """Rendezvous hashing: when an admin comes or goes, only its own addresses move."""
+    return max(
+        admins,
+        key=lambda admin_id: hashlib.sha256(
+            f"{admin_id} {address.executor_id} {address.address}".encode()
+        ).digest(),
+    )

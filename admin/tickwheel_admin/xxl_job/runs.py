@@ -1,0 +1,294 @@
+"""Runs of one node: started and stopped by calls, and what is told of them to the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import structlog
+
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.xxl_job.bridge import ClientKind, RunFacts
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
+from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
+from tickwheel_admin.xxl_job.calls import NodeCalls
+from tickwheel_admin.xxl_job.dialects import BadAnswer, Call, Dialect, Meaning
+from tickwheel_shared.protocol import (
+    MAX_MESSAGE_CHARS,
+    Accepted,
+    Cancel,
+    CancelReason,
+    FromNode,
+    Outcome,
+    Query,
+    Refusal,
+    Refused,
+    Result,
+    RunKey,
+    RunRequest,
+)
+
+log = structlog.get_logger(__name__)
+
+CALLS_AT_ONCE = 20  # that start or stop runs
+# A call begins at most so long after the claim, and takes at most so long to be sent: whoever asks
+# about a run that is not confirmed does so after five seconds (`CONFIRM_MS`), and then no call for
+# it is on its way.
+START_SECONDS = 2.0
+RUN_SECONDS = 3.0
+BUSY_TRIES = 3
+BUSY_SECONDS = 0.05  # a thread that has just reported a run may still count as busy
+
+
+class NodeRuns:
+    """Used from the event loop's thread only."""
+
+    def __init__(
+        self,
+        attempts: RemoteAttempts,
+        calls: NodeCalls,
+        nodes: XxlNodes,
+        *,
+        node_id: Callable[[], int],
+        say: Callable[[FromNode], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        """Tell the engine with `say`; do what takes long in tasks made by `spawn`."""
+        self._attempts = attempts
+        self._calls = calls
+        self._nodes = nodes
+        self._node_id = node_id
+        self._say = say
+        self._spawn = spawn
+        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
+
+    async def start(self, requests: Sequence[RunRequest]) -> None:
+        asked_at = _now()
+        facts = await self._nodes.facts(request.run for request in requests)
+        for request in requests:
+            known = facts.get(request.run)
+            if (
+                known is None
+                or known.state is not RunState.DISPATCHED
+                or not _is_of(known, request)
+            ):
+                log.info("xxl.run_outdated", run_id=request.run)
+                continue
+            if self._attempts.get(request.run, request.attempt) is not None:
+                continue  # sent again
+            attempt = RemoteAttempt(
+                run=request.run,
+                attempt=request.attempt,
+                token=request.token,
+                job_id=request.job_id,
+                handler=request.handler,
+                copy=None,
+                time_ms=known.dispatched_at or 0,
+                stage=Stage.SENDING,
+                began_at=asked_at,
+            )
+            if self._is_go and self._attempts.runs_handler(request.handler):
+                self._say(_refused(attempt.key, Refusal.FULL, "it runs a handler once at a time"))
+                continue
+            if not self._attempts.add(attempt):
+                self._say(
+                    _refused(attempt.key, Refusal.FULL, "as many of this job run there as can")
+                )
+                continue
+            self._spawn(
+                self._call_run(attempt, request, asked_at + START_SECONDS - known.age_seconds)
+            )
+
+    async def _call_run(self, attempt: RemoteAttempt, request: RunRequest, begin_by: float) -> None:
+        """Ask the node to start a run.
+
+        Args:
+            begin_by: when the call must have begun, in seconds of the running loop.
+        """
+        try:
+            async with self._turns:
+                await self._call_run_now(attempt, request, begin_by)
+        except (ConnectionRefused, NotSent) as error:
+            self._refuse(attempt, Refusal.FULL, f"it could not be reached: {error}")
+        except (NoAnswer, BadAnswer):  # it may have begun all the same: it is asked about
+            attempt.stage = Stage.UNCONFIRMED
+
+    async def _call_run_now(
+        self, attempt: RemoteAttempt, request: RunRequest, begin_by: float
+    ) -> None:
+        tries = 0
+        while True:
+            if _now() > begin_by:
+                self._refuse(attempt, Refusal.FULL, "it took too long to be called")
+                return
+            answer = await self._calls.ask(self._run_call(attempt, request), seconds=RUN_SECONDS)
+            meaning = dialects.meaning(answer)
+            if meaning is Meaning.WRONG_PATH and tries == 0:
+                other = Dialect.A if self._calls.dialect is Dialect.C else Dialect.C
+                self._calls.dialect = other
+            elif meaning is Meaning.BUSY and tries < BUSY_TRIES:
+                await asyncio.sleep(BUSY_SECONDS)
+            else:
+                break
+            tries += 1
+        if self._attempts.get(attempt.run, attempt.attempt) is not attempt:
+            return  # it ended meanwhile: its callback was faster
+        if meaning in (Meaning.OK, Meaning.REPEATED):
+            self._calls.dialect = self._calls.dialect or Dialect.A  # the path was that of A and B
+            self.confirm(attempt)
+        elif meaning is Meaning.BUSY:
+            self._refuse(attempt, Refusal.FULL, answer.message)
+        elif meaning in (Meaning.HANDLER_UNKNOWN, Meaning.GLUE_UNSUPPORTED):
+            self._refuse(attempt, Refusal.UNKNOWN_HANDLER, answer.message)
+        elif meaning is Meaning.TOKEN_WRONG:
+            self._refuse(attempt, Refusal.DRAINING, answer.message)
+            self._calls.failed(answer.message)
+        else:
+            self._fail(attempt, answer.message or f"its executor answered {answer.code}")
+
+    def _run_call(self, attempt: RemoteAttempt, request: RunRequest) -> Call:
+        return dialects.run(
+            self._calls.dialect,
+            dialects.RunCall(
+                job_id=attempt.wire_job,
+                handler=request.handler,
+                param=param_of(bytes(request.parameters)),
+                timeout_s=-(-(request.timeout_ms or 0) // 1000) if self._is_java else 0,
+                log_id=attempt.log_id,
+                time_ms=attempt.time_ms,
+                index=request.shard_index,
+                total=request.shard_total,
+            ),
+        )
+
+    @property
+    def _is_java(self) -> bool:
+        """Other clients report a run that they timed out as succeeded or failed, and let it run on.
+
+        The engine's own timeout ends theirs.
+        """
+        return self._calls.address.client == ClientKind.JAVA
+
+    @property
+    def _is_go(self) -> bool:
+        """Two runs of one handler share their state there: both report the later one's id."""
+        return self._calls.address.client == ClientKind.GO
+
+    async def answer(self, query: Query) -> None:
+        """Tell the engine whether the node has an attempt, if it is known."""
+        attempt = await self._known(query.run, query.attempt, query.token)
+        if attempt is not None and attempt.stage is Stage.RUNNING:
+            self._say(_accepted(attempt.key))
+        # Otherwise it is being asked (`watch`), and the engine told once that is sure.
+
+    async def cancel(self, cancel: Cancel) -> None:
+        attempt = await self._known(cancel.run, cancel.attempt, cancel.token)
+        if attempt is None or attempt.copy is None or attempt.is_asked:
+            return  # it is looked for (`watch`), and the engine asks again
+        if attempt.stage is Stage.SENDING:
+            return
+        try:
+            async with self._turns:
+                answer = await self._calls.ask(dialects.kill(attempt.wire_job))
+        except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
+            return  # the engine asks again
+        if dialects.meaning(answer) is Meaning.OK and attempt.killed_at is None:
+            attempt.killed_at = _now()
+            if cancel.reason is CancelReason.STALE:
+                self._attempts.remove(attempt)
+
+    async def _known(self, run: int, number: int, token: str) -> RemoteAttempt | None:
+        found = self._attempts.get(run, number)
+        if found is not None:
+            return found
+        facts = (await self._nodes.facts([run])).get(run)
+        if facts is None or facts.attempt != number or facts.token != token:
+            return None
+        if not facts.is_live or facts.node_id != self._node_id():
+            return None
+        return self._attempts.get(run, number) or self.adopt(facts)
+
+    def adopt(self, facts: RunFacts) -> RemoteAttempt:
+        """Take over an attempt that another admin sent, or this one in an earlier session."""
+        attempt = RemoteAttempt(
+            run=facts.run,
+            attempt=facts.attempt,
+            token=facts.token,
+            job_id=facts.job_id,
+            handler="",
+            copy=None,
+            time_ms=facts.dispatched_at or 0,
+            stage=Stage.RUNNING if facts.state is RunState.RUNNING else Stage.UNCONFIRMED,
+            began_at=_now() - facts.age_seconds,
+        )
+        self._attempts.adopt(attempt)
+        return attempt
+
+    # --- what is told of them --------------------------------------------------------------------
+
+    def confirm(self, attempt: RemoteAttempt) -> None:
+        """The node has the attempt."""
+        attempt.stage = Stage.RUNNING
+        self._say(_accepted(attempt.key))
+
+    def deny(self, attempt: RemoteAttempt) -> None:
+        """The node never saw an attempt, and no call for it is on its way."""
+        self._refuse(attempt, Refusal.NEVER_SEEN, "")
+
+    def end(self, attempt: RemoteAttempt, outcome: Outcome, message: str) -> None:
+        """Report an end that the executor does not."""
+        self._attempts.remove(attempt)
+        duration = max(int((_now() - attempt.began_at) * 1000), 0)
+        self._say(
+            Result(
+                run=attempt.run,
+                attempt=attempt.attempt,
+                token=attempt.token,
+                outcome=outcome,
+                duration_ms=duration,
+                message=message[:MAX_MESSAGE_CHARS],
+            )
+        )
+
+    def _fail(self, attempt: RemoteAttempt, message: str) -> None:
+        self.end(attempt, Outcome.FAILED, message)
+
+    def _refuse(self, attempt: RemoteAttempt, why: Refusal, message: str) -> None:
+        self._attempts.remove(attempt)
+        self._say(_refused(attempt.key, why, message))
+
+
+def param_of(parameters: bytes) -> str:
+    """The one text that a job of this protocol has; other parameters travel as JSON."""
+    given = json.loads(parameters)
+    if given == {}:
+        return ""
+    if isinstance(given, dict) and given.keys() == {"param"} and isinstance(given["param"], str):
+        return given["param"]
+    return parameters.decode()
+
+
+def _is_of(facts: RunFacts, key: RunRequest) -> bool:
+    return facts.attempt == key.attempt and facts.token == key.token
+
+
+def _accepted(key: RunKey) -> Accepted:
+    return Accepted(run=key.run, attempt=key.attempt, token=key.token)
+
+
+def _refused(key: RunKey, why: Refusal, message: str) -> Refused:
+    return Refused(
+        run=key.run,
+        attempt=key.attempt,
+        token=key.token,
+        reason=why,
+        message=message[:MAX_MESSAGE_CHARS],
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,213 @@
+"""Looks after runs on nodes that do not speak by themselves.
+
+An unanswered call is asked about, lines of the log are fetched, and a run that its executor neither
+runs any more nor has reported is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
+from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job.attempts import MAX_COPIES, RemoteAttempt, Stage
+from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
+from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning, log_id
+from tickwheel_admin.xxl_job.log_reader import LogReader
+from tickwheel_admin.xxl_job.node import XxlNode
+from tickwheel_admin.xxl_job.registrar import XxlRegistrar
+from tickwheel_shared.protocol import Outcome
+
+PROBE_SECONDS = 1.0  # between two questions about a run that is not confirmed
+ABSENT_SECONDS = 2.0  # for which a node denies a run before that is believed
+LEDGER_SECONDS = 5.0  # between two looks at which runs have ended
+LOG_SECONDS = 2.0  # between two looks at the log of a run
+IDLE_SECONDS = 10.0  # between two questions whether a job still runs
+IDLE_AGAIN_SECONDS = 3.0  # the same, after it did not
+LOST_SECONDS = 45.0  # executors send a callback again after 30 s
+KILLED_SECONDS = 60.0  # some executors never report what was killed
+ASKED_AT_ONCE = 50  # runs that are asked about in one pass, over all nodes
+ASKED_OF_NODE = 4  # the same, of one node: one that hangs must not hold up the others
+
+_NO_ANSWER = (ConnectionRefused, NotSent, NoAnswer, BadAnswer)
+
+
+class XxlWatch(Loop):
+    """One pass asks some nodes about some runs; those asked longest ago come first."""
+
+    interval_seconds = 0.5
+
+    def __init__(self, nodes: XxlNodes, registrar: XxlRegistrar, logs: LogReader) -> None:
+        super().__init__()
+        self._nodes = nodes
+        self._registrar = registrar
+        self._logs = logs
+        self._looked_at = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run_once(self) -> bool:
+        now = _now()
+        if now - self._looked_at >= LEDGER_SECONDS:
+            self._looked_at = now
+            for node in self._registrar:
+                await self._forget_ended(node)
+        for node, attempt in self._due(now):
+            attempt.is_asked = True
+            task = asyncio.create_task(self._ask(node, attempt), name="xxl-watch")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return False
+
+    async def settle(self) -> None:
+        """Wait for the questions under way; for tests."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    def _due(self, now: float) -> list[tuple[XxlNode, RemoteAttempt]]:
+        found: list[tuple[float, XxlNode, RemoteAttempt]] = []
+        for node in self._registrar:
+            if not node.is_admitted:
+                continue
+            asked = sum(each.is_asked for each in node.attempts)
+            due = [
+                (when, each)
+                for each in node.attempts
+                if not each.is_asked and (when := _due_at(each, node.is_restarted)) <= now
+            ]
+            node.is_restarted = False
+            due.sort(key=lambda pair: pair[0])
+            found += [(when, node, each) for when, each in due[: max(ASKED_OF_NODE - asked, 0)]]
+        found.sort(key=lambda each: each[0])
+        return [(node, attempt) for _, node, attempt in found[:ASKED_AT_ONCE]]
+
+    async def _ask(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        try:
+            if attempt.stage is Stage.UNCONFIRMED:
+                await self._probe(node, attempt)
+                return
+            if attempt.copy is None and not await self._locate(node, attempt):
+                self._note_idle(node, attempt)
+                return
+            now = _now()
+            if now >= _idle_due_at(attempt):
+                await self._look_whether_idle(node, attempt)
+            if now >= attempt.log_asked_at + LOG_SECONDS and not attempt.full:
+                attempt.log_asked_at = now
+                await self._logs.follow(node, attempt)
+        except _NO_ANSWER:
+            attempt.log_asked_at = attempt.idle_asked_at = _now()  # counted by the caller
+        finally:
+            attempt.is_asked = False
+
+    async def _probe(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        """Find out whether an attempt whose call was not answered has begun."""
+        attempt.idle_asked_at = _now()
+        if await self._locate(node, attempt):
+            node.runs.confirm(attempt)
+            return
+        # Its wire job was free before the call: if it is busy, it is with this attempt.
+        known = attempt.copy is not None
+        if known and not await self._is_idle(node, attempt):
+            node.runs.confirm(attempt)
+            return
+        now = _now()
+        attempt.absent_since = now if attempt.absent_since is None else attempt.absent_since
+        if now - attempt.absent_since >= ABSENT_SECONDS:
+            node.runs.deny(attempt)
+
+    async def _locate(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
+        """Whether the node has a log of the attempt: it has one from the moment it begins."""
+        if attempt.copy is not None:
+            return await self._has_log(node, attempt, attempt.copy)
+        side_by_side = sum(each.job_id == attempt.job_id for each in node.attempts)
+        for copy in range(min(2 * side_by_side + 2, MAX_COPIES)):
+            if await self._has_log(node, attempt, copy):
+                node.attempts.found(attempt, copy)
+                return True
+        return False
+
+    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt, copy: int) -> bool:
+        number = log_id(attempt.run, attempt.attempt, copy)
+        call = dialects.log(node.calls.dialect, number, attempt.time_ms, 1)
+        reply = await node.calls.read(call, max_bytes=4_096)
+        page = dialects.read_log(reply.status, reply.body, from_line=1, truncated=reply.truncated)
+        return not page.missing
+
+    async def _look_whether_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        if await self._is_idle(node, attempt):
+            self._note_idle(node, attempt)
+        else:
+            attempt.idle_since = None
+        attempt.idle_asked_at = _now()
+
+    async def _is_idle(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
+        answer = await node.calls.ask(dialects.idle_beat(attempt.wire_job))
+        return dialects.meaning(answer) is Meaning.OK
+
+    def _note_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        now = attempt.idle_asked_at = _now()
+        if attempt.idle_since is None:
+            attempt.idle_since = now
+        if attempt.killed_at is not None:
+            if now - max(attempt.idle_since, attempt.killed_at) >= KILLED_SECONDS:
+                text = "It was stopped; its executor did not report that."
+                node.runs.end(attempt, Outcome.CANCELLED, text)
+        elif now - attempt.idle_since >= LOST_SECONDS:
+            text = "Its executor does not run it any more, and did not report its end."
+            node.runs.end(attempt, Outcome.CUT_OFF, text)
+
+    async def _forget_ended(self, node: XxlNode) -> None:
+        """Runs may have ended by a callback to another admin, or by the ledger's own rules."""
+        old = [each for each in node.attempts if _now() - each.began_at > LEDGER_SECONDS]
+        if not old:
+            return
+        facts = await self._nodes.facts(each.run for each in old)
+        ended: list[ExpectedLog] = []
+        for each in old:
+            known = facts.get(each.run)
+            if known is not None and known.is_live and known.attempt == each.attempt:
+                continue
+            node.attempts.remove(each)
+            if each.stage is Stage.RUNNING and each.copy is not None and not each.full:
+                ended.append(expected_log(each, node.node_id))
+        if ended:
+            await self._nodes.expect_logs(ended)
+
+
+def expected_log(attempt: RemoteAttempt, node_id: int) -> ExpectedLog:
+    """The rest of the log of an attempt that has ended."""
+    return ExpectedLog(
+        run=attempt.run,
+        attempt=attempt.attempt,
+        token=attempt.token,
+        node_id=node_id,
+        log_id=attempt.log_id,
+        time_ms=attempt.time_ms,
+    )
+
+
+def _due_at(attempt: RemoteAttempt, is_restarted: bool) -> float:
+    if attempt.stage is Stage.SENDING:
+        return float("inf")
+    if attempt.stage is Stage.UNCONFIRMED:
+        return attempt.idle_asked_at + PROBE_SECONDS
+    if is_restarted:
+        attempt.idle_asked_at = 0.0
+        return 0.0
+    idle = _idle_due_at(attempt)
+    return (
+        idle
+        if attempt.full
+        else min(idle, max(attempt.log_asked_at, attempt.began_at) + LOG_SECONDS)
+    )
+
+
+def _idle_due_at(attempt: RemoteAttempt) -> float:
+    again = IDLE_SECONDS if attempt.idle_since is None else IDLE_AGAIN_SECONDS
+    return max(attempt.idle_asked_at, attempt.began_at) + again
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
