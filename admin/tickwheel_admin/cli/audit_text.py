@@ -16,13 +16,17 @@ from tickwheel_admin.domain.xxl_job.audit.zone_guess import ZoneChoice
 WIDTH = 80
 WORST_JOBS = 20
 WORST_HOURS = 10
-_NAME = 21  # columns
+_NAME = 19  # columns
 _FIGURES = ("lost", "doubled", "late")
 
 
 def as_text(report: AuditReport) -> Iterator[str]:
     """The summary first, then the worst, then what was judged and what is not known."""
     yield from _wrapped(_summary(report))
+    if stopped := [job for job in report.jobs if job.stopped_at is not None]:
+        yield from _wrapped(
+            f"{_many(len(stopped), 'job')} stopped without anybody's doing: {_ids(stopped)}."
+        )
     if report.total.not_sent or report.total.no_result:
         yield from _wrapped(_sending(report.total))
     if report.total.failed or report.total.timed_out:
@@ -133,7 +137,7 @@ def _jobs(report: AuditReport) -> Iterator[str]:
 
 
 def _row(job: str, name: str, *cells: str) -> str:
-    widths = (8, 6, 6, 6, 6, 6, 6, 6)
+    widths = (8, 6, 6, 6, 6, 6, 8, 8)
     text = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
     return f"{job:>6} {_fitted(name, _NAME)}{text}".rstrip()
 

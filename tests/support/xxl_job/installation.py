@@ -144,6 +144,18 @@ class Installation:
         if batch:
             self._insert_many("xxl_job_log", batch)
 
+    def add_even_logs(self, count: int, *, jobs: int, every_seconds: int, since: str) -> None:
+        """Many successes by schedule of the jobs 1 to `jobs`, made by the server."""
+        self.connection.exec_driver_sql(
+            "INSERT INTO xxl_job_log (job_group, job_id, executor_address, executor_handler,"
+            " trigger_time, trigger_code, trigger_msg, handle_time, handle_code)"
+            " SELECT 1, MOD(seq, %(jobs)s) + 1, 'http://10.0.0.1:9999/', 'demoJobHandler',"
+            " %(since)s + INTERVAL (seq DIV %(jobs)s * %(every)s) SECOND, 200, %(message)s,"
+            " %(since)s + INTERVAL (seq DIV %(jobs)s * %(every)s) SECOND, 200"
+            f" FROM seq_0_to_{count - 1}",
+            {"jobs": jobs, "every": every_seconds, "since": since, "message": trigger_message()},
+        )
+
     def _insert(self, table: str, values: Mapping[str, Any]) -> int:
         known = {name: value for name, value in values.items() if name in self._columns[table]}
         result = self.connection.exec_driver_sql(

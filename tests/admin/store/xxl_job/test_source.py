@@ -181,6 +181,7 @@ def test_failures_are_sentences_without_the_password(mariadb_url: str) -> None:
         no_database: "no such database",
         "postgresql://x:s3cret@h/d": "not from postgresql",
         "jdbc:mysql://h:3306/xxl_job?password=s3cret": "URL that Java uses",
+        f"{mariadb_url}&useSSL=false": "leave out those of the JDBC URL",
         "s3cret": "not a database URL",
         "mysql://u:s3cret@h": "names no database",
     }.items():

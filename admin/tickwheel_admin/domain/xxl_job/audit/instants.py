@@ -29,8 +29,8 @@ class Instants(Protocol):
         """By how many seconds a row may be before its instant."""
         ...
 
-    def ran(self, instant: int, at: int) -> int:
-        """A row was found for the newest instant; returns from where on the next one counts."""
+    def ran(self, instant: int, at: int) -> bool:
+        """A row was found for the newest instant; whether that moves those after both."""
         ...
 
 
@@ -79,8 +79,8 @@ class CronInstants:
     def early(self) -> int:
         return 0  # instants are whole seconds, and times are rounded to the nearest one
 
-    def ran(self, instant: int, at: int) -> int:
-        return instant
+    def ran(self, instant: int, at: int) -> bool:
+        return False
 
 
 class RateInstants:
@@ -111,7 +111,7 @@ class RateInstants:
     def early(self) -> int:
         return min(self._doubt + 1, self.every - 1)
 
-    def ran(self, instant: int, at: int) -> int:
+    def ran(self, instant: int, at: int) -> bool:
         self._doubt = max(0, at - instant)
         self._anchor = at
-        return max(instant, at)
+        return True

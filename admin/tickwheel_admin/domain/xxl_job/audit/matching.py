@@ -96,8 +96,8 @@ class Matcher:
         slot.shards = max(slot.shards, shards)
         slot.is_certain = slot.is_certain or is_certain
         self._served.append((at, slot.instant))
-        if place == len(self._open) - 1:
-            self._cursor = max(self._cursor, self._instants.ran(slot.instant, at))
+        if place == len(self._open) - 1 and self._instants.ran(slot.instant, at):
+            self._cursor = max(slot.instant, at)
             self._is_next_known = False
         return Place.FOUND
 

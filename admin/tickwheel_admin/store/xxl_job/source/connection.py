@@ -36,7 +36,7 @@ class Source:
         self.connection = connection
         self.schema = schema
         self.place = place
-        """Its URL without the password."""
+        """Its URL without password and options."""
 
     def now_ms(self) -> int:
         """The server's clock, UTC epoch ms."""
@@ -76,7 +76,7 @@ def open_source(url: str) -> Iterator[Source]:
         SourceError: it cannot be read; the message says what to do.
     """
     parsed = _parsed(url)
-    place = parsed.render_as_string(hide_password=True)
+    place = parsed.set(query={}).render_as_string(hide_password=True)
     engine = sa.create_engine(
         parsed,
         poolclass=sa.NullPool,
@@ -96,6 +96,12 @@ def open_source(url: str) -> Iterator[Source]:
     except sa.exc.DBAPIError as error:
         engine.dispose()
         raise explain(error, place) from None
+    except (TypeError, ValueError):  # of PyMySQL, which takes the options as arguments
+        engine.dispose()
+        raise SourceError(
+            f"{place}: the options after the question mark are not all known; leave out those of"
+            " the JDBC URL, such as useSSL or serverTimezone"
+        ) from None
     try:
         with connection:
             source = Source(connection, SourceSchema(), place)

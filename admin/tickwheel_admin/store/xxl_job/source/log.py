@@ -15,10 +15,15 @@ PAGE = 5_000  # rows
 SPAN = 100_000  # ids that one query looks at when few of the rows are wanted
 COUNT_SPAN = 1_000_000  # ids that one query counts
 _HEAD = 120  # characters of `trigger_msg`; its first line is far shorter
+_SEPARATOR = "\x1f"
+# One column: PyMySQL needs a microsecond for each of every row.
 _COLUMNS = (
-    f"id, job_id, {local_seconds('trigger_time')}, trigger_code, handle_code,"
-    " executor_fail_retry_count, COALESCE(executor_sharding_param, ''),"
-    f" COALESCE(SUBSTRING_INDEX(LEFT(trigger_msg, {_HEAD}), '<br', 1), '')"
+    f"id, CONCAT_WS('{_SEPARATOR}', job_id, COALESCE({local_seconds('trigger_time')}, ''),"
+    " COALESCE(trigger_code, 0), COALESCE(handle_code, 0),"
+    " COALESCE(executor_fail_retry_count, 0),"
+    # Columns of a schema that was changed by hand may have sets of characters that do not mix.
+    " COALESCE(CONVERT(executor_sharding_param USING utf8mb4), ''),"
+    f" COALESCE(SUBSTRING_INDEX(CONVERT(LEFT(trigger_msg, {_HEAD}) USING utf8mb4), '<br', 1), ''))"
 )
 
 
@@ -71,7 +76,7 @@ def read_log(
         )
         first = from_id
         while rows := source.rows(statement, {"first": first, "last": to_id}):
-            yield [*map(LogRow._make, rows)]
+            yield [*map(_row, rows)]
             first = rows[-1][0] + 1
         return
     # With few rows wanted a LIMIT would let one query read the whole table: ids bound it instead.
@@ -82,7 +87,21 @@ def read_log(
     )
     for first in range(from_id, to_id + 1, SPAN):
         last = min(first + SPAN - 1, to_id)
-        yield [*map(LogRow._make, source.rows(statement, {"first": first, "last": last}))]
+        yield [*map(_row, source.rows(statement, {"first": first, "last": last}))]
+
+
+def _row(row: tuple[int, str]) -> LogRow:
+    job_id, at, trigger_code, handle_code, left, shard, head = row[1].split(_SEPARATOR, 6)
+    return LogRow(
+        row[0],
+        int(job_id),
+        int(at) if at else None,
+        int(trigger_code),
+        int(handle_code),
+        int(left),
+        shard,
+        head,
+    )
 
 
 def count_log(source: Source, *, from_id: int, to_id: int) -> int:
