@@ -98,6 +98,10 @@ PAGES = {
     "executor": "/executors/{executor:ml}",
     "executor-no-nodes": "/executors/{executor:archive}",
     "executor-new": "/executors/new",
+    "executor-new-xxl-job": "/executors/new?protocol=xxl_job",
+    "executor-xxl-job": "/executors/{executor:orders}",
+    "executor-xxl-job-settings": "/executors/{executor:orders}/xxl-job",
+    "job-new-xxl-job": "/jobs/new?executor={executor:orders}",
     "node-slots": "/executors/{executor:ml}/nodes/7/slots",
     "node-weight": "/executors/{executor:ml}/nodes/7/weight",
     "node": "/nodes/7",
@@ -254,7 +258,8 @@ NOT_TRANSLATED = re.compile(
     r"|run\.shard_(?:index|total)|run\.state|KiB|Python(?:-urllib)?|Apache-2\.0|OpenID|SSO|/api/v1"
     r"|Firefox|Safari|Linux|iOS|zone (?:not)?in \([^)]*\)|zone!?=\w+"
     # Words of XXL-JOB and Quartz, as they write them.
-    r"|XXL-JOB|Quartz|\bTrigger\b|DisallowConcurrentExecution|JobChainingJobListener"
+    r"|XXL-JOB|xxl[\w.-]+|AppName|https?://\S+|default_token|@XxlJob|Java|Go|Node|TICKWHEEL\w+"
+    r"|Quartz|\bTrigger\b|DisallowConcurrentExecution|JobChainingJobListener"
     r"|misfireInstruction|子任务 ?ID"
     r"|python/\S+|v\d\S*|\d+(?:\.\d+)? ?(?:ms|s|m|h|d)\b|run\.parameters|nightly-invoices|IANA"
 )

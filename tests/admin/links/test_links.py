@@ -197,6 +197,8 @@ async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
         (json.dumps([HELLO | {"labels": {"zone": "\u3164"}}]).encode(), "U+3164 HANGUL FILLER"),
         (json.dumps([HELLO | {"handlers": [""]}]).encode(), "handlers"),
         (json.dumps([HELLO | {"handlers": ["h"] * 3000}]).encode(), "handlers"),
+        (json.dumps([HELLO | {"handlers": ["*"]}]).encode(), "cannot be named “*”"),
+        (json.dumps([HELLO | {"unstoppable": ["*"]}]).encode(), "cannot be named “*”"),
         (b"[" * 100_000, ""),
         (b"\xff\xfe", ""),
     ],

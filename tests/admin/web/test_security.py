@@ -185,6 +185,14 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
             + await services.api_tokens.create_for(COMMAND_LINE, "root", name="again")
         }
         executor = await site.services.executors.create(COMMAND_LINE, name="x", description="")
+        secrets.append("canary-access-token")
+        called = await site.services.xxl_executors.create(
+            COMMAND_LINE, name="y", app_name="canary", token=secrets[-1]
+        )
+        settings = {"app_name": "canary", "token": secrets[-1], "addresses": "nonsense"}
+        page = f"/executors/{called}/xxl-job"
+        sent_again = await site.client.post(page, data=settings, headers={"X-CSRF-Token": csrf})
+        shown.append(await sent_again.text())
         secrets += [GOOD_PASSWORD, cookie, headers["Authorization"].split()[1], executor.token]
         secrets += ["canary-typed-as-name", "canary-typed-as-password"]
         form = {"name": "canary-typed-as-name", "password": "canary-typed-as-password"}
@@ -202,6 +210,7 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
                 *conn.execute(sa.select(tables.user.c.password_hash)).scalars(),
                 *conn.execute(sa.select(tables.api_token.c.token_hash)).scalars(),
                 *conn.execute(sa.select(tables.executor.c.token_hash)).scalars(),
+                *conn.execute(sa.select(tables.xxl_executor.c.token)).scalars(),
             ]
 
         secrets += await site.services.store.read(hashes)

@@ -26,6 +26,7 @@ from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.console.frame.streams import HEARTBEAT
 from tickwheel_admin.domain.users.user import Role, everywhere
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.store.database.database import Database
@@ -51,7 +52,7 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
     database = Database(f"sqlite:///{file}", clock=lambda: NOW)
     # Argon2id all the same, but cheap: many tests log in.
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
-    services = create_services(database, passwords=passwords)
+    services = create_services(database, passwords=passwords, cipher=Cipher([bytes(range(32))]))
     told = await _fill(services, filled) if is_new else {}
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW

@@ -18,6 +18,7 @@ from tests.browser.samples.rows import NOW as NOW
 from tests.browser.samples.rows import row
 from tests.browser.samples.rules import HANDLERS, add_rules
 from tests.browser.samples.schedules import add_schedules
+from tests.browser.samples.xxl_job import add_xxl_executor
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.services.services import Services
@@ -100,6 +101,7 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_schedules(services, job_ids, executor_ids)
     await add_revisions(services, job_ids)
     live |= await add_declared(services, job_ids, executor_ids, ids)
+    await add_xxl_executor(services, executor_ids)
     live |= await add_people(services, executor_ids, job_ids)
     await services.store.run(add_figures, executor_ids)
     return (

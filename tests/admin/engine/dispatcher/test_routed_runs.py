@@ -14,6 +14,7 @@ from tests.admin.kit.engine import Admin, FakeSession, new_executor_id
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, now, states
 from tests.admin.kit.services import ADMIN, actor_with
+from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.routing.choice import choice_of
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.reasons import sentences
@@ -88,6 +89,21 @@ async def why(database: Database, *run_ids: int) -> dict[int, Waiting]:
 def told(choice: str | None) -> list[str]:
     reason = choice_of(choice)
     return [] if reason is None else [s.template % s.params for s in sentences(reason)]
+
+
+async def test_a_node_that_does_not_tell_its_handlers_is_given_any(admin: Admin) -> None:
+    executor_id = new_executor_id()
+    node = await admin.add_node(executor_id, handlers=ANY_HANDLER)
+    job_id = await add_job(admin.database, executor_id=executor_id)
+    pinned = await Jobs(admin.database, Ids(admin.database), Events()).run_now(
+        ADMIN, job_id, node_id=node.node_id
+    )
+    run_id = await ask(admin.database, job_id)
+
+    await admin.engine.dispatcher.run_once()
+
+    for each in (pinned, run_id):
+        assert (await get_run(admin.database, each)).node_id == node.node_id
 
 
 # --- on every database ---------------------------------------------------------------------------

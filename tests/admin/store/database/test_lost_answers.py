@@ -16,6 +16,7 @@ from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
@@ -229,6 +230,21 @@ async def test_an_executor_with_its_jobs(world: World, losing: LosingAnswers) ->
         sa.select(tables.audit.c.detail).where(tables.audit.c.action == "executor.deleted")
     )
     assert detail == ('{"name":"billing","jobs":1}',)
+
+
+async def test_an_executor_that_is_called(world: World, losing: LosingAnswers) -> None:
+    executors = XxlExecutors(losing, Ids(world.database), world.events, world.cipher)
+    one = "http://10.0.0.1:9999"
+    executor_id = await executors.create(
+        ADMIN, name="orders", app_name="orders", token="secret", addresses=[one]
+    )
+    await executors.change(ADMIN, executor_id, token="another", registers=True)
+    await executors.remove_address(ADMIN, executor_id, one)
+    assert world.audit() == [
+        ("executor.created", executor_id),
+        ("executor.xxl_changed", executor_id),
+        ("executor.xxl_address_removed", executor_id),
+    ]
 
 
 async def test_shards_that_are_retried(world: World, losing: LosingAnswers, jobs: Jobs) -> None:

@@ -12,7 +12,12 @@ from tests.admin.kit.engine import Admin, FakeSession, admin_with_node
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change, get_run, in_use, node_of, now, states
 from tests.admin.kit.services import ADMIN
-from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeTargets
+from tickwheel_admin.domain.executors.node import (
+    ANY_HANDLER,
+    CLOSED_LEASE_MS,
+    LEASE_MS,
+    NodeTargets,
+)
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
@@ -117,7 +122,13 @@ async def test_the_next_pass_of_the_sweeper_meets_the_end_of_the_next_lease(
 
 @pytest.mark.parametrize(
     ("blocking", "unstoppable", "stops"),
-    [(PARALLEL, "", False), (STOP, "", True), (STOP, "hello", False), (CONTINUE, "", False)],
+    [
+        (PARALLEL, "", False),
+        (STOP, "", True),
+        (STOP, "hello", False),
+        (STOP, ANY_HANDLER, False),
+        (CONTINUE, "", False),
+    ],
 )
 async def test_a_request_says_whether_it_ends_when_cut_off(
     admin: Admin, blocking: BlockingPolicy, unstoppable: str, stops: bool
