@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 BEAT_SECONDS = 3.0  # between two beats, and at most for one
 REFUSED_SECONDS = 1.0  # between two beats while nobody listens there
+LEAVING_SECONDS = 60.0
 STOP_SECONDS = 3.0  # for calls under way
 REFUSALS = 3  # beats in a row that found nobody: its process is gone
 
@@ -66,6 +68,8 @@ class XxlNode:
         self._session_id: int | None = None  # None: it is not admitted
         self._refusals = 0
         self._beat_at = 0.0  # when the next is due
+        # A process that is leaving and not admitted is asked until then whether it has runs still.
+        self._silent_from = _now() + LEAVING_SECONDS
         self._is_leaving = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_beating = False
@@ -168,6 +172,8 @@ class XxlNode:
         """Start a beat, unless one is under way or was a moment ago."""
         if self._is_beating or now < self._beat_at:
             return
+        if self.address.is_leaving and not self.is_admitted and now > self._silent_from:
+            return  # it has ended, and nobody may answer there who is meant
         self._beat_at = now + BEAT_SECONDS
         self._is_beating = True
         self._spawn(self._beat())
@@ -202,6 +208,9 @@ class XxlNode:
             return
         log.info("xxl.process_gone", node_id=self.node_id, address=self.address.address)
         await self._nodes.process_gone(self.address)
+        self.address = self.calls.address = replace(
+            self.address, incarnation=self.address.incarnation + 1
+        )
         if self._is_leaving and not len(self.attempts):
             await self._membership.goodbye(node_id=self.node_id)
         for attempt in self.attempts:

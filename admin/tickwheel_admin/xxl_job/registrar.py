@@ -61,18 +61,18 @@ class XxlRegistrar(Loop):
         view = await self._nodes.view()
         self.executors = view.executors
         wanted = {each.key: each for each in mine(view, self._admin_id)}
-        for key in [key for key in self._served if key not in wanted]:
-            node = self._served.pop(key)
-            log.info("xxl.address_left", address=key[1], executor_id=key[0])
-            await node.stop()
-        for key, address in wanted.items():
-            executor = view.executors[address.executor_id]
+        left = [key for key in self._served if key not in wanted]
+        for executor_id, address in left:
+            log.info("xxl.address_left", address=address, executor_id=executor_id)
+        await asyncio.gather(*(self._served.pop(key).stop() for key in left))
+        for key, each in wanted.items():
+            executor = view.executors[each.executor_id]
             known = self._served.get(key)
             if known is None:
-                node = self._served[key] = self._new_node(address, executor)
+                node = self._served[key] = self._new_node(each, executor)
                 node.calls.dialect = self._registered.pop(key, node.calls.dialect)
             else:
-                known.update(address, executor)
+                known.update(each, executor)
         await self._report()
         return False
 

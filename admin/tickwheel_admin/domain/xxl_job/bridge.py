@@ -9,8 +9,10 @@ from enum import StrEnum
 from tickwheel_admin.domain.runs.run import LIVE, RunState
 
 MAX_REGISTERED = 1_000  # addresses of one executor that registered themselves
-LEAVING_MS = 60_000  # for which a process that took itself out is still watched
-REGISTRATION_MS = 90_000  # an address that has not registered again for so long is dropped
+REGISTRATION_MS = 90_000  # an address that has not registered again for so long gets no new runs
+LEAVING_MS = (
+    3_600_000  # for which the runs of such a process, or of one that took itself out, go on
+)
 NODE_SLOTS = 200  # runs at once on a node, unless an operator says otherwise
 WATCHED_PER_NODE = 10_000  # runs of a node that are adopted from an admin before this one
 
@@ -78,7 +80,7 @@ class XxlAddress:
     dialect: str | None = None  # seen so far
     client: str | None = None  # a ClientKind, seen so far
     registered_at: int | None = None  # last registration; None: set by hand
-    is_leaving: bool = False  # its process took itself out a moment ago
+    is_leaving: bool = False  # its process took itself out, or does not register any more
 
     @property
     def key(self) -> tuple[int, str]:

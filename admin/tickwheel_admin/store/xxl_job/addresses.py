@@ -23,7 +23,7 @@ PRESENT_MS = 6_000  # an admin that has not renewed its lease for so long may be
 
 
 def read_addresses(conn: sa.Connection) -> list[XxlAddress]:
-    """Every address that has not taken itself out a while ago, or gone quiet."""
+    """Every address that may have runs: not those that left long ago."""
     now = now_ms(conn)
     quiet = now - REGISTRATION_MS
     t = xxl_address.c
@@ -38,7 +38,7 @@ def read_addresses(conn: sa.Connection) -> list[XxlAddress]:
             t.removed_at,
         )
         .where(sa.or_(t.removed_at.is_(None), t.removed_at > now - LEAVING_MS))
-        .where(sa.or_(t.registered_at.is_(None), t.registered_at > quiet))
+        .where(sa.or_(t.registered_at.is_(None), t.registered_at > now - LEAVING_MS))
         .order_by(t.executor_id, t.address)
     )
     return [
@@ -49,7 +49,8 @@ def read_addresses(conn: sa.Connection) -> list[XxlAddress]:
             dialect=row.dialect,
             client=row.client,
             registered_at=row.registered_at,
-            is_leaving=row.removed_at is not None,
+            is_leaving=row.removed_at is not None
+            or (row.registered_at is not None and row.registered_at <= quiet),
         )
         for row in rows
     ]
