@@ -237,7 +237,9 @@ class XxlNode:
         self.node_id, self._session_id = admitted.node_id, admitted.session_id
         self.ended.clear()
         self.heard = True
-        self._is_leaving = False
+        self._is_leaving = self.address.is_leaving
+        # As the row was left by a session before, perhaps at another admin.
+        await self._membership.drain(node_id=self.node_id, draining=self._is_leaving)
         replaced = self._hub.add(self)
         if replaced is not None and replaced is not self:
             replaced.close(1001, "a newer session of the same node")
