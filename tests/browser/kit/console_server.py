@@ -1,19 +1,21 @@
 """The real console and services over a filled database, with the time standing still.
 
-    python -m tests.browser.kit.console_server DIRECTORY PORT [empty|hostile]
-
-No engine runs: what pages show does not change by itself. Prints one line of JSON once it listens.
-A database that is in the directory already is served as it is.
+No engine runs: what pages show does not change by itself. A database that is in the directory
+already is served as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import ctypes
 import logging
 import os
+import signal
 import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -21,6 +23,7 @@ from argon2 import PasswordHasher
 
 from tests.browser.kit.hostile_texts import poison
 from tests.browser.samples.world import ADMIN, NOW, build
+from tests.support.guarded_exec import PR_SET_PDEATHSIG
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
@@ -33,8 +36,36 @@ from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 
 
-async def main(directory: Path, port: int, *, filled: str) -> None:
-    """Serve until killed."""
+def serve(
+    directory: Path,
+    port: int,
+    log: Path,
+    filled: str,
+    heartbeat_seconds: float | None,
+    ready: Connection,
+) -> None:
+    """Serve until killed, as the whole of a process; see `consoles.sample_console`.
+
+    Args:
+        ready: is told passwords and ids once the console listens; both are empty when the database
+            was there already.
+    """
+    with log.open("ab", buffering=0) as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    if sys.platform == "linux":
+        # It was forked by a server that ends with the test run, however that ends.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    asyncio.run(_serve(directory, port, filled, heartbeat_seconds, ready.send))
+
+
+async def _serve(
+    directory: Path,
+    port: int,
+    filled: str,
+    heartbeat_seconds: float | None,
+    listens: Callable[[dict[str, Any]], None],
+) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     provider = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "tickwheel"}  # a button only
     config = load_config(
@@ -56,16 +87,16 @@ async def main(directory: Path, port: int, *, filled: str) -> None:
     told = await _fill(services, filled) if is_new else {}
     app = create_app(config, services)
     app[CONSOLE_NOW] = lambda: NOW
-    if beat := os.environ.get("TEST_HEARTBEAT_SECONDS"):
-        app[HEARTBEAT] = float(beat)
+    if heartbeat_seconds:
+        app[HEARTBEAT] = heartbeat_seconds
     runner = web.AppRunner(app, access_log=None, handle_signals=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(json.dumps({"told": told}), flush=True)
+    listens(told)
     await asyncio.Event().wait()
 
 
-async def _fill(services: Services, filled: str) -> dict[str, object]:
+async def _fill(services: Services, filled: str) -> dict[str, Any]:
     await services.store.run(metadata.create_all)
     passwords = {"admin": await services.users.ensure_first_admin()}
     for name in ("viewer", "newcomer"):
@@ -76,7 +107,3 @@ async def _fill(services: Services, filled: str) -> dict[str, object]:
     if filled == "hostile":
         await services.store.run(poison)
     return {"passwords": passwords, "ids": ids}
-
-
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), filled=" ".join(sys.argv[3:])))

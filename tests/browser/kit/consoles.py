@@ -5,21 +5,29 @@ from __future__ import annotations
 import contextlib
 import http.cookiejar
 import json
+import multiprocessing
 import re
 import shutil
-import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 
+from tests.browser.kit import console_server
 from tests.browser.samples.world import NOW
-from tests.support.processes import ManagedProcess, free_port
+from tests.support.processes import free_port
 
 PASSWORD = "correct horse battery"
+START_SECONDS = 60
+
+# Each console is a process of its own, forked from one that has imported everything: that takes
+# longer than all the rest of its start.
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload([console_server.__name__])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,24 +63,47 @@ def sample_console(
     """
     if copy_of is not None:
         shutil.copytree(copy_of, directory, dirs_exist_ok=True)
-    port = free_port()
-    command = [sys.executable, "-m", "tests.browser.kit.console_server", directory, port]
-    command += [filled] if filled else []
     known = directory / "known.json"
-    beat = {"TEST_HEARTBEAT_SECONDS": str(heartbeat_seconds)} if heartbeat_seconds else {}
-    log = directory / f"console-{port}.log"
-    with ManagedProcess(command, log, environment=beat) as process:
-        line = process.wait_for_line(r'^\{"told".*\}$', timeout_seconds=30)
-        url = f"http://127.0.0.1:{port}"
+    with _served(directory, filled, heartbeat_seconds) as (url, pid, told):
         if not known.exists():
-            told = json.loads(line[0])["told"]
             cookies = {
                 person: choose_password(url, person, password)
                 for person, password in told["passwords"].items()
                 if person != "newcomer"
             }
             known.write_text(json.dumps({**told, "cookies": cookies}))
-        yield Console(url=url, pid=process.pid, **json.loads(known.read_text()))
+        yield Console(url=url, pid=pid, **json.loads(known.read_text()))
+
+
+@contextlib.contextmanager
+def _served(
+    directory: Path, filled: str, heartbeat_seconds: float | None
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """A console that listens until the end of the block: its address, its process, what it told."""
+    port = free_port()
+    log = directory / f"console-{port}.log"
+    receiver, sender = _forks.Pipe(duplex=False)
+    process = _forks.Process(
+        target=console_server.serve,
+        args=(directory, port, log, filled, heartbeat_seconds, sender),
+        daemon=True,
+    )
+    process.start()
+    sender.close()
+    assert process.pid is not None
+    try:
+        with receiver:
+            if not receiver.poll(START_SECONDS):
+                raise TimeoutError(f"the console does not listen after {START_SECONDS} s")
+            try:
+                told = receiver.recv()
+            except EOFError:
+                raise AssertionError(f"the console has ended:\n{log.read_text()}") from None
+        yield f"http://127.0.0.1:{port}", process.pid, told
+    finally:
+        process.kill()
+        process.join()
+        process.close()
 
 
 def choose_password(url: str, person: str, one_time: str) -> str:
