@@ -11,10 +11,11 @@ from tests.browser.test_looks import look_at
 from tests.browser.test_looks import reader as reader  # a fixture
 
 
-def test_every_page_is_accessible_and_in_its_frame_in_chinese(
+def test_every_page_is_translated_accessible_and_in_its_frame(
     reader: Page, context: BrowserContext, looked_at: Console
 ) -> None:
     set_preference(context, looked_at, "language", "zh_CN")
     faults = look_at(reader, looked_at, "zh_CN")
 
     assert faults == {}, json.dumps(faults, indent=1, ensure_ascii=False)
+    assert reader.locator("html").get_attribute("lang") == "zh-CN"
