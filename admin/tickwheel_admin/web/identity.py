@@ -7,7 +7,7 @@ Console routes know people by the session cookie. API routes also take an API to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -27,9 +27,8 @@ LOGOUT_PATH = "/logout"
 
 # Entered before anything is read for a request, and left when it is answered. Raises what refuses
 # it, and costs next to nothing: who is refused may come back at once and very often.
-EARLY_CHECKS: web.AppKey[list[Callable[[web.Request], AbstractContextManager[None]]]] = web.AppKey(
-    "early_checks"
-)
+EarlyCheck = Callable[[web.Request], AbstractAsyncContextManager[None]]
+EARLY_CHECKS: web.AppKey[list[EarlyCheck]] = web.AppKey("early_checks")
 
 _ACTOR: web.RequestKey[Actor] = web.RequestKey("actor", Actor)
 _SESSION: web.RequestKey[SessionView] = web.RequestKey("session", SessionView)
@@ -109,9 +108,9 @@ async def check_permission(request: web.Request, handler: Handler) -> web.Stream
         return await _handle_undeclared(request, handler)
     if route.permission is Permission.PUBLIC:
         return await handler(request)
-    with ExitStack() as checks:
+    async with AsyncExitStack() as checks:
         for check in request.app[EARLY_CHECKS]:
-            checks.enter_context(check(request))
+            await checks.enter_async_context(check(request))
         return await _answer(request, route, handler)
 
 

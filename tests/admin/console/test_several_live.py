@@ -17,7 +17,7 @@ from tests.admin.kit.rows import add_job
 from tests.admin.kit.several_admins import Several, next_event, several_admins
 from tests.support.polling import wait_until_async
 from tickwheel_admin.console.frame import streams
-from tickwheel_admin.console.frame.streams import SESSION_CHECK_SECONDS, Stream
+from tickwheel_admin.console.frame.streams import SESSION_CHECK_SECONDS, OpenStreams, Stream
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.events import events as topics
@@ -227,6 +227,7 @@ async def test_streams_of_one_session_are_bounded_and_asked_about_together(
     several: Several, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
+    monkeypatch.setattr(streams, "ROOM_SECONDS", 0)
     monkeypatch.setattr(streams, "LOOK_SECONDS", 0)
     await several.log_in("root", Role.ADMIN)
     url = several.urls[0] + "/events?age=0"
@@ -272,6 +273,7 @@ async def test_streams_that_are_asked_for_at_once_are_bounded_before_anything_is
     several: Several, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
+    monkeypatch.setattr(streams, "ROOM_SECONDS", 0.1)
     await several.log_in("root", Role.ADMIN)
     asked = 0
     plain = several.services.logins.session
@@ -289,6 +291,41 @@ async def test_streams_that_are_asked_for_at_once_are_bounded_before_anything_is
         answer.close()
     assert statuses == [200] * 3 + [429] * 9
     assert asked == 3
+
+
+@pytest.mark.parametrize("kind", ["events", "log"])
+async def test_a_page_is_live_though_the_one_before_it_is_left_only_just_now(
+    several: Several, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Browsers ask for the next stream before they close the last."""
+    monkeypatch.setattr(streams, "MAX_OF_SESSION", 3)
+    monkeypatch.setattr(streams, "ROOM_SECONDS", 60)
+    looked = asyncio.Event()
+    plain = OpenStreams._forget_gone
+
+    def noted(open_streams: OpenStreams, now: float) -> None:
+        looked.set()
+        plain(open_streams, now)
+
+    monkeypatch.setattr(OpenStreams, "_forget_gone", noted)
+    await several.log_in("root", Role.ADMIN)
+    executor = await several.services.executors.create(COMMAND_LINE, name="billing")
+    job_id = await several.services.jobs.create(
+        COMMAND_LINE, executor.id, {"name": "a", "handler": "b"}
+    )
+    run_id = await several.services.jobs.run_now(COMMAND_LINE, job_id, request_key="1")
+    path = "/events?age=0" if kind == "events" else f"/runs/{run_id}/log/stream"
+    async with AsyncExitStack() as stack:
+        url = several.urls[0] + path
+        opened = [await stack.enter_async_context(several.browser.get(url)) for _ in range(3)]
+        assert [stream.status for stream in opened] == [200, 200, 200]
+        request = asyncio.create_task(stack.enter_async_context(several.browser.get(url)))
+        await looked.wait()  # there is no room for it
+        assert not request.done()
+
+        opened[0].close()
+
+        assert (await request).status == 200
 
 
 async def test_a_log_goes_on_at_an_admin_that_does_not_have_the_node(several: Several) -> None:

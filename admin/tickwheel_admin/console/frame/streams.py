@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TypeVar
 
@@ -37,6 +37,10 @@ MAX_OF_SESSION = 16
 MAX_OF_PERSON = 48
 MAX_STREAMS = 2_000  # of everybody; nodes and requests need connections as well
 AGAIN_SECONDS = 15
+# A browser that goes from page to page may ask for the next page's stream before it has closed the
+# last one's, above all when it is busy. A session that has too many gets this long to close some.
+ROOM_SECONDS = 1.0
+LOOK_FOR_ROOM_SECONDS = 0.05
 EVENTS_PATH = "/events"
 
 K = TypeVar("K", int, str)
@@ -54,27 +58,27 @@ class OpenStreams:
         self._of_session: Counter[str] = Counter()
         self._of_cookie: dict[str, set[Stream]] = {}  # the same, by what a request brings along
         self._opening: dict[str, set[int]] = {}  # requests that are about to be streams, likewise
+        self._waiting: Counter[str] = Counter()  # how many requests wait for room, likewise
+        self._look_again_at = 0.0  # for streams that have gone
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._streams)
 
-    def add(self, stream: Stream) -> None:
+    async def add(self, stream: Stream) -> None:
         """Raises TooMany: this session, this person or everybody has as many as there may be."""
         actor = stream.actor
         session = actor.session or ""
-        if self._of_person[actor.user_id] >= MAX_OF_PERSON or len(self._streams) >= MAX_STREAMS:
-            self._forget_gone(self._streams)
-        elif self._of_session[session] >= MAX_OF_SESSION:
-            # Some may have gone since this request came in.
-            self._forget_gone(self._of_cookie.get(cookie_of(stream.request), set()))
-        if (
-            self._of_session[session] >= MAX_OF_SESSION
-            or self._of_person[actor.user_id] >= MAX_OF_PERSON
-            or len(self._streams) >= MAX_STREAMS
-        ):
-            raise _too_many()
+
+        def is_full() -> bool:
+            return (
+                self._of_session[session] >= MAX_OF_SESSION
+                or self._of_person[actor.user_id] >= MAX_OF_PERSON
+                or len(self._streams) >= MAX_STREAMS
+            )
+
+        await self._wait_for_room(stream.request, is_full)
         self._streams.add(stream)
         self._of_person[actor.user_id] += 1
         self._of_session[session] += 1
@@ -95,23 +99,23 @@ class OpenStreams:
         if not self._of_cookie[cookie]:
             del self._of_cookie[cookie]
 
-    @contextmanager
-    def opening(self, request: web.Request) -> Iterator[None]:
+    @asynccontextmanager
+    async def opening(self, request: web.Request) -> AsyncIterator[None]:
         """Raise TooMany for one more stream of a session that has as many as there may be.
 
         Whoever is refused asks again. This tells them so before anything is read, also when very
         many are asked for at once: a stream counts from here on.
         """
-        cookie = cookie_of(request)
-        of_session = self._of_cookie.get(cookie, set())
-        if len(of_session) >= MAX_OF_SESSION:
-            self._forget_gone(of_session)
         if request.path != EVENTS_PATH:
             yield
             return
-        opening = self._opening.get(cookie, set())
-        if len(of_session) + len(opening) >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS:
-            raise _too_many()
+        cookie = cookie_of(request)
+
+        def is_full() -> bool:
+            known = len(self._of_cookie.get(cookie, ())) + len(self._opening.get(cookie, ()))
+            return known >= MAX_OF_SESSION or len(self._streams) >= MAX_STREAMS
+
+        await self._wait_for_room(request, is_full)
         self._opening.setdefault(cookie, set()).add(id(request))
         try:
             yield
@@ -125,12 +129,40 @@ class OpenStreams:
             if not opening:
                 del self._opening[cookie]
 
-    def _forget_gone(self, streams: set[Stream]) -> None:
+    async def _wait_for_room(self, request: web.Request, is_full: Callable[[], bool]) -> None:
+        """Return when there is room, with no pause after it was seen; raise TooMany if none comes.
+
+        It waits not for long, and not for many of a session at once. When everybody together has
+        too many it does not wait at all.
+        """
+        if not is_full():
+            return
+        cookie = cookie_of(request)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ROOM_SECONDS
+        may_wait = self._waiting[cookie] < MAX_OF_SESSION
+        self._waiting[cookie] += 1
+        try:
+            while True:
+                self._forget_gone(loop.time())
+                if not is_full():
+                    return
+                if not may_wait or len(self._streams) >= MAX_STREAMS or loop.time() >= end:
+                    raise _too_many()
+                await asyncio.sleep(LOOK_FOR_ROOM_SECONDS)
+        finally:
+            _take_one(self._waiting, cookie)
+
+    def _forget_gone(self, now: float) -> None:
         """Count no more those whose browser has gone; they see it themselves when they next write.
 
-        Somebody who looks through many pages quickly leaves a stream behind with each.
+        Somebody who looks through many pages quickly leaves a stream behind with each. Looks at all
+        of them, but not for each of many requests that are refused at once.
         """
-        for stream in [each for each in streams if each.is_gone]:
+        if now < self._look_again_at:
+            return
+        self._look_again_at = now + LOOK_FOR_ROOM_SECONDS
+        for stream in [each for each in self._streams if each.is_gone]:
             stream.end()
             self.remove(stream)
 
@@ -219,7 +251,7 @@ class Stream:
         )
 
     async def __aenter__(self) -> Stream:
-        self.app[OPEN_STREAMS].add(self)
+        await self.app[OPEN_STREAMS].add(self)
         try:
             await self.response.prepare(self.request)
             # A lost stream comes back after two seconds.
