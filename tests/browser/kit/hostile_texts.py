@@ -28,10 +28,13 @@ _OUR_OWN_HERE = frozenset(
         ("alembic_version", "version_num"),
         ("api_token", "executors"),
         ("declared_job", "reason"),
+        ("executor", "protocol"),
         ("id_block", "name"),
         ("run", "reason"),
         ("run_attempt", "reason"),
         ("setting", "name"),
+        ("xxl_address", "dialect"),
+        ("xxl_executor", "token"),  # encrypted
         ("user", "name"),  # letters, digits and . _ @ - alone; it is needed to log in
     }
 )
