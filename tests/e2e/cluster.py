@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.e2e.api import Api
+from tests.support.forks import run_command
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
 
@@ -69,14 +69,7 @@ class Cluster:
 
     def command(self, *arguments: str) -> str:
         """What a `tickwheel` command prints; its failure fails the test."""
-        done = subprocess.run(
-            [*TICKWHEEL, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=os.environ | self._environment(),
-        )
+        done = run_command(arguments, os.environ | self._environment())
         assert done.returncode == 0, f"tickwheel {arguments[0]}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 

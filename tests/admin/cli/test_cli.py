@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forks import run_command
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
 from tickwheel_admin.cli import main
@@ -47,14 +48,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def run(
     *arguments: str, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*TICKWHEEL, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | dict(environment or {}),
-    )
+    return run_command(arguments, os.environ | dict(environment or {}))
 
 
 class Serving:

@@ -7,11 +7,7 @@ already is served as it is.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
-import os
-import signal
-import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,7 +19,7 @@ from argon2 import PasswordHasher
 
 from tests.browser.kit.hostile_texts import poison
 from tests.browser.samples.world import ADMIN, NOW, build
-from tests.support.guarded_exec import PR_SET_PDEATHSIG
+from tests.support.forks import begin_fork
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
@@ -50,12 +46,7 @@ def serve(
         ready: is told passwords and ids once the console listens; both are empty when the database
             was there already.
     """
-    with log.open("ab", buffering=0) as output:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-    if sys.platform == "linux":
-        # It was forked by a server that ends with the test run, however that ends.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    begin_fork(log)
     asyncio.run(_serve(directory, port, filled, heartbeat_seconds, ready.send))
 
 

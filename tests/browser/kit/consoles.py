@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.cookiejar
 import json
-import multiprocessing
 import re
 import shutil
 import urllib.parse
@@ -19,15 +18,11 @@ from playwright.sync_api import BrowserContext, Page
 
 from tests.browser.kit import console_server
 from tests.browser.samples.world import NOW
+from tests.support.forks import FORKS
 from tests.support.processes import free_port
 
 PASSWORD = "correct horse battery"
 START_SECONDS = 60
-
-# Each console is a process of its own, forked from one that has imported everything: that takes
-# longer than all the rest of its start.
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload([console_server.__name__])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,8 +77,8 @@ def _served(
     """A console that listens until the end of the block: its address, its process, what it told."""
     port = free_port()
     log = directory / f"console-{port}.log"
-    receiver, sender = _forks.Pipe(duplex=False)
-    process = _forks.Process(
+    receiver, sender = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(
         target=console_server.serve,
         args=(directory, port, log, filled, heartbeat_seconds, sender),
         daemon=True,
