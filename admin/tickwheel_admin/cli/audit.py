@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ MAX_DAYS = 3_660
 MAX_LATE_SECONDS = 86_400
 FOUND = 1  # exit codes
 COULD_NOT = 2
+_CLEARED = "\r\x1b[K"  # the line, on a terminal
 _EVERY_SECONDS = 0.5  # between two lines of progress
 
 _DESCRIPTION = """\
@@ -118,8 +120,8 @@ class _BadFlag(ValueError):
 def _audit_xxl_job(args: argparse.Namespace) -> int:
     try:
         request = _request(args)
-        with opened_source(args) as source:
-            report = audit_xxl_job(source, request, progress=_progress())
+        with opened_source(args) as source, _progress() as progress:
+            report = audit_xxl_job(source, request, progress=progress)
         _write(args, report)
     except (SourceError, NoSuchJobs, ScheduleError, _BadFlag) as error:
         print(f"tickwheel: {error}", file=sys.stderr)
@@ -159,20 +161,25 @@ def _write(args: argparse.Namespace, report: AuditReport) -> None:
         raise _BadFlag(f"cannot write to {args.output}: {error.strerror}") from None
 
 
-def _progress() -> Callable[[int, float], None]:
+@contextmanager
+def _progress() -> Iterator[Callable[[int, float], None]]:
     """A line on the terminal that says how far it is; nothing where nobody sees it."""
     if not sys.stderr.isatty():
-        return lambda _rows, _share: None
+        yield lambda _rows, _share: None
+        return
     begun = said = time.monotonic()
 
     def say(rows: int, share: float) -> None:
         nonlocal said
         now = time.monotonic()
-        if share < 1 and now - said < _EVERY_SECONDS:
+        if now - said < _EVERY_SECONDS:
             return
         said = now
         left = (now - begun) / share * (1 - share) if share > 0 else 0
         text = f"{rows:,} rows, {share:.0%}, about {left:,.0f} s left"
-        print(f"\r\x1b[K{text}" if share < 1 else "\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(f"{_CLEARED}{text}", end="", file=sys.stderr, flush=True)
 
-    return say
+    try:
+        yield say
+    finally:
+        print(_CLEARED, end="", file=sys.stderr, flush=True)

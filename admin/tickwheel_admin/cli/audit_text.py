@@ -29,11 +29,8 @@ def as_text(report: AuditReport) -> Iterator[str]:
         )
     if report.total.not_sent or report.total.no_result:
         yield from _wrapped(_sending(report.total))
-    if report.total.failed or report.total.timed_out:
-        yield from _wrapped(
-            f"By themselves {_many(report.total.failed, 'run')} failed and"
-            f" {report.total.timed_out:,} timed out."
-        )
+    if outcomes := _outcomes(report.total):
+        yield from _wrapped(f"No faults of the scheduler: {outcomes}.")
     yield from _jobs(report)
     yield from _hours(report)
     yield from _facts(report)
@@ -103,6 +100,17 @@ def _sending(total: Figures) -> str:
         parts.append(f"of {_many(total.no_result, 'run')} no result ever came")
     text = _listed(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _outcomes(total: Figures) -> str:
+    parts = []
+    if total.failed:
+        parts.append(f"{_many(total.failed, 'run')} failed")
+    if total.timed_out:
+        parts.append(f"{total.timed_out:,} timed out")
+    if total.discarded:
+        parts.append(f"{total.discarded:,} discarded as the block strategy asks for")
+    return _listed(parts) if parts else ""
 
 
 def _jobs(report: AuditReport) -> Iterator[str]:

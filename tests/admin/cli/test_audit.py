@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from tests.support.processes import free_port
 from tests.support.xxl_job.history import PlannedJob, log_rows, wall
 from tests.support.xxl_job.installation import Installation, installation
+from tickwheel_admin.cli import audit as command
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.xxl_job_source import PASSWORD_VARIABLE
 
@@ -319,6 +320,19 @@ def test_an_empty_log_and_no_jobs(mariadb_url: str, capsys: pytest.CaptureFixtur
         made.add_group()
     assert run("--from", mariadb_url) == 0
     assert "The log is empty" in capsys.readouterr().out
+
+
+def test_a_terminal_sees_how_far_it_is(
+    mariadb_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installation(mariadb_url, "3.1") as made:
+        fill(made)
+    monkeypatch.setattr(command, "_EVERY_SECONDS", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run("--from", mariadb_url) == 1
+    said = capsys.readouterr().err
+    assert "5,000 rows, 4" in said
+    assert said.endswith(command._CLEARED)
 
 
 def test_csv_has_sums_jobs_and_hours(

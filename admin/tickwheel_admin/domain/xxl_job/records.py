@@ -106,5 +106,7 @@ class LogRow(NamedTuple):
     trigger_code: int  # 0 being sent, 200 sent, 500 could not be sent
     handle_code: int  # 0 no result yet, 200 succeeded, 500 failed, 502 timed out
     retries_left: int
+    is_discarded: bool  # the executor refused it, as the block strategy asks for
+    is_given_up: bool  # failed because XXL-JOB had no news for ten minutes and the node was gone
     shard: str  # "i/n" of a broadcast, else ""
     trigger_head: str  # the first line of `trigger_msg`: says why it ran

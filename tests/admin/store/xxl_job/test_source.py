@@ -131,6 +131,33 @@ def test_the_log_is_read_in_pages(mariadb_url: str, monkeypatch: pytest.MonkeyPa
     assert found == [10, 10, 13, 13, 67, None]
 
 
+def test_texts_of_failed_runs_tell_what_happened(mariadb_url: str) -> None:
+    blocked = trigger_message() + "<br>msg：block strategy effect：Discard Later"
+    at, later = "2026-01-01 00:00:00", "2026-01-01 00:11:00"
+    with installation(mariadb_url, "3.1") as made:
+        made.add_logs(
+            {"job_id": 1, "trigger_time": at} | each
+            for each in (
+                {},
+                {"trigger_code": 500, "handle_code": 0, "trigger_msg": blocked},
+                {"trigger_code": 500, "handle_code": 0},
+                {"handle_code": 500, "handle_time": later, "handle_msg": "任务结果丢失，标记失败"},
+                {"handle_code": 500, "handle_time": later, "handle_msg": "result lost"},
+                {"handle_code": 500, "handle_time": at, "handle_msg": "result lost"},
+                {"handle_code": 500, "handle_time": later, "handle_msg": "lost it" + " " * 100},
+            )
+        )
+        made.connection.exec_driver_sql(
+            "ALTER TABLE xxl_job_log"
+            " MODIFY executor_sharding_param varchar(20) CHARACTER SET latin1"
+        )
+    with open_source(mariadb_url) as source:
+        rows = [row for page in read_log(source, from_id=1, to_id=9) for row in page]
+    assert [row.is_discarded for row in rows] == [False, True] + [False] * 5
+    assert [row.is_given_up for row in rows] == [False] * 3 + [True] * 2 + [False] * 2
+    assert {row.trigger_head for row in rows} == {"任务触发类型：Cron触发"}
+
+
 def test_an_empty_log(mariadb_url: str) -> None:
     with installation(mariadb_url, "3.5"):
         pass

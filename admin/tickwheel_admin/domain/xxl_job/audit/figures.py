@@ -20,6 +20,7 @@ class Figures:
     missing_shards: int = 0  # of broadcasts: nodes without a row
     not_sent: int = 0  # runs of any origin that no executor took
     no_result: int = 0  # runs of any origin of which nothing was heard again
+    discarded: int = 0  # runs of any origin that the block strategy left out
     failed: int = 0  # runs of any origin
     timed_out: int = 0  # runs of any origin
     unknown: int = 0  # rows that may or may not be by schedule
@@ -42,7 +43,8 @@ class Figures:
     @property
     def is_clean(self) -> bool:
         """Whether there is nothing worth a line."""
-        return not (self.is_finding or self.failed or self.timed_out or self.unknown)
+        others = (self.discarded, self.failed, self.timed_out, self.unknown)
+        return not (self.is_finding or any(others))
 
 
 NAMES = tuple(each.name for each in fields(Figures))

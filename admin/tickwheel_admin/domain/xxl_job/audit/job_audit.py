@@ -179,8 +179,12 @@ class JobAudit:
     def _count_result(self, row: LogRow, at: int) -> None:
         if row.handle_code == 200 or at <= self._window.start:
             return
-        if row.trigger_code not in _SENT:
+        if row.is_discarded:
+            self._figures(at).discarded += 1
+        elif row.trigger_code not in _SENT:
             self._figures(at).not_sent += 1
+        elif row.is_given_up:
+            self._figures(at).no_result += 1
         elif row.handle_code == _TIMED_OUT:
             self._figures(at).timed_out += 1
         elif row.handle_code:

@@ -15,12 +15,22 @@ PAGE = 5_000  # rows
 SPAN = 100_000  # ids that one query looks at when few of the rows are wanted
 COUNT_SPAN = 1_000_000  # ids that one query counts
 _HEAD = 120  # characters of `trigger_msg`; its first line is far shorter
+# What only the texts of failed runs tell. Executors write the first one in English, whatever the
+# language of the admin; the other one is short, and comes ten minutes after the start at least.
+_MARK = (
+    "CASE WHEN trigger_code NOT IN (0, 200) AND"
+    " LOCATE('block strategy effect', CONVERT(trigger_msg USING utf8mb4)) > 0 THEN 1"
+    " WHEN handle_code = 500 AND CHAR_LENGTH(handle_msg) <= 80"
+    " AND handle_time >= trigger_time + INTERVAL 10 MINUTE"
+    " AND CONVERT(handle_msg USING utf8mb4) REGEXP '丢失|丟失|lost' THEN 2 ELSE 0 END"
+)
+_DISCARDED, _GIVEN_UP = "1", "2"
 _SEPARATOR = "\x1f"
 # One column: PyMySQL needs a microsecond for each of every row.
 _COLUMNS = (
     f"id, CONCAT_WS('{_SEPARATOR}', job_id, COALESCE({local_seconds('trigger_time')}, ''),"
     " COALESCE(trigger_code, 0), COALESCE(handle_code, 0),"
-    " COALESCE(executor_fail_retry_count, 0),"
+    f" COALESCE(executor_fail_retry_count, 0), {_MARK},"
     # Columns of a schema that was changed by hand may have sets of characters that do not mix.
     " COALESCE(CONVERT(executor_sharding_param USING utf8mb4), ''),"
     f" COALESCE(SUBSTRING_INDEX(CONVERT(LEFT(trigger_msg, {_HEAD}) USING utf8mb4), '<br', 1), ''))"
@@ -91,7 +101,7 @@ def read_log(
 
 
 def _row(row: tuple[int, str]) -> LogRow:
-    job_id, at, trigger_code, handle_code, left, shard, head = row[1].split(_SEPARATOR, 6)
+    job_id, at, trigger_code, handle_code, left, mark, shard, head = row[1].split(_SEPARATOR, 7)
     return LogRow(
         row[0],
         int(job_id),
@@ -99,6 +109,8 @@ def _row(row: tuple[int, str]) -> LogRow:
         int(trigger_code),
         int(handle_code),
         int(left),
+        mark == _DISCARDED,
+        mark == _GIVEN_UP,
         shard,
         head,
     )

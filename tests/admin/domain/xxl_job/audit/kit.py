@@ -66,6 +66,8 @@ def row(at: int, kind: str = "cron", **fields: Any) -> tuple[LogRow, int]:
         "trigger_code": 200,
         "handle_code": 200,
         "retries_left": 0,
+        "is_discarded": False,
+        "is_given_up": False,
         "shard": "",
         "trigger_head": HEADS[kind],
     }

@@ -241,14 +241,22 @@ def test_results() -> None:
         3: {"handle_code": 502},
         4: {"handle_code": 0},
         5: {"trigger_code": 0, "handle_code": 0},
+        6: {"trigger_code": 500, "handle_code": 0, "is_discarded": True},
+        7: {"handle_code": 500, "is_given_up": True},
     }
     rows = [row(at, **special.get(number, {})) for number, at in enumerate(every)]
     late = audited(make_job(), rows, end=END, now=END + 30 * HOUR)
-    assert findings(late) == {"not_sent": 1, "failed": 1, "timed_out": 1, "no_result": 2}
+    assert findings(late) == {
+        "not_sent": 1,
+        "no_result": 3,
+        "discarded": 1,
+        "failed": 1,
+        "timed_out": 1,
+    }
     soon = audited(make_job(), rows, end=END)
-    assert findings(soon) == {"not_sent": 1, "failed": 1, "timed_out": 1}
+    assert findings(soon)["no_result"] == 1
     with_timeout = audited(make_job(timeout_seconds=60), rows, end=END)
-    assert findings(with_timeout)["no_result"] == 2
+    assert findings(with_timeout)["no_result"] == 3
 
 
 # Broadcasts: a row for each node.
