@@ -84,6 +84,36 @@ class Query:
     indexes: tuple[str, ...]
 
 
+def of_runs(
+    name: str, index: str, before: RunPosition | None = None, *, newer: bool = False, **wanted: Any
+) -> Query:
+    """A page of runs; `wanted` are fields of RunFilter."""
+    shown = RunFilter(**wanted)
+    return Query(
+        name,
+        lambda c, now: run_pages.page_runs(c, shown, before=before, limit=50, newer=newer),
+        (index,),
+    )
+
+
+def of_jobs(
+    name: str,
+    index: str,
+    after: tuple[str | int, int] | None = None,
+    *,
+    sort: JobSort = JobSort.NAME,
+    back: bool = False,
+    **wanted: Any,
+) -> Query:
+    """A page of jobs; `wanted` are fields of JobFilter."""
+    shown = JobFilter(**wanted)
+    return Query(
+        name,
+        lambda c, now: job_pages.page_jobs(c, shown, after=after, limit=51, sort=sort, back=back),
+        (index,),
+    )
+
+
 IN_LINE = range(1, 21)  # jobs that are not parallel
 LANES = {lanes.BlockingLane(job_id=3): 2, lanes.BlockingLane(job_id=4, shard_index=2): 1}
 FIRES = [1_000_000, 1_000_050]
@@ -403,77 +433,39 @@ QUERIES = [
         ("ix_run_to_sweep", "ix_node_to_expire"),
     ),
     # Lists of runs.
-    Query("runs", lambda c, now: page(c, RunFilter()), ("ix_run_recent",)),
-    Query(
-        "runs of a trigger",
-        lambda c, now: page(c, RunFilter(trigger_id=7, origin=Origin.SCHEDULE), PAGE),
-        ("uq_run_fires_once",),
-    ),
-    Query(
-        "runs of a node that somebody asked for",
-        lambda c, now: page(c, RunFilter(node_id=3, requested_by="ada")),
-        ("ix_run_recent",),
+    of_runs("runs", "ix_run_recent"),
+    of_runs("runs of a trigger", "uq_run_fires_once", PAGE, trigger_id=7, origin=Origin.SCHEDULE),
+    of_runs(
+        "runs of a node that somebody asked for", "ix_run_recent", node_id=3, requested_by="ada"
     ),
     Query(
         "runs counted",
         lambda c, now: run_pages.count_runs(c, RunFilter(states=FAILURES), limit=50),
         ("ix_run_by_state",),
     ),
-    Query(
-        "runs, page before",
-        lambda c, now: page(c, RunFilter(), PAGE, newer=True),
-        ("ix_run_recent",),
-    ),
-    Query(
-        "runs of a state, page before",
-        lambda c, now: page(c, RunFilter(states=FAILURES), PAGE, newer=True),
-        ("ix_run_by_state",),
-    ),
-    Query(
-        "runs of a job, page before",
-        lambda c, now: page(c, RunFilter(job_id=7), PAGE, newer=True),
-        ("ix_run_of_job",),
-    ),
-    Query("runs, next page", lambda c, now: page(c, RunFilter(), PAGE), ("ix_run_recent",)),
-    Query(
-        "runs between",
-        lambda c, now: page(c, RunFilter(from_at=1_700_000_010_000, to_at=1_700_000_030_000)),
-        ("ix_run_recent",),
-    ),
-    Query(
-        "runs of an executor",
-        lambda c, now: page(c, RunFilter(executors=frozenset({2})), PAGE),
-        ("ix_run_recent",),
-    ),
-    Query(
-        "failed runs",
-        lambda c, now: page(c, RunFilter(states=FAILURES), PAGE),
-        ("ix_run_by_state",),
-    ),
-    Query(
+    of_runs("runs, page before", "ix_run_recent", PAGE, newer=True),
+    of_runs("runs of a state, page before", "ix_run_by_state", PAGE, states=FAILURES, newer=True),
+    of_runs("runs of a job, page before", "ix_run_of_job", PAGE, job_id=7, newer=True),
+    of_runs("runs, next page", "ix_run_recent", PAGE),
+    of_runs("runs between", "ix_run_recent", from_at=1_700_000_010_000, to_at=1_700_000_030_000),
+    of_runs("runs of an executor", "ix_run_recent", PAGE, executors=frozenset({2})),
+    of_runs("failed runs", "ix_run_by_state", PAGE, states=FAILURES),
+    of_runs(
         "succeeded runs of an executor",
-        lambda c, now: page(
-            c, RunFilter(states=frozenset({RunState.SUCCEEDED}), executors=frozenset({2}))
-        ),
-        ("ix_run_by_state|ix_run_recent",),  # nearly all runs succeeded: either is as good
-    ),
-    Query(
-        "runs that failed alike",
-        lambda c, now: page(c, RunFilter(errors=frozenset(range(3, 23)))),
-        ("ix_run_of_error",),
-    ),
-    Query(
+        "ix_run_by_state|ix_run_recent",
+        states=frozenset({RunState.SUCCEEDED}),
+        executors=frozenset({2}),
+    ),  # nearly all runs succeeded: either is as good
+    of_runs("runs that failed alike", "ix_run_of_error", errors=frozenset(range(3, 23))),
+    of_runs(
         "runs of some jobs that failed alike, next page",
-        lambda c, now: page(
-            c, RunFilter(errors=frozenset({3}), jobs=frozenset({7}), states=FAILURES), PAGE
-        ),
-        ("ix_run_of_error",),
+        "ix_run_of_error",
+        PAGE,
+        errors=frozenset({3}),
+        jobs=frozenset({7}),
+        states=FAILURES,
     ),
-    Query(
-        "runs that failed in many ways",
-        lambda c, now: page(c, RunFilter(errors=frozenset(range(300)))),
-        ("ix_run_by_state",),
-    ),
+    of_runs("runs that failed in many ways", "ix_run_by_state", errors=frozenset(range(300))),
     Query(
         "kinds of errors",
         lambda c, now: run_errors.find_errors(c, "refused", executors=[2]),
@@ -484,33 +476,25 @@ QUERIES = [
         lambda c, now: run_errors.remove_unused_errors(c, older_than_ms=-FAR, after=5, limit=1_000),
         ("ix_run_of_error",),
     ),
-    Query(
+    of_runs(
         "runs of the jobs of an owner",
-        lambda c, now: page(c, RunFilter(jobs=frozenset(range(1, 11)), states=FAILURES), PAGE),
-        ("ix_run_of_job",),
+        "ix_run_of_job",
+        PAGE,
+        jobs=frozenset(range(1, 11)),
+        states=FAILURES,
     ),
-    Query(
-        "runs of the many jobs with a tag",
-        lambda c, now: page(c, RunFilter(jobs=frozenset(range(1, 5_000, 2)))),
-        ("ix_run_recent",),
+    of_runs(
+        "runs of the many jobs with a tag", "ix_run_recent", jobs=frozenset(range(1, 5_000, 2))
     ),
     Query(
         "jobs by owner and tag",
         lambda c, now: job_filters.job_ids(c, JobFilter(owner="team-7", tags=("night",))),
         ("ix_job_of_owner",),
     ),
-    Query("live runs", lambda c, now: page(c, RunFilter(states=LIVE)), ("ix_run_by_state",)),
-    Query("runs of a job", lambda c, now: page(c, RunFilter(job_id=7)), ("ix_run_of_job",)),
-    Query(
-        "runs of a job, next page",
-        lambda c, now: page(c, RunFilter(job_id=7), PAGE),
-        ("ix_run_of_job",),
-    ),
-    Query(
-        "failed runs of a job",
-        lambda c, now: page(c, RunFilter(job_id=7, states=FAILURES), PAGE),
-        ("ix_run_of_job",),
-    ),
+    of_runs("live runs", "ix_run_by_state", states=LIVE),
+    of_runs("runs of a job", "ix_run_of_job", job_id=7),
+    of_runs("runs of a job, next page", "ix_run_of_job", PAGE, job_id=7),
+    of_runs("failed runs of a job", "ix_run_of_job", PAGE, job_id=7, states=FAILURES),
     Query(
         "marks of fifty jobs",
         lambda c, now: summaries.recent_summaries(c, range(1, 51), until=now, per_job=24),
@@ -542,53 +526,19 @@ QUERIES = [
         ("primary",),
     ),
     # Jobs and executors.
-    Query(
-        "jobs by name",
-        lambda c, now: job_pages.page_jobs(c, JobFilter(), after=("job-01000", 5), limit=51),
-        ("ix_job_by_name",),
-    ),
-    Query(
+    of_jobs("jobs by name", "ix_job_by_name", ("job-01000", 5)),
+    of_jobs(
         "jobs by name, the page before",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(executors=frozenset({1, 2})), after=("job-15000", 5), limit=51, back=True
-        ),
-        ("ix_job_by_name",),
+        "ix_job_by_name",
+        ("job-15000", 5),
+        executors=frozenset({1, 2}),
+        back=True,
     ),
-    Query(
-        "jobs of one executor",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(executors=frozenset({2})), after=("job-01000", 5), limit=51
-        ),
-        ("uq_job_name",),
-    ),
-    Query(
-        "jobs by name, downwards",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(), after=("job-01000", 5), limit=51, sort=JobSort.NAME_DOWN
-        ),
-        ("ix_job_by_name",),
-    ),
-    Query(
-        "jobs that changed last",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(), after=(5_000, 5), limit=51, sort=JobSort.CHANGED
-        ),
-        ("ix_job_changed",),
-    ),
-    Query(
-        "jobs that take longest",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(), after=(0, 10_000), limit=51, sort=JobSort.DURATION
-        ),
-        ("ix_job_usual",),
-    ),
-    Query(
-        "jobs that fail most",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(), after=(0, 10_000), limit=51, sort=JobSort.FAILURE_RATE
-        ),
-        ("ix_job_failure_rate",),
-    ),
+    of_jobs("jobs of one executor", "uq_job_name", ("job-01000", 5), executors=frozenset({2})),
+    of_jobs("jobs by name, downwards", "ix_job_by_name", ("job-01000", 5), sort=JobSort.NAME_DOWN),
+    of_jobs("jobs that changed last", "ix_job_changed", (5_000, 5), sort=JobSort.CHANGED),
+    of_jobs("jobs that take longest", "ix_job_usual", (0, 10_000), sort=JobSort.DURATION),
+    of_jobs("jobs that fail most", "ix_job_failure_rate", (0, 10_000), sort=JobSort.FAILURE_RATE),
     Query(
         "jobs whose figures are counted",
         lambda c, now: look_at_jobs(c, 5_000, now=now, limit=100),
@@ -620,18 +570,10 @@ QUERIES = [
         ),
         ("ix_job_by_name", "ix_trigger_of_job"),
     ),
-    Query(
-        "jobs of an owner",
-        lambda c, now: job_pages.page_jobs(
-            c, JobFilter(owner="team-7", tags=("night",)), after=("job-01000", 5), limit=51
-        ),
-        ("ix_job_of_owner",),
+    of_jobs(
+        "jobs of an owner", "ix_job_of_owner", ("job-01000", 5), owner="team-7", tags=("night",)
     ),
-    Query(
-        "paused jobs",
-        lambda c, now: job_pages.page_jobs(c, JobFilter(paused=True), after=None, limit=51),
-        ("ix_job_paused",),
-    ),
+    of_jobs("paused jobs", "ix_job_paused", paused=True),
     Query(
         "jobs of one name",
         lambda c, now: job_filters.jobs_called(c, "job-01000", None, limit=2),
@@ -689,11 +631,7 @@ QUERIES = [
     Query(
         "views of a person", lambda c, now: saved_views.count_views(c, 7), ("uq_saved_view_name",)
     ),
-    Query(
-        "running jobs",
-        lambda c, now: job_pages.page_jobs(c, JobFilter(running=True), after=None, limit=51),
-        ("ix_run_by_state|ix_run_to_sweep",),
-    ),
+    of_jobs("running jobs", "ix_run_by_state|ix_run_to_sweep", running=True),
     Query(
         "triggers of jobs",
         lambda c, now: job_triggers.triggers_of_jobs(c, range(9)),
@@ -941,16 +879,6 @@ QUERIES = [
         ("ix_trigger_next",),
     ),
 ]
-
-
-def page(
-    conn: sa.Connection,
-    wanted: RunFilter,
-    before: RunPosition | None = None,
-    *,
-    newer: bool = False,
-) -> object:
-    return run_pages.page_runs(conn, wanted, before=before, limit=50, newer=newer)
 
 
 @pytest.fixture
