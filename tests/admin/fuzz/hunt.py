@@ -26,12 +26,10 @@ from tests.admin.fuzz.names import INDEX, Learned, forms_in, learning
 from tests.admin.fuzz.plan import Attempt, Request, attempts_of, build, explorations, slice_of
 from tests.admin.fuzz.wire import Answer, Wire
 from tests.admin.kit.clock import Clock
-from tests.admin.kit.engine import Admin
+from tests.admin.kit.engine import add_links
 from tests.admin.kit.routes import COMMON, Caller, Ids, callers, two_executors
 from tests.admin.kit.served import Served, config_in, services_over
 from tickwheel_admin.app import create_app
-from tickwheel_admin.links import endpoint
-from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
@@ -275,13 +273,7 @@ async def hunting(
         sleep=_no_sleep,
     )
     app = create_app(config_in(directory), services)
-    hub = LinkHub()
-    admin = Admin(database, hub=hub)
-    await admin.engine.membership.enter()
-    app[endpoint.MEMBERSHIP] = admin.engine.membership
-    app[endpoint.RECORDER] = admin.engine.recorder
-    app[endpoint.HUB] = hub
-    endpoint.routes.add_to(app)
+    await add_links(app, database)
     if extra is not None:
         extra.add_to(app)
     learned = Learned()

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
+from aiohttp import web
+
 from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.store.database.database import Database
@@ -160,6 +163,18 @@ class Admin:
         while await self.engine.dispatcher.run_once():
             pass
         return session.take(RunRequest)
+
+
+async def add_links(app: web.Application, database: Database) -> Admin:
+    """Let nodes connect, to an admin that is in the cluster's books."""
+    hub = LinkHub()
+    admin = Admin(database, hub=hub)
+    await admin.engine.membership.enter()
+    app[endpoint.MEMBERSHIP] = admin.engine.membership
+    app[endpoint.RECORDER] = admin.engine.recorder
+    app[endpoint.HUB] = hub
+    endpoint.routes.add_to(app)
+    return admin
 
 
 async def admin_with_node(database: Database, **node: Any) -> tuple[Admin, FakeSession]:

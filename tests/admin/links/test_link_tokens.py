@@ -9,13 +9,11 @@ import pytest
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.kit.engine import Admin
+from tests.admin.kit.engine import add_links
 from tests.admin.kit.routes import Rewind
 from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store, raw_answer
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.links import endpoint
-from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import LINK_PATH
@@ -43,14 +41,8 @@ async def tried(tmp_path: Path) -> AsyncIterator[tuple[Client, dict[str, dict[st
         ).password
         session = await services.logins.login("a", password, address="", user_agent="")
         api_token = await services.api_tokens.create_for(COMMAND_LINE, "a", name="ci")
-        hub = LinkHub()
-        admin = Admin(store, hub=hub)
-        await admin.engine.membership.enter()
         app = create_app(config_in(tmp_path), services)
-        app[endpoint.MEMBERSHIP] = admin.engine.membership
-        app[endpoint.RECORDER] = admin.engine.recorder
-        app[endpoint.HUB] = hub
-        endpoint.routes.add_to(app)
+        await add_links(app, store)
         attempts = {
             "nothing": {},
             "made up": {"Authorization": "Bearer twx_" + "n" * 43},

@@ -13,12 +13,10 @@ from typing import Protocol
 import pytest
 from structlog.testing import capture_logs
 
-from tests.admin.kit.engine import Admin
+from tests.admin.kit.engine import add_links
 from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.domain.users.user import Role, everywhere
-from tickwheel_admin.links import endpoint
-from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_admin.web.headers import SECURITY_HEADERS
@@ -71,14 +69,8 @@ async def say(tmp_path: Path) -> AsyncIterator[Say]:
         executor = await services.executors.create(COMMAND_LINE, name="billing")
         await services.users.create(COMMAND_LINE, "a", grants=everywhere(Role.ADMIN))
         token = await services.api_tokens.create_for(COMMAND_LINE, "a", name="ci")
-        hub = LinkHub()
-        admin = Admin(store, hub=hub)
-        await admin.engine.membership.enter()
         app = create_app(config_in(tmp_path), services)
-        app[endpoint.MEMBERSHIP] = admin.engine.membership
-        app[endpoint.RECORDER] = admin.engine.recorder
-        app[endpoint.HUB] = hub
-        endpoint.routes.add_to(app)
+        await add_links(app, store)
         runner = create_runner(app, shutdown_seconds=0.2)
         await runner.setup()
         [sock] = bind("127.0.0.1", 0)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.kit.services import RUN_COLUMNS, run_row
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.database.database import Database
-
-COLUMNS = [column.name for column in tables.run.columns]
 
 
 @pytest.fixture
@@ -23,25 +22,8 @@ def database(database_url: str) -> Iterator[Database]:
     database.close_sync()
 
 
-def run_row(run_id: int, **changes: object) -> dict[str, object]:
-    row: dict[str, object] = {
-        "id": run_id,
-        "executor_id": 1,
-        "job_id": 1,
-        "job_revision": 1,
-        "origin": "schedule",
-        "scheduled_at": 1_800_000_000_000 + run_id,
-        "shard_index": 0,
-        "shard_total": 1,
-        "priority": 5,
-        "created_at": 1,
-        "state": "queued",
-        "due_at": 1,
-        "attempt": 0,
-        "tries": 0,
-        "log_lines": 0,
-    }
-    return row | changes
+def queued_run(run_id: int, **changes: object) -> dict[str, object]:
+    return run_row(run_id, {"state": "queued", "attempt": 0, "tries": 0} | changes)
 
 
 def all_runs(conn: sa.Connection) -> list[sa.Row[Any]]:
@@ -60,9 +42,9 @@ TEXTS = [
 
 
 def test_text_numbers_and_nulls_survive(database: Database) -> None:
-    rows = [run_row(i, message=text, trigger_id=2**53 - 1) for i, text in enumerate(TEXTS)]
-    rows.append(run_row(100, message=None, progress=0.25))
-    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+    rows = [queued_run(i, message=text, trigger_id=2**53 - 1) for i, text in enumerate(TEXTS)]
+    rows.append(queued_run(100, message=None, progress=0.25))
+    database.run_sync(insert_rows, tables.run, rows, columns=RUN_COLUMNS)
 
     stored = database.read_sync(all_runs)
 
@@ -78,8 +60,8 @@ def test_more_text_than_a_server_takes_at_once(database: Database) -> None:
     database.run_sync(
         insert_rows,
         tables.run,
-        [run_row(number, parameters=f"{number:03}" + "p" * 60_000) for number in numbers],
-        columns=COLUMNS,
+        [queued_run(number, parameters=f"{number:03}" + "p" * 60_000) for number in numbers],
+        columns=RUN_COLUMNS,
     )
 
     matched = database.run_sync(
@@ -98,11 +80,13 @@ def test_more_text_than_a_server_takes_at_once(database: Database) -> None:
 
 def test_duplicates_are_left_alone(database: Database) -> None:
     key = ("trigger_id", "scheduled_at", "shard_index")
-    first = run_row(1, trigger_id=7, scheduled_at=5, message="first")
-    again = run_row(2, trigger_id=7, scheduled_at=5, message="second")
-    other = run_row(3, trigger_id=7, scheduled_at=6)
+    first = queued_run(1, trigger_id=7, scheduled_at=5, message="first")
+    again = queued_run(2, trigger_id=7, scheduled_at=5, message="second")
+    other = queued_run(3, trigger_id=7, scheduled_at=6)
     for rows in ([first], [again, other]):
-        database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS, ignore_duplicates_of=key)
+        database.run_sync(
+            insert_rows, tables.run, rows, columns=RUN_COLUMNS, ignore_duplicates_of=key
+        )
 
     stored = database.read_sync(all_runs)
 
@@ -128,8 +112,8 @@ def test_duplicates_are_replaced(database: Database) -> None:
 
 
 def test_update_counts_matched_rows_and_sets_null(database: Database) -> None:
-    rows = [run_row(1, node_id=5, message="x"), run_row(2, attempt=3), run_row(3)]
-    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+    rows = [queued_run(1, node_id=5, message="x"), queued_run(2, attempt=3), queued_run(3)]
+    database.run_sync(insert_rows, tables.run, rows, columns=RUN_COLUMNS)
     changes = [
         {"id": 1, "attempt": 0, "state": "queued", "node_id": None, "message": None},
         {"id": 2, "attempt": 2, "state": "running", "node_id": 9, "message": "stale"},
@@ -187,8 +171,8 @@ def test_booleans(database: Database) -> None:
 def test_what_all_rows_have_alike_is_written_and_compared_like_the_rest(
     database: Database,
 ) -> None:
-    rows = [run_row(i, message="汉字 \\ '", attempt=4, node_id=None) for i in (1, 2, 3)]
-    database.run_sync(insert_rows, tables.run, rows, columns=COLUMNS)
+    rows = [queued_run(i, message="汉字 \\ '", attempt=4, node_id=None) for i in (1, 2, 3)]
+    database.run_sync(insert_rows, tables.run, rows, columns=RUN_COLUMNS)
     changes = [{"id": i, "attempt": 5, "message": None, "state": "running"} for i in (1, 2)]
 
     matched = database.run_sync(
@@ -225,8 +209,8 @@ def test_postgresql_does_not_look_for_all_rows_in_a_state_before_it_knows_how_ma
             rows = conn.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars()
             plans[0] = "\n".join(rows)
 
-    runs = [run_row(n, state="dispatched") for n in range(1, 20_001)]
-    database.run_sync(insert_rows, tables.run, runs, columns=COLUMNS)
+    runs = [queued_run(n, state="dispatched") for n in range(1, 20_001)]
+    database.run_sync(insert_rows, tables.run, runs, columns=RUN_COLUMNS)
     sa.event.listen(database.engine, "before_cursor_execute", explain)
     ended = {"match": ["id"], "values": ["state"], "where": "t.state = :from_state"}
     rows = [{"id": n, "state": "running"} for n in range(1, 6)]
