@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 import sqlalchemy as sa
@@ -42,6 +43,31 @@ class AuditEntry:
             object_id=object_id,
             detail=detail,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedEdit:
+    """Who makes a change whose transaction takes more ids than that of its entry."""
+
+    actor: Actor
+    audit_id: int  # of its entry, by which an earlier try is found whose answer was lost
+
+    def earlier(self, conn: sa.Connection) -> AuditedChange | None:
+        """The entry, when an earlier try was committed."""
+        return find_audit(conn, self.audit_id)
+
+    def note(
+        self,
+        conn: sa.Connection,
+        action: str,
+        object_id: int | None,
+        *,
+        executor_id: int,
+        **detail: Any,
+    ) -> None:
+        """Write its entry."""
+        entry = AuditEntry(conn, self.audit_id, self.actor)
+        entry.write(action, object_id, executor_id=executor_id, **detail)
 
 
 Work = Callable[[sa.Connection, AuditEntry], T]

@@ -20,6 +20,7 @@ from tickwheel_admin.domain.runs.moves import cancelled_while_queued
 from tickwheel_admin.domain.runs.run import Move, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.calendars.of_triggers import held_calendars
+from tickwheel_admin.services.events.transactions import AuditedEdit
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.jobs.checks import ProblemCollector, check_name
 from tickwheel_admin.services.jobs.children import check_children
@@ -36,18 +37,16 @@ from tickwheel_admin.store.jobs.kept_state import forget_states
 from tickwheel_admin.store.jobs.routing_memory import forget_uses
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs
-from tickwheel_admin.store.system.audit import additions_by_request, find_audit, write_audit
+from tickwheel_admin.store.system.audit import additions_by_request
 from tickwheel_admin.store.triggers import triggers as job_triggers
 
 CANCELLED_PER_STEP = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(AuditedEdit):
     """Who edits, and the ids the edit may use: they come from transactions of their own."""
 
-    actor: Actor
-    audit_id: int
     trigger_ids: Sequence[int] = ()
     run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
     rolled_back_to: int | None = None  # the revision whose configuration the edit brings back
@@ -64,7 +63,7 @@ def create_job(
     Raises:
         Conflict: job.name_taken.
     """
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return job_id
     if config.children:
         lock_child_links(conn)
@@ -131,7 +130,7 @@ def update_job(
     conn: sa.Connection, edit: Edit, *, job_id: int, revision: int, config: JobConfig
 ) -> int:
     """Make `config` the job's next revision, unless `revision` is no longer the current one."""
-    if (done := find_audit(conn, edit.audit_id)) is not None:
+    if done := edit.earlier(conn):
         return int(done.detail["revision"])
     if config.children:
         lock_child_links(conn)
@@ -182,7 +181,7 @@ def update_job(
 
 def set_job_paused(conn: sa.Connection, edit: Edit, *, job_id: int, paused: bool) -> None:
     """Stop planning; or plan again, from now on: what the pause held back is skipped."""
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
     if job.paused == paused:
@@ -198,7 +197,7 @@ def set_trigger_paused(
     conn: sa.Connection, edit: Edit, *, job_id: int, trigger_id: int, paused: bool
 ) -> None:
     """The same for one trigger of a job; the others go on as if nothing had happened."""
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
     cutovers, now = cut_over(conn, job, edit.run_ids, only=trigger_id)
@@ -228,7 +227,7 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
     False: more runs wait than one transaction should move. The job is paused without triggers
     until the call that finishes; should that never come, it can be deleted again.
     """
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return True
     job = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
     triggers = job_triggers.lock_triggers(conn, job.id)
@@ -283,12 +282,4 @@ def _changed(job: Job) -> Conflict:
 def _note(
     conn: sa.Connection, edit: Edit, action: str, job: Job, detail: dict[str, object]
 ) -> None:
-    write_audit(
-        conn,
-        id=edit.audit_id,
-        actor=edit.actor,
-        action=action,
-        executor_id=job.executor_id,
-        object_id=job.id,
-        detail=detail,
-    )
+    edit.note(conn, action, job.id, executor_id=job.executor_id, **detail)

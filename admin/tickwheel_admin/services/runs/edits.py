@@ -16,6 +16,7 @@ from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.events.transactions import AuditedEdit
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.requests import RunRequest, request_run, request_shards
 from tickwheel_admin.store.database.clock import now_ms
@@ -27,15 +28,12 @@ from tickwheel_admin.store.runs.inserts import find_request
 from tickwheel_admin.store.runs.lists import RunItem
 from tickwheel_admin.store.runs.retries import note_retry, retries_of
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEdit:
+class RunEdit(AuditedEdit):
     """Who does it, and the ids it may use: they come from transactions of their own."""
 
-    actor: Actor
-    audit_id: int
     configs: JobConfigs
     run_ids: Sequence[int] = ()  # for new runs, and for children of what ends
 
@@ -65,7 +63,7 @@ def cancel_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
         Conflict: run.ended.
         TooFewIds: a shard was the last of its fire, which has children.
     """
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     run = _lock(conn, edit.actor, run_id)
     check_not_ended(run)
@@ -119,7 +117,7 @@ def release_run(conn: sa.Connection, edit: RunEdit, run_id: int) -> None:
         Conflict: run.ended; run.not_stopping.
         TooFewIds: it has children, or is the last shard of a fire that has.
     """
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     run = _lock(conn, edit.actor, run_id)
     check_stopping(run)
@@ -142,7 +140,7 @@ def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> 
         Conflict: run.not_ended; job.deleted; run.no_failed_shards; as `request_shards`.
         TooFewIds: it needs ids for the new runs.
     """
-    if (done := find_audit(conn, edit.audit_id)) is not None:
+    if done := edit.earlier(conn):
         return int(done.object_id or 0)
     ended = check_ended(edit.actor, run_lists.get_run(conn, run_id))
     job = store_jobs.lock_job(conn, ended.job_id)
@@ -244,12 +242,5 @@ def _lock(conn: sa.Connection, actor: Actor, run_id: int) -> Run:
 
 
 def _note(conn: sa.Connection, edit: RunEdit, action: str, run: Run) -> None:
-    write_audit(
-        conn,
-        id=edit.audit_id,
-        actor=edit.actor,
-        action=action,
-        executor_id=run.executor_id,
-        object_id=run.id,
-        detail={"job": run.job_id, "state": run.state.value},
-    )
+    detail = {"job": run.job_id, "state": run.state.value}
+    edit.note(conn, action, run.id, executor_id=run.executor_id, **detail)

@@ -143,13 +143,7 @@ class Runs:
         def read(conn: sa.Connection) -> LogPage:
             run = visible_item(conn, actor, run_id).run
             return read_log(
-                conn,
-                run,
-                attempt=attempt,
-                after=after,
-                limit=limit,
-                wanted=wanted,
-                breath=Breath(),
+                conn, run, attempt=attempt, after=after, limit=limit, wanted=wanted, breath=Breath()
             )
 
         async with self._turn_to_search(actor, wanted):

@@ -31,7 +31,6 @@ from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import declared as store
 from tickwheel_admin.store.jobs.child_links import lock_child_links
 from tickwheel_admin.store.jobs.jobs import current_configs, jobs_named
-from tickwheel_admin.store.system.audit import find_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ def propose(
         UserError: no job can be made of it; nothing was written.
         TooFewIds: fires are overdue.
     """
-    if (done := find_audit(conn, edit.audit_id)) is not None:
+    if done := edit.earlier(conn):
         return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
     config = parse_job(json.loads(manifest.jobs[name]))
     if config.children:

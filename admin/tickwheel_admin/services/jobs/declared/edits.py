@@ -24,8 +24,7 @@ from tickwheel_admin.domain.jobs.declared_job import (
     Ruling,
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.users.user import Actor
-from tickwheel_admin.services.events.transactions import AuditEntry
+from tickwheel_admin.services.events.transactions import AuditedEdit, AuditEntry
 from tickwheel_admin.services.jobs.edits import Edit, create_job, update_job
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Repeat
@@ -33,17 +32,14 @@ from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import declared as store
 from tickwheel_admin.store.jobs.child_links import lock_child_links
 from tickwheel_admin.store.jobs.jobs import jobs_named, lock_job
-from tickwheel_admin.store.system.audit import find_audit, write_audit
 
 APPLIED = Ruling(state=DeclaredState.APPLIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredEdit:
+class DeclaredEdit(AuditedEdit):
     """Who decides, and the ids that this may need: they come from transactions of their own."""
 
-    actor: Actor
-    audit_id: int
     job_audit_id: int  # of what becomes of the job
     job_id: int  # for a new job
     trigger_ids: Sequence[int] = ()
@@ -60,7 +56,7 @@ def accept(
     declared_at: int | None,
 ) -> int:
     """Make the job as it is declared; returns its id. Raises as `DeclaredJobs.accept`."""
-    if (done := find_audit(conn, edit.audit_id)) is not None:
+    if done := edit.earlier(conn):
         return int(done.object_id or 0)
     seen = _get(conn, executor_id, name)
     config = parse_job(json.loads(seen.raw))
@@ -121,7 +117,7 @@ def make_job(
 
 def ignore(conn: sa.Connection, edit: DeclaredEdit, *, executor_id: int, name: str) -> None:
     """Note that a person does not want it; raises as `DeclaredJobs.ignore`."""
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     declared = _lock(conn, executor_id, name)
     if declared.ruling.state is DeclaredState.APPLIED:
@@ -140,7 +136,7 @@ def ignore(conn: sa.Connection, edit: DeclaredEdit, *, executor_id: int, name: s
 
 def release(conn: sa.Connection, edit: DeclaredEdit, *, executor_id: int, name: str) -> None:
     """Give the job to people; raises as `DeclaredJobs.release`."""
-    if find_audit(conn, edit.audit_id) is not None:
+    if edit.earlier(conn):
         return
     declared = _lock(conn, executor_id, name)
     if declared.ruling.state is DeclaredState.RELEASED:
@@ -203,15 +199,7 @@ def note(
 ) -> None:
     """Write the audit row of a decision."""
     detail = {"name": declared.name} | {k: v for k, v in more.items() if v is not None}
-    write_audit(
-        conn,
-        id=edit.audit_id,
-        actor=edit.actor,
-        action=action,
-        executor_id=declared.executor_id,
-        object_id=job_id,
-        detail=detail,
-    )
+    edit.note(conn, action, job_id, executor_id=declared.executor_id, **detail)
 
 
 def _changed() -> Conflict:
