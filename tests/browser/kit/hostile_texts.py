@@ -135,4 +135,5 @@ _IN_JSON: dict[tuple[str, str], Callable[[str], str]] = {
     ("run_log", "lines"): _within(_lines),
     ("setting", "value"): _within(_free_members),
     ("trigger", "spec"): _within(_free_members),
+    ("xxl_executor", "addresses"): _within(_everything),
 }
