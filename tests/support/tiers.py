@@ -54,22 +54,22 @@ def _lint(report: Report, deadline: float) -> None:
 
 
 def _pytest(
-    *paths: str, processes: int = 1, in_order: bool = False, may_skip: bool = False
+    *paths: str, processes: int = 1, first: Sequence[str] = (), may_skip: bool = False
 ) -> Callable[[Report, float], None]:
     """Run the tests of these paths.
 
     Args:
         processes: how many share them, file by file; each starts servers of its own.
-        in_order: files in the order of `paths`, not those with most tests first: one with few long
-            tests would come last, and keep one process busy after the other has ended.
+        first: files that take long, to begin with. Those with few tests would otherwise come last,
+            and keep one process busy after the others have ended.
         may_skip: in CI too, for what needs tools that not every machine has.
     """
     parallel = [] if processes == 1 else [f"--numprocesses={processes}", "--dist=loadfile"]
-    if in_order and parallel:
+    if first:
         parallel.append("--no-loadscope-reorder")
 
     def run(report: Report, deadline: float) -> None:
-        found = [str(path.relative_to(ROOT)) for name in paths for path in sorted(ROOT.glob(name))]
+        found = _files((*first, *paths))
         with tempfile.TemporaryDirectory(prefix="tickwheel-report-") as directory:
             junit_file = Path(directory, "junit.xml")
             code = _run(
@@ -99,6 +99,19 @@ def _pytest(
     return run
 
 
+def _files(names: Sequence[str]) -> list[str]:
+    """The files of tests that these are or hold, each once, in the order of the names."""
+    files: dict[Path, None] = {}
+    for name in names:
+        paths = sorted(ROOT.glob(name))
+        if not paths:
+            raise FileNotFoundError(f"there is no {name}; it is named in {Path(__file__).name}")
+        for path in paths:
+            within = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
+            files.update(dict.fromkeys(within))
+    return [str(file.relative_to(ROOT)) for file in files]
+
+
 TIERS = (
     Tier(name="lint", budget_seconds=40, run=_lint),
     Tier(
@@ -111,6 +124,13 @@ TIERS = (
             "tests/bench",
             "tests/test_*.py",
             processes=2,
+            first=(
+                "tests/admin/cli/test_cli.py",
+                "tests/executor_sdk/runner/test_process_handlers.py",
+                "tests/admin/store/database/test_schema.py",
+                "tests/test_docker.py",
+                "tests/admin/fuzz/test_fuzz_http.py",
+            ),
         ),
         needs=system_packages.DATABASES,
     ),
@@ -123,7 +143,17 @@ TIERS = (
     Tier(
         name="e2e",
         budget_seconds=220,
-        run=_pytest("tests/drill", "tests/e2e", processes=2, in_order=True),
+        run=_pytest(
+            "tests/drill",
+            "tests/e2e",
+            processes=2,
+            # One that starts few fires beside one that starts many.
+            first=(
+                "tests/e2e/test_killed_processes.py",
+                "tests/e2e/test_bad_days.py",
+                "tests/e2e/test_crashed_database.py",
+            ),
+        ),
         needs=system_packages.DATABASES,
     ),
     Tier(
@@ -135,7 +165,16 @@ TIERS = (
     Tier(
         name="browser",
         budget_seconds=100,
-        run=_pytest("tests/browser", processes=2),
+        run=_pytest(
+            "tests/browser",
+            processes=2,
+            first=(
+                "tests/browser/test_looks.py",
+                "tests/browser/test_looks_chinese.py",
+                "tests/browser/test_journey.py",
+                "tests/browser/test_several_admins.py",
+            ),
+        ),
         needs=system_packages.BROWSER,
     ),
 )

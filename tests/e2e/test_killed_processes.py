@@ -1,0 +1,30 @@
+"""Two admins and three nodes at 50 fires a second, while an admin and a node are killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import Cluster
+from tests.e2e.load import FIRES_PER_SECOND, Load
+from tests.support.databases import fresh_database
+from tests.support.servers import DatabaseServer
+
+
+@pytest.mark.slow
+def test_a_killed_admin_and_a_killed_node(own_server: DatabaseServer, tmp_path: Path) -> None:
+    with fresh_database(own_server) as url, Cluster(tmp_path, url) as cluster:
+        load = Load(cluster, url)
+        load.wait_until(10)
+        load.first_admin.process.kill()
+        load.wait_until(15)
+        load.nodes[0].process.kill()
+        load.wait_until(18)
+        cluster.start_admin("admin-1", port=load.first_admin.port)
+        cluster.start_node("node-4", slots=20)
+        load.wait_until(50)
+
+        assert load.settle() == []
+        assert len(load.reader.read().runs) >= FIRES_PER_SECOND * 45
+        load.stop_all()
