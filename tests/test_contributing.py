@@ -46,6 +46,18 @@ def test_every_recipe_has_a_list_of_files() -> None:
 
 
 @pytest.mark.parametrize(
+    ("title", "most"), [("A trigger kind", 8), ("A page of the console", 6), ("An API endpoint", 3)]
+)
+def test_the_usual_changes_touch_few_files(title: str, most: int) -> None:
+    """What is always touched: lists under “Only if” do not count, nor examples in a line."""
+    part = (
+        GUIDE.read_text(encoding="utf-8").partition(f"### {title}\n")[2].partition("\nOnly if")[0]
+    )
+    lines = re.findall(r"^- (.+?): ", part, re.MULTILINE)
+    assert 0 < sum(line.count("`") // 2 for line in lines) <= most
+
+
+@pytest.mark.parametrize(
     ("title", "example", "where"),
     [
         ("A routing strategy", r"BUSY_OVER|least_frequently_used|LEAST_FREQUENTLY_USED", PRODUCT),
