@@ -162,6 +162,12 @@ def test_what_the_api_writes_it_reads(raw: dict[str, Any]) -> None:
     assert parse_trigger(trigger_to_raw(spec)) == spec
 
 
+def test_no_two_kinds_share_a_field_of_the_form() -> None:
+    """What is typed for one would be shown for the other, and ids would stand twice."""
+    names = [field.form_name for kind in KINDS.values() for field in kind.own_fields(str)]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_rules_without_script_name_every_kind() -> None:
     for kind in KINDS:
         assert f'[value="{kind}"]:checked) .only:not(.for-{kind})' in rules_by_kind()
