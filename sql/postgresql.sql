@@ -510,6 +510,29 @@ CREATE TABLE xxl_log (
 
 CREATE INDEX ix_xxl_log_of_node ON xxl_log (node_id, run_id);
 
+CREATE TABLE xxl_import (
+    source VARCHAR(200) NOT NULL,
+    kind VARCHAR(16) NOT NULL,
+    their_id BIGINT NOT NULL,
+    our_id BIGINT NOT NULL,
+    content TEXT NOT NULL,
+    imported_at BIGINT NOT NULL,
+    PRIMARY KEY (source, kind, their_id)
+);
+
+CREATE TABLE xxl_take_over (
+    source VARCHAR(200) NOT NULL,
+    their_job_id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    trigger_id BIGINT NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    next_at BIGINT NOT NULL,
+    their_next_at BIGINT NOT NULL,
+    token BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL,
+    PRIMARY KEY (source, their_job_id)
+);
+
 CREATE TABLE tickwheel_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT tickwheel_version_pkc PRIMARY KEY (version_num)

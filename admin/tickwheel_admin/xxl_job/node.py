@@ -228,7 +228,7 @@ class XxlNode:
                 sdk="xxl-job",
                 slots=NODE_SLOTS,
                 handlers=[ANY_HANDLER],
-                unstoppable=[ANY_HANDLER],  # it cannot know that its lease is over
+                unstoppable=[],
                 labels={},
                 weight=1,
                 address=address.address[:100],

@@ -38,6 +38,8 @@ def action_labels() -> dict[str, str]:
         "job.paused": _("Job paused"),
         "job.resumed": _("Job resumed"),
         "job.state_set": _("State of a job set"),
+        "job.taken_over": _("Job taken over from XXL-JOB"),
+        "job.given_back": _("Job given back to XXL-JOB"),
         "jobs.created": _("Jobs added"),
         "jobs.run": _("Jobs run by hand"),
         "jobs.paused": _("Jobs paused"),

@@ -22,7 +22,7 @@ class ScheduleType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XxlGroup:
+class Group:
     """An executor, `xxl_job_group`."""
 
     id: int
@@ -35,7 +35,7 @@ class XxlGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XxlJob:
+class Job:
     """A job with its schedule, `xxl_job_info`."""
 
     id: int
@@ -88,7 +88,7 @@ class XxlUser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XxlRegistration:
+class Registration:
     """An executor's process that registered itself, `xxl_job_registry`."""
 
     id: int

@@ -577,3 +577,29 @@ xxl_log = _table(
     sa.Column("created_at", Instant, nullable=False),
     sa.Index("ix_xxl_log_of_node", "node_id", "run_id"),
 )
+
+# What was imported from XXL-JOB, so that a second import finds it again, whatever its name is now.
+xxl_import = _table(
+    "xxl_import",
+    sa.Column("source", sa.String(200), primary_key=True),  # names the installation
+    sa.Column("kind", sa.String(16), primary_key=True),  # a domain.xxl_job.imported.Kind
+    sa.Column("their_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("our_id", Id, nullable=False),  # of the executor, job or user
+    sa.Column("content", LongText, nullable=False),  # JSON: what was imported last
+    sa.Column("imported_at", Instant, nullable=False),
+)
+
+# The latest move of a job from XXL-JOB or back; domain.xxl_job.take_over explains it.
+xxl_take_over = _table(
+    "xxl_take_over",
+    sa.Column("source", sa.String(200), primary_key=True),
+    sa.Column("their_job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("trigger_id", Id, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # a domain.xxl_job.take_over.MoveState
+    sa.Column("next_at", Instant, nullable=False),  # from when on the other side fires it
+    # What XXL-JOB's row says as long as nobody but us touched it.
+    sa.Column("their_next_at", Instant, nullable=False),
+    sa.Column("token", sa.BigInteger, nullable=False),  # of the step that wrote this row
+    sa.Column("changed_at", Instant, nullable=False),
+)

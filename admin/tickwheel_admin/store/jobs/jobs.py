@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,6 +81,38 @@ def jobs_named(conn: sa.Connection, executor_id: int, names: Collection[str]) ->
         )
     )
     return {row.name: row.id for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefJob:
+    """A job without its configuration."""
+
+    id: int
+    executor_id: int
+    name: str
+    revision: int
+    paused: bool
+
+
+def brief_jobs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, BriefJob]:
+    """Jobs by id; deleted ones are left out."""
+    found: dict[int, BriefJob] = {}
+    ids = sorted(job_ids)
+    columns = (job.c.id, job.c.executor_id, job.c.name, job.c.revision, job.c.paused)
+    for start in range(0, len(ids), 1_000):
+        some = ids[start : start + 1_000]
+        rows = conn.execute(
+            sa.select(*columns).where(job.c.id.in_(some), job.c.deleted_at == ALIVE)
+        )
+        for row in rows:
+            found[row.id] = BriefJob(
+                id=row.id,
+                executor_id=row.executor_id,
+                name=row.name,
+                revision=row.revision,
+                paused=bool(row.paused),
+            )
+    return found
 
 
 def executor_of_job(conn: sa.Connection, job_id: int) -> int | None:

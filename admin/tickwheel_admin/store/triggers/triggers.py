@@ -166,12 +166,20 @@ def reset_trigger(
     last_fire_at: int | None,
     fires: int,
     calendar_version: int | None,
+    anchor: int | None = None,
 ) -> None:
-    """Set where planning goes on; plans made from the old version become void."""
+    """Set where planning goes on; plans made from the old version become void.
+
+    Args:
+        anchor: of a fixed rate without one of its own, instead of when it was saved; None: as it
+            is.
+    """
+    anchored = {} if anchor is None else {"created_at": anchor}
     conn.execute(
         sa.update(trigger)
         .where(trigger.c.id == old.id)
         .values(
+            **anchored,
             paused=paused,
             state=state.value,
             reason=None,

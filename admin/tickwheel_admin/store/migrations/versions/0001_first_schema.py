@@ -481,3 +481,24 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger, nullable=False),
         indexes={"ix_xxl_log_of_node": ["node_id", "run_id"]},
     )
+    create_table(
+        "xxl_import",
+        sa.Column("source", sa.String(200), primary_key=True),
+        sa.Column("kind", sa.String(16), primary_key=True),
+        sa.Column("their_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("our_id", Id, nullable=False),
+        sa.Column("content", LongText, nullable=False),
+        sa.Column("imported_at", sa.BigInteger, nullable=False),
+    )
+    create_table(
+        "xxl_take_over",
+        sa.Column("source", sa.String(200), primary_key=True),
+        sa.Column("their_job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("job_id", Id, nullable=False),
+        sa.Column("trigger_id", Id, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("next_at", sa.BigInteger, nullable=False),
+        sa.Column("their_next_at", sa.BigInteger, nullable=False),
+        sa.Column("token", sa.BigInteger, nullable=False),
+        sa.Column("changed_at", sa.BigInteger, nullable=False),
+    )
