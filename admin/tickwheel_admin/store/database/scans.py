@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeVar
 import sqlalchemy as sa
 
 
-class Place(Protocol):
+class ScanPlace(Protocol):
     """A place in the order of a list."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=ScanPlace)
 
 
 def merge_scans(
