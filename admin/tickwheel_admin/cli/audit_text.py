@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 from unicodedata import east_asian_width
 
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures
-from tickwheel_admin.domain.xxl_job.audit.origin import Origin
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures
+from tickwheel_admin.domain.xxl_job.audit.origin import RowOrigin
 from tickwheel_admin.domain.xxl_job.audit.report import AuditReport, HourReport, JobReport
 from tickwheel_admin.domain.xxl_job.audit.zone_guess import ZoneChoice
 
@@ -92,7 +92,7 @@ def _summary(report: AuditReport) -> str:
     return text
 
 
-def _sending(total: Figures) -> str:
+def _sending(total: FireFigures) -> str:
     parts = []
     if total.not_sent:
         parts.append(f"{_many(total.not_sent, 'run')} could not be sent to an executor")
@@ -102,7 +102,7 @@ def _sending(total: Figures) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _outcomes(total: Figures) -> str:
+def _outcomes(total: FireFigures) -> str:
     parts = []
     if total.failed:
         parts.append(f"{_many(total.failed, 'run')} failed")
@@ -201,7 +201,7 @@ def _facts(report: AuditReport) -> Iterator[str]:
     yield from _fact("DATETIMEs", _zone_words(report.stored_zone, "newest runs", flag="--zone"))
     others = {
         origin: sum(job.origins[origin] for job in report.jobs)
-        for origin in (Origin.MANUAL, Origin.PARENT, Origin.API, Origin.RETRY)
+        for origin in (RowOrigin.MANUAL, RowOrigin.PARENT, RowOrigin.API, RowOrigin.RETRY)
     }
     if any(others.values()):
         words = (f"{origin} {count:,}" for origin, count in others.items() if count)
@@ -287,7 +287,7 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
 
 
-def _figures(figures: Figures) -> list[str]:
+def _figures(figures: FireFigures) -> list[str]:
     return [_count(getattr(figures, name)) for name in _FIGURES]
 
 
@@ -299,7 +299,7 @@ def _count_up_to(number: int) -> str:
     return f"{_many(number, 'fire')}{' or more' if number >= 1_000_000 else ''}"
 
 
-def _faults(figures: Figures) -> str:
+def _faults(figures: FireFigures) -> str:
     words = {
         "lost": figures.lost,
         "twice": figures.doubled,

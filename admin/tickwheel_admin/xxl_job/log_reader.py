@@ -34,6 +34,7 @@ MAX_LINES = 200_000  # of one attempt; more stay at the executor
 READ_AT_ONCE = 16  # logs of ended runs, over all nodes
 READ_OF_NODE = 4  # the same, of one node
 BATCH = 500  # ended runs that are looked up at once
+ORPHANS_SECONDS = 60.0  # between two looks for logs whose nodes are gone
 GIVE_UP_SECONDS = 60.0  # after which the log of an ended run stays as it is, if the node fails
 CUT = "[The rest of this log stays at its executor: it has more than 200,000 lines.]"
 CUT_LINE = " [cut]"
@@ -135,6 +136,7 @@ class XxlLogs(Loop):
         self._nodes = nodes
         self._registrar = registrar
         self._reader = reader
+        self._orphans_at = 0.0
         self._failed_at: dict[tuple[int, int], float] = {}  # first, by (run, attempt)
 
     async def run_once(self) -> bool:
@@ -154,10 +156,11 @@ class XxlLogs(Loop):
         )
         if not expected:
             self._failed_at.clear()
-            done += [
-                (each.run, each.attempt, each.lines)
-                for each in await self._nodes.orphaned_logs(limit=BATCH)
-            ]
+        now = asyncio.get_running_loop().time()
+        if self._registrar.executors and now - self._orphans_at >= ORPHANS_SECONDS:
+            self._orphans_at = now
+            orphans = await self._nodes.orphaned_logs(limit=BATCH)
+            done += [(each.run, each.attempt, each.lines) for each in orphans]
         if done:
             await self._nodes.logs_are_read(done)
         return len(expected) == BATCH and len(done) == BATCH

@@ -228,7 +228,7 @@ class XxlNode:
                 sdk="xxl-job",
                 slots=NODE_SLOTS,
                 handlers=[ANY_HANDLER],
-                unstoppable=[],
+                unstoppable=[ANY_HANDLER],  # it cannot know that its lease is over
                 labels={},
                 weight=1,
                 address=address.address[:100],

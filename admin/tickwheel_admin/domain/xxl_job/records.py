@@ -22,7 +22,7 @@ class ScheduleType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class XxlGroup:
     """An executor, `xxl_job_group`."""
 
     id: int
@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class XxlJob:
     """A job with its schedule, `xxl_job_info`."""
 
     id: int
@@ -88,7 +88,7 @@ class XxlUser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class XxlRegistration:
     """An executor's process that registered itself, `xxl_job_registry`."""
 
     id: int

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures, Lateness
-from tickwheel_admin.domain.xxl_job.audit.job_audit import JobAudit, Window
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures, Lateness
+from tickwheel_admin.domain.xxl_job.audit.job_audit import AuditWindow, JobAudit
 from tickwheel_admin.domain.xxl_job.audit.origin import BY_SCHEDULE, origin_of
 from tickwheel_admin.domain.xxl_job.audit.report import AuditReport, audit_report, job_report
 from tickwheel_admin.domain.xxl_job.audit.stored_clock import StoredClock
@@ -15,7 +15,7 @@ from tickwheel_admin.domain.xxl_job.audit.zone_guess import (
     choose_cron_zone,
     choose_stored_zone,
 )
-from tickwheel_admin.domain.xxl_job.records import Group, Job, LogRow
+from tickwheel_admin.domain.xxl_job.records import LogRow, XxlGroup, XxlJob
 from tickwheel_admin.store.xxl_job.source.connection import Source
 from tickwheel_admin.store.xxl_job.source.log import (
     count_log,
@@ -76,7 +76,7 @@ def audit_xxl_job(
     start = end - request.days * DAY
     if log.oldest is not None:
         start = max(start, log.oldest + SETTLED)
-    window = Window(
+    window = AuditWindow(
         start=start,
         end=end - SETTLED,
         now=end,
@@ -139,11 +139,13 @@ class _Log:
 class _Run:
     """One reading of the log."""
 
-    def __init__(self, source: Source, log: _Log, window: Window, jobs: Sequence[Job]) -> None:
+    def __init__(
+        self, source: Source, log: _Log, window: AuditWindow, jobs: Sequence[XxlJob]
+    ) -> None:
         self.rows = 0
         self.deleted_job_rows = 0
         self.undated_rows = 0
-        self.by_hour: dict[int, Figures] = {}
+        self.by_hour: dict[int, FireFigures] = {}
         self._source = source
         self._log = log
         self._window = window
@@ -211,7 +213,7 @@ class _Run:
 
 
 def _samples(
-    source: Source, jobs: Sequence[Job], limits: tuple[int, int] | None
+    source: Source, jobs: Sequence[XxlJob], limits: tuple[int, int] | None
 ) -> list[tuple[int, int]]:
     """For each job the wall time of its newest run by schedule, and the instant it was for."""
     due = {job.id: job.last_trigger_ms // 1_000 for job in jobs if job.last_trigger_ms > 0}
@@ -233,7 +235,9 @@ def _is_sample(row: LogRow, due: Collection[int]) -> bool:
     )
 
 
-def _chosen(jobs: Sequence[Job], groups: dict[int, Group], request: AuditRequest) -> Sequence[Job]:
+def _chosen(
+    jobs: Sequence[XxlJob], groups: dict[int, XxlGroup], request: AuditRequest
+) -> Sequence[XxlJob]:
     known = {job.id for job in jobs}
     if unknown := sorted(set(request.job_ids) - known):
         raise NoSuchJobs(f"there is no job {unknown[0]}")
@@ -250,6 +254,6 @@ def _chosen(jobs: Sequence[Job], groups: dict[int, Group], request: AuditRequest
     return [job for job in jobs if job.id in request.job_ids or job.group_id in wanted]
 
 
-def _group_name(groups: dict[int, Group], job: Job) -> str:
+def _group_name(groups: dict[int, XxlGroup], job: XxlJob) -> str:
     group = groups.get(job.group_id)
     return f"#{job.group_id}" if group is None else group.app_name

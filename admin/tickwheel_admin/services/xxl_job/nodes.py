@@ -124,8 +124,7 @@ class XxlNodes:
 
 
 def _view(conn: sa.Connection) -> tuple[list[StoredXxlExecutor], list[XxlAddress], list[int]]:
-    return (
-        read_xxl_executors(conn),
-        addresses.read_addresses(conn),
-        addresses.present_admins(conn),
-    )
+    executors = read_xxl_executors(conn)
+    if not executors:  # in most installations
+        return [], [], []
+    return executors, addresses.read_addresses(conn), addresses.present_admins(conn)

@@ -8,7 +8,7 @@ _EXACT = 120  # seconds that are kept as they are; above, two digits
 
 
 @dataclass(slots=True, kw_only=True)
-class Figures:
+class FireFigures:
     """Counts of a job, of an hour, of a job's hour or of all."""
 
     expected: int = 0  # instants
@@ -25,7 +25,7 @@ class Figures:
     timed_out: int = 0  # runs of any origin
     unknown: int = 0  # rows that may or may not be by schedule
 
-    def add(self, other: Figures) -> None:
+    def add(self, other: FireFigures) -> None:
         """Add another's counts."""
         for name in NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -47,7 +47,7 @@ class Figures:
         return not (self.is_finding or any(others))
 
 
-NAMES = tuple(each.name for each in fields(Figures))
+NAMES = tuple(each.name for each in fields(FireFigures))
 
 
 class Lateness:

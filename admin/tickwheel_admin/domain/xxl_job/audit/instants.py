@@ -9,7 +9,7 @@ from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
 from tickwheel_admin.domain.schedule.cron import Cron, parse_cron
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.xxl_job.records import Job, ScheduleType
+from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlJob
 
 MAX_RATE_SECONDS = 366 * 86_400
 
@@ -34,7 +34,7 @@ class Instants(Protocol):
         ...
 
 
-def instants_of(job: Job, zone: Zone) -> Instants:
+def instants_of(job: XxlJob, zone: Zone) -> Instants:
     """The instants of a job's schedule.
 
     Raises:

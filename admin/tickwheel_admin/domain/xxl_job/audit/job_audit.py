@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures, Lateness
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures, Lateness
 from tickwheel_admin.domain.xxl_job.audit.instants import NotJudged, instants_of
-from tickwheel_admin.domain.xxl_job.audit.matching import Matcher, Place, Slot
-from tickwheel_admin.domain.xxl_job.audit.origin import BY_SCHEDULE, Origin, origin_of
-from tickwheel_admin.domain.xxl_job.records import Job, LogRow
+from tickwheel_admin.domain.xxl_job.audit.matching import Matcher, RowPlace, Slot
+from tickwheel_admin.domain.xxl_job.audit.origin import BY_SCHEDULE, RowOrigin, origin_of
+from tickwheel_admin.domain.xxl_job.records import LogRow, XxlJob
 
 HOUR = 3_600
 START_DELAY = 6  # XXL-JOB leaves out what is due in the first 5 s after a start or an edit
@@ -24,7 +24,7 @@ _TIMED_OUT = 502
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class AuditWindow:
     """The time that is judged, UTC seconds, and by what."""
 
     start: int  # instants after this
@@ -36,10 +36,10 @@ class Window:
 
 @dataclass(slots=True, kw_only=True)
 class _Part:
-    """Figures of a stretch of time."""
+    """FireFigures of a stretch of time."""
 
-    total: Figures = field(default_factory=Figures)
-    hours: dict[int, Figures] = field(default_factory=dict)  # those worth a line
+    total: FireFigures = field(default_factory=FireFigures)
+    hours: dict[int, FireFigures] = field(default_factory=dict)  # those worth a line
 
 
 class JobAudit:
@@ -47,11 +47,11 @@ class JobAudit:
 
     def __init__(
         self,
-        job: Job,
-        window: Window,
+        job: XxlJob,
+        window: AuditWindow,
         *,
         changed_at: int | None,
-        by_hour: dict[int, Figures],
+        by_hour: dict[int, FireFigures],
     ) -> None:
         """Begin.
 
@@ -65,7 +65,7 @@ class JobAudit:
         self.unseen = _Part()  # instants before the first row: lost, or their rows were deleted
         self._by_hour = by_hour
         self.lateness = Lateness()
-        self.origins = dict.fromkeys(Origin, 0)
+        self.origins = dict.fromkeys(RowOrigin, 0)
         self.start = window.start
         if changed_at is not None:
             self.start = max(self.start, changed_at + START_DELAY)
@@ -75,7 +75,7 @@ class JobAudit:
         self.instants_since_stop = 0
         self._window = window
         self._matcher: Matcher | None = None
-        self._live: dict[int, Figures] = {}
+        self._live: dict[int, FireFigures] = {}
         self._end = window.end
         try:
             self._instants = instants_of(job, window.zone)
@@ -95,10 +95,10 @@ class JobAudit:
         self._count_result(row, at)
         origin = origin_of(row.trigger_head)
         is_certain = origin in BY_SCHEDULE
-        if origin is Origin.UNKNOWN and row.retries_left < self.job.retries:
-            origin = Origin.RETRY
+        if origin is RowOrigin.UNKNOWN and row.retries_left < self.job.retries:
+            origin = RowOrigin.RETRY
         self.origins[origin] += 1
-        if not (is_certain or origin is Origin.UNKNOWN):
+        if not (is_certain or origin is RowOrigin.UNKNOWN):
             return
         if is_certain:
             self.last_scheduled = at
@@ -106,8 +106,8 @@ class JobAudit:
             return
         shard, shards = _shard(row.shard)
         place = self._matcher.row(at, shard=shard, shards=shards, is_certain=is_certain)
-        if place is Place.REPLACED or (
-            place is Place.NOWHERE and (not is_certain or at > self.start + EDGE)
+        if place is RowPlace.REPLACED or (
+            place is RowPlace.NOWHERE and (not is_certain or at > self.start + EDGE)
         ):
             self._figures(at).unknown += 1
 
@@ -127,8 +127,8 @@ class JobAudit:
             return
         self.part.total.add(self.unseen.total)
         for hour, figures in self.unseen.hours.items():
-            self.part.hours.setdefault(hour, Figures()).add(figures)
-            self._by_hour.setdefault(hour, Figures()).add(figures)
+            self.part.hours.setdefault(hour, FireFigures()).add(figures)
+            self._by_hour.setdefault(hour, FireFigures()).add(figures)
         self.unseen = _Part()
 
     def _finish_stopped(self, matcher: Matcher) -> None:
@@ -156,7 +156,7 @@ class JobAudit:
         if slot.at is None:
             if self.first_row is None or slot.instant < self.first_row[1]:
                 hour = self._hour(slot.instant)
-                cell = self.unseen.hours.setdefault(hour, Figures())
+                cell = self.unseen.hours.setdefault(hour, FireFigures())
                 for figures in (self.unseen.total, cell):
                     self._count_lost(figures, slot.instant)
                 return
@@ -170,7 +170,7 @@ class JobAudit:
         figures.late += slot.late > self._window.late_after
         self.lateness.add(slot.late)
 
-    def _count_lost(self, figures: Figures, instant: int) -> None:
+    def _count_lost(self, figures: FireFigures, instant: int) -> None:
         figures.expected += 1
         figures.lost += 1
         if self._window.zone.transitions_between(instant - _CLOCK_CHANGE, instant + _CLOCK_CHANGE):
@@ -198,7 +198,7 @@ class JobAudit:
     def _hour(self, at: int) -> int:
         return at - self._window.zone.to_local(at)[0] % HOUR
 
-    def _figures(self, at: int) -> Figures:
+    def _figures(self, at: int) -> FireFigures:
         """Of the hour of an instant."""
         hour = self._hour(at)
         figures = self._live.get(hour)
@@ -206,16 +206,16 @@ class JobAudit:
             if len(self._live) > _KEPT_HOURS:
                 for each in sorted(self._live)[: -_KEPT_HOURS + 1]:
                     self._retire(each)
-            figures = self._live[hour] = Figures()
+            figures = self._live[hour] = FireFigures()
         return figures
 
     def _retire(self, hour: int) -> None:
         """Add an hour to the sums; keep it if there is anything to be told of it."""
         figures = self._live.pop(hour)
         self.part.total.add(figures)
-        self._by_hour.setdefault(hour, Figures()).add(figures)
+        self._by_hour.setdefault(hour, FireFigures()).add(figures)
         if not figures.is_clean:
-            self.part.hours.setdefault(hour, Figures()).add(figures)
+            self.part.hours.setdefault(hour, FireFigures()).add(figures)
 
 
 def _shard(text: str) -> tuple[int, int]:

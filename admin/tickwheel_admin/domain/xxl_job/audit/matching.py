@@ -19,7 +19,7 @@ _OVERTAKEN_LEAST = 5  # the same for instants that follow each other closely
 UNCERTAIN = 60  # seconds after an instant within which a run of unknown origin is taken for its
 
 
-class Place(StrEnum):
+class RowPlace(StrEnum):
     """What a row was found to be."""
 
     FOUND = "found"  # the run of an instant
@@ -62,7 +62,7 @@ class Matcher:
         self._open: deque[Slot] = deque()
         self._served: deque[tuple[int, int]] = deque()  # (time of the row, instant), not yet old
 
-    def row(self, at: int, *, shard: int = 0, shards: int = 1, is_certain: bool = True) -> Place:
+    def row(self, at: int, *, shard: int = 0, shards: int = 1, is_certain: bool = True) -> RowPlace:
         """A row that was started by the schedule, or may have been.
 
         Args:
@@ -76,7 +76,7 @@ class Matcher:
         self._forget(at)
         place = self._latest(at)
         if place is None:
-            return Place.NOWHERE
+            return RowPlace.NOWHERE
         newest = place
         bit = 1 << shard
         while True:
@@ -88,7 +88,7 @@ class Matcher:
             place -= 1
         slot = self._open[place]
         if not is_certain and at - slot.instant > UNCERTAIN:
-            return Place.NOWHERE
+            return RowPlace.NOWHERE
         if slot.at is None:
             slot.late = max(0, at - slot.instant)
         slot.at = at
@@ -99,7 +99,7 @@ class Matcher:
         if place == len(self._open) - 1 and self._instants.ran(slot.instant, at):
             self._cursor = max(slot.instant, at)
             self._is_next_known = False
-        return Place.FOUND
+        return RowPlace.FOUND
 
     def finish(self, end: int) -> None:
         """Settle all instants up to an end, UTC seconds; those after it are dropped."""
@@ -147,15 +147,15 @@ class Matcher:
         distance = self._open[place].instant - self._open[place - 1].instant
         return min(OVERTAKEN, max(_OVERTAKEN_LEAST, distance))
 
-    def _surplus(self, slot: Slot, at: int, shard: int, is_certain: bool) -> Place:
+    def _surplus(self, slot: Slot, at: int, shard: int, is_certain: bool) -> RowPlace:
         if not is_certain:
-            return Place.NOWHERE
+            return RowPlace.NOWHERE
         if not slot.is_certain:
             slot.is_certain = True
             slot.late = max(0, at - slot.instant)
-            return Place.REPLACED
+            return RowPlace.REPLACED
         if slot.surplus is None:
             slot.surplus = {}
         slot.surplus[shard] = slot.surplus.get(shard, 0) + 1
         slot.doubled = max(slot.doubled, slot.surplus[shard])
-        return Place.SURPLUS
+        return RowPlace.SURPLUS

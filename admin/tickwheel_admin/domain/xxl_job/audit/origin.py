@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 
-class Origin(StrEnum):
+class RowOrigin(StrEnum):
     """What started a run."""
 
     SCHEDULE = "schedule"  # its instant had come
@@ -24,28 +24,28 @@ class Origin(StrEnum):
     UNKNOWN = "unknown"  # the message is empty, cut off, or in other words
 
 
-BY_SCHEDULE = (Origin.SCHEDULE, Origin.MISFIRE)
+BY_SCHEDULE = (RowOrigin.SCHEDULE, RowOrigin.MISFIRE)
 
 _WORDS = (  # the first that occurs counts
-    (Origin.RETRY, ("retry", "重试", "重試")),
-    (Origin.MISFIRE, ("misfire", "过期", "過期")),
-    (Origin.PARENT, ("parent", "父任")),
-    (Origin.MANUAL, ("manual", "手动", "手動")),
-    (Origin.API, ("api",)),
-    (Origin.SCHEDULE, ("cron",)),
+    (RowOrigin.RETRY, ("retry", "重试", "重試")),
+    (RowOrigin.MISFIRE, ("misfire", "过期", "過期")),
+    (RowOrigin.PARENT, ("parent", "父任")),
+    (RowOrigin.MANUAL, ("manual", "手动", "手動")),
+    (RowOrigin.API, ("api",)),
+    (RowOrigin.SCHEDULE, ("cron",)),
 )
 _TAG = re.compile(r"<[^>]*>?|&\w+;")
 
 
 @lru_cache(maxsize=1_000)
-def origin_of(trigger_head: str) -> Origin:
+def origin_of(trigger_head: str) -> RowOrigin:
     """From the first line of `trigger_msg`."""
     line = _TAG.sub(" ", re.split(r"<br|\n", trigger_head, maxsplit=1)[0])
     _label, colon, name = line.replace("：", ":").partition(":")
     if not colon:
-        return Origin.UNKNOWN
+        return RowOrigin.UNKNOWN
     name = name.casefold()
     return next(
         (origin for origin, words in _WORDS if any(word in name for word in words)),
-        Origin.UNKNOWN,
+        RowOrigin.UNKNOWN,
     )

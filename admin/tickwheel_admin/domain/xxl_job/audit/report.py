@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures, Lateness
-from tickwheel_admin.domain.xxl_job.audit.job_audit import JobAudit, Window
-from tickwheel_admin.domain.xxl_job.audit.origin import Origin
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures, Lateness
+from tickwheel_admin.domain.xxl_job.audit.job_audit import AuditWindow, JobAudit
+from tickwheel_admin.domain.xxl_job.audit.origin import RowOrigin
 from tickwheel_admin.domain.xxl_job.audit.zone_guess import ZoneChoice
 
 
@@ -16,7 +16,7 @@ class HourReport:
     """An hour of all jobs."""
 
     hour_at: int  # its start, UTC seconds
-    figures: Figures
+    figures: FireFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class JobReport:
     judged_from: int | None  # UTC seconds; None: it was not judged
     changed_at: int | None  # last edit, start or stop by a person, UTC seconds
     refusal: str | None  # why it was not judged
-    figures: Figures
+    figures: FireFigures
     unseen: int  # instants before its first row: lost, or their rows were deleted
     p50: int | None  # lateness in seconds
     p99: int | None
     max: int | None
-    origins: Mapping[Origin, int]  # rows by what started them
+    origins: Mapping[RowOrigin, int]  # rows by what started them
     stopped_at: int | None  # its last run by schedule, if it stopped without anybody's doing
     instants_since_stop: int
     hours: Sequence[HourReport]
@@ -52,14 +52,14 @@ class AuditReport:
 
     place: str  # the database's URL without the password
     version: str  # of the schema
-    window: Window
+    window: AuditWindow
     log_from: int | None  # time of the oldest row that there is, UTC seconds; None: no rows
     rows: int  # that were read
     deleted_job_rows: int  # of jobs that are not there any more
     undated_rows: int  # without a time
     cron_zone: ZoneChoice
     stored_zone: ZoneChoice
-    total: Figures
+    total: FireFigures
     p50: int | None
     p99: int | None
     max: int | None
@@ -107,11 +107,11 @@ def job_report(audit: JobAudit, group: str) -> JobReport:
 def audit_report(
     jobs: Sequence[JobReport],
     *,
-    by_hour: Mapping[int, Figures],
+    by_hour: Mapping[int, FireFigures],
     lateness: Lateness,
     place: str,
     version: str,
-    window: Window,
+    window: AuditWindow,
     log_from: int | None,
     rows: int,
     deleted_job_rows: int,
@@ -120,7 +120,7 @@ def audit_report(
     stored_zone: ZoneChoice,
 ) -> AuditReport:
     """Of all jobs."""
-    total = Figures()
+    total = FireFigures()
     for job in jobs:
         total.add(job.figures)
     return AuditReport(
@@ -157,5 +157,5 @@ def _schedule(audit: JobAudit) -> str:
     return job.schedule_conf or job.schedule_type.lower()
 
 
-def _hours(hours: Mapping[int, Figures]) -> list[HourReport]:
+def _hours(hours: Mapping[int, FireFigures]) -> list[HourReport]:
     return [HourReport(hour_at=at, figures=hours[at]) for at in sorted(hours)]

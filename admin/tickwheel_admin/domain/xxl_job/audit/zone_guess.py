@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.xxl_job.audit.instants import CronInstants, NotJudged, instants_of
-from tickwheel_admin.domain.xxl_job.records import Job
+from tickwheel_admin.domain.xxl_job.records import XxlJob
 
 DEFAULT_ZONE = "Asia/Shanghai"  # of the JDBC URL and of the container image that XXL-JOB ships
 CANDIDATES = (
@@ -56,7 +56,7 @@ class ZoneChoice:
         return self.votes > 0 and self.fits / self.votes >= MIN_SHARE
 
 
-def choose_cron_zone(jobs: Iterable[Job], *, given: Zone | None) -> ZoneChoice:
+def choose_cron_zone(jobs: Iterable[XxlJob], *, given: Zone | None) -> ZoneChoice:
     """The zone of cron expressions: a job whose expression names hours has one vote."""
     voters = [job for job in jobs if _has_vote(job)]
 
@@ -104,7 +104,7 @@ def _choice(
     )
 
 
-def _is_instant(job: Job, zone: Zone) -> bool:
+def _is_instant(job: XxlJob, zone: Zone) -> bool:
     """Whether the next trigger that XXL-JOB has computed is one of the expression's."""
     second = job.next_trigger_ms // 1_000
     try:
@@ -113,7 +113,7 @@ def _is_instant(job: Job, zone: Zone) -> bool:
         return False
 
 
-def _has_vote(job: Job) -> bool:
+def _has_vote(job: XxlJob) -> bool:
     if not job.is_running or job.next_trigger_ms <= 0:
         return False
     try:

@@ -7,10 +7,10 @@ from typing import Any
 
 from tickwheel_admin.domain.xxl_job.records import (
     GlueVersion,
-    Group,
-    Job,
-    Registration,
     ScheduleType,
+    XxlGroup,
+    XxlJob,
+    XxlRegistration,
     XxlUser,
 )
 from tickwheel_admin.store.xxl_job.source.connection import Source
@@ -18,7 +18,7 @@ from tickwheel_admin.store.xxl_job.source.connection import Source
 PAGE = 500  # rows; sources of GLUE jobs are up to some hundred kB each
 
 
-def read_groups(source: Source) -> Iterator[Group]:
+def read_groups(source: Source) -> Iterator[XxlGroup]:
     """Every executor."""
     title = source.schema.first_of("xxl_job_group", "title", "name") or "app_name"
     columns = (
@@ -32,7 +32,7 @@ def read_groups(source: Source) -> Iterator[Group]:
     for id_, app_name, shown, address_type, addresses, has_token, updated in _pages(
         source, "xxl_job_group", columns
     ):
-        yield Group(
+        yield XxlGroup(
             id=id_,
             app_name=_text(app_name).strip(),
             title=_text(shown).strip(),
@@ -45,7 +45,7 @@ def read_groups(source: Source) -> Iterator[Group]:
 
 def read_jobs(
     source: Source, *, with_source: bool = True, ids: Collection[int] | None = None
-) -> Iterator[Job]:
+) -> Iterator[XxlJob]:
     """Every job.
 
     Args:
@@ -80,7 +80,7 @@ def read_jobs(
         _local(source, table, "update_time"),
     )
     for row in _pages(source, table, columns, ids=ids):
-        yield Job(
+        yield XxlJob(
             id=row[0],
             group_id=row[1],
             name=_text(row[2]).strip(),
@@ -151,7 +151,7 @@ def read_users(source: Source) -> Iterator[XxlUser]:
         )
 
 
-def read_registrations(source: Source) -> Iterator[Registration]:
+def read_registrations(source: Source) -> Iterator[XxlRegistration]:
     """Executors' processes; before 2.5 the same one may be there several times."""
     table = "xxl_job_registry"
     if not source.schema.has(table):
@@ -164,7 +164,7 @@ def read_registrations(source: Source) -> Iterator[Registration]:
     )
     for id_, group, key, value, beat in _pages(source, table, columns):
         if _text(group).strip() == "EXECUTOR":
-            yield Registration(
+            yield XxlRegistration(
                 id=id_,
                 app_name=_text(key).strip(),
                 address=_text(value).strip(),

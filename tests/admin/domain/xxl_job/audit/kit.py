@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.support.xxl_job.installation import trigger_message
 from tickwheel_admin.domain.schedule.zones import zone_of
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures
 from tickwheel_admin.domain.xxl_job.audit.instants import CronInstants
-from tickwheel_admin.domain.xxl_job.audit.job_audit import JobAudit, Window
-from tickwheel_admin.domain.xxl_job.records import Job, LogRow
+from tickwheel_admin.domain.xxl_job.audit.job_audit import AuditWindow, JobAudit
+from tickwheel_admin.domain.xxl_job.records import LogRow, XxlJob
 
 HEADS = {
     kind: trigger_message(kind).split("<br>", maxsplit=1)[0]
@@ -28,7 +28,7 @@ def utc(text: str) -> int:
 START = utc("2026-01-05 00:00:30")
 
 
-def make_job(**fields: Any) -> Job:
+def make_job(**fields: Any) -> XxlJob:
     values: dict[str, Any] = {
         "id": 1,
         "group_id": 1,
@@ -55,7 +55,7 @@ def make_job(**fields: Any) -> Job:
         "added_local": None,
         "updated_local": None,
     }
-    return Job(**values | fields)
+    return XxlJob(**values | fields)
 
 
 def row(at: int, kind: str = "cron", **fields: Any) -> tuple[LogRow, int]:
@@ -89,7 +89,7 @@ def instants(cron: str, start: int, end: int, zone: str = "UTC") -> list[int]:
 
 
 def audited(
-    job: Job,
+    job: XxlJob,
     rows: Iterable[tuple[LogRow, int]],
     *,
     end: int,
@@ -97,11 +97,11 @@ def audited(
     changed_at: int | None = None,
     zone: str = "UTC",
     now: int | None = None,
-    by_hour: dict[int, Figures] | None = None,
+    by_hour: dict[int, FireFigures] | None = None,
     unseen_is_lost: bool = True,
 ) -> JobAudit:
     """After all rows, in the order in which they are given."""
-    window = Window(start=start, end=end, now=now or end, late_after=5, zone=zone_of(zone))
+    window = AuditWindow(start=start, end=end, now=now or end, late_after=5, zone=zone_of(zone))
     audit = JobAudit(job, window, changed_at=changed_at, by_hour={} if by_hour is None else by_hour)
     for each, at in rows:
         audit.row(each, at)
@@ -115,6 +115,6 @@ def findings(audit: JobAudit) -> dict[str, int]:
     figures = audit.part.total
     return {
         name: getattr(figures, name)
-        for name in Figures.__dataclass_fields__
+        for name in FireFigures.__dataclass_fields__
         if name not in ("expected", "found") and getattr(figures, name)
     }

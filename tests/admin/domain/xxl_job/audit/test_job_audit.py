@@ -16,10 +16,10 @@ from tests.admin.domain.xxl_job.audit.kit import (
     row,
     utc,
 )
-from tickwheel_admin.domain.xxl_job.audit.figures import Figures, Lateness
+from tickwheel_admin.domain.xxl_job.audit.figures import FireFigures, Lateness
 from tickwheel_admin.domain.xxl_job.audit.matching import MAX_OPEN
-from tickwheel_admin.domain.xxl_job.audit.origin import Origin
-from tickwheel_admin.domain.xxl_job.records import Job, LogRow
+from tickwheel_admin.domain.xxl_job.audit.origin import RowOrigin
+from tickwheel_admin.domain.xxl_job.records import LogRow, XxlJob
 
 Rows = list[tuple[LogRow, int]]
 HOUR = 3_600
@@ -43,7 +43,7 @@ def test_a_job_that_ran_as_it_should() -> None:
 
 
 def test_what_has_no_row_is_lost() -> None:
-    by_hour: dict[int, Figures] = {}
+    by_hour: dict[int, FireFigures] = {}
     audit = audited(
         make_job(), [row(at) for at in of_minutes(5, 100, 101)], end=END, by_hour=by_hour
     )
@@ -103,8 +103,8 @@ def test_manual_child_api_and_retry_rows_are_no_doubles() -> None:
     audit = audited(make_job(), in_order(rows), end=END)
 
     assert findings(audit) == {}
-    assert audit.origins[Origin.RETRY] == 2
-    assert audit.origins[Origin.SCHEDULE] == 360
+    assert audit.origins[RowOrigin.RETRY] == 2
+    assert audit.origins[RowOrigin.SCHEDULE] == 360
 
 
 def test_a_manual_row_does_not_stand_for_an_instant() -> None:
@@ -138,7 +138,7 @@ def test_fewer_retries_left_than_the_job_has_mean_a_retry() -> None:
     rows.append(row(every[4], "unknown", retries_left=1))
     audit = audited(job, in_order(rows), end=END)
     assert findings(audit) == {}
-    assert audit.origins[Origin.RETRY] == 1
+    assert audit.origins[RowOrigin.RETRY] == 1
 
 
 def test_a_misfire_stands_for_the_newest_of_its_instants() -> None:
@@ -301,7 +301,7 @@ def test_faults_of_broadcasts() -> None:
 # Fixed rates: from the last trigger.
 
 
-def rate(seconds: int) -> Job:
+def rate(seconds: int) -> XxlJob:
     return make_job(schedule_type="FIX_RATE", schedule_conf=str(seconds))
 
 

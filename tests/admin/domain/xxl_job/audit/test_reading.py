@@ -8,20 +8,20 @@ from tests.admin.domain.xxl_job.audit.kit import make_job, utc
 from tests.support.xxl_job.installation import TRIGGER_TYPES, trigger_message
 from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.xxl_job.audit.instants import CronInstants
-from tickwheel_admin.domain.xxl_job.audit.origin import Origin, origin_of
+from tickwheel_admin.domain.xxl_job.audit.origin import RowOrigin, origin_of
 from tickwheel_admin.domain.xxl_job.audit.stored_clock import StoredClock
 from tickwheel_admin.domain.xxl_job.audit.zone_guess import (
     DEFAULT_ZONE,
     choose_cron_zone,
     choose_stored_zone,
 )
-from tickwheel_admin.domain.xxl_job.records import Job
+from tickwheel_admin.domain.xxl_job.records import XxlJob
 
 
 @pytest.mark.parametrize("language", [0, 1, 2])
 @pytest.mark.parametrize("kind", TRIGGER_TYPES)
 def test_what_started_a_run_is_read_in_every_language(kind: str, language: int) -> None:
-    expected = Origin.SCHEDULE if kind == "cron" else Origin(kind)
+    expected = RowOrigin.SCHEDULE if kind == "cron" else RowOrigin(kind)
     message = trigger_message(kind, language=language)
     assert origin_of(message) is expected
     assert origin_of(message.split("<br>")[0]) is expected
@@ -41,7 +41,7 @@ def test_what_started_a_run_is_read_in_every_language(kind: str, language: int) 
     ],
 )
 def test_other_texts_tell_nothing(text: str) -> None:
-    assert origin_of(text) is Origin.UNKNOWN
+    assert origin_of(text) is RowOrigin.UNKNOWN
 
 
 def local(text: str) -> int:
@@ -81,7 +81,7 @@ def test_days_around_changes_agree_with_the_zone() -> None:
 # Zones that fit.
 
 
-def jobs_in(zone: str, *crons: str) -> list[Job]:
+def jobs_in(zone: str, *crons: str) -> list[XxlJob]:
     now = utc("2026-01-05 10:11:12")
     found = []
     for number, cron in enumerate(crons):
