@@ -1,0 +1,417 @@
+"""A job of XXL-JOB as one of ours: the form that the API takes, and what had to be said about it.
+
+Both the import, which reads XXL-JOB's tables, and whoever answers XXL-JOB's own job API come here
+with `XxlJobFields`. Nothing is guessed: what cannot be carried over is a reason, and what is
+carried over differently is a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.input.job import (
+    MAX_NAME_CHARS,
+    MAX_OWNER_CHARS,
+    MAX_TIMEOUT_MS,
+    job_to_raw,
+    read_job,
+)
+from tickwheel_admin.domain.input.run_rules import MAX_RETRIES
+from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
+from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, MAX_DEPTH
+from tickwheel_admin.domain.names import normal_name, unseen_character
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlJob
+
+ROUTING = {
+    "FIRST": "first",
+    "LAST": "last",
+    "ROUND": "round_robin",
+    "RANDOM": "random",
+    "CONSISTENT_HASH": "consistent_hash",
+    "LEAST_FREQUENTLY_USED": "least_frequently_used",
+    "LEAST_RECENTLY_USED": "least_recently_used",
+    "FAILOVER": "failover",
+    "BUSYOVER": "busy_over",
+    "SHARDING_BROADCAST": "broadcast",
+}
+BLOCKING = {
+    "SERIAL_EXECUTION": "serial",
+    "DISCARD_LATER": "discard_later",
+    "COVER_EARLY": "cover_early",
+}
+MISFIRE = {"DO_NOTHING": "skip", "FIRE_ONCE_NOW": "fire_once"}
+_BEAN = "BEAN"
+_RETRY_SECONDS = 10  # XXL-JOB looks for failed runs so often
+_SHOWN = 60  # characters of a foreign text in a sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XxlJobFields:
+    """What XXL-JOB says of a job, whichever way it came."""
+
+    name: str
+    author: str = ""
+    alarm_emails: tuple[str, ...] = ()
+    schedule_type: str = ScheduleType.NONE
+    schedule_conf: str = ""
+    misfire_strategy: str = ""  # "": DO_NOTHING, as 2.2 has it
+    route_strategy: str = ""
+    handler: str = ""
+    param: str = ""
+    block_strategy: str = ""
+    timeout_seconds: int = 0
+    retries: int = 0
+    glue_type: str = _BEAN
+    child_job_ids: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingNote:
+    """Something to tell about a job."""
+
+    code: str  # stable, for programs
+    text: str  # an English sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedJob:
+    """A job in our form."""
+
+    raw: Mapping[str, Any]  # as `POST …/jobs` takes it, every field named; without children
+    children: tuple[int, ...]  # XXL-JOB's ids, as written: `link_children` says which can be had
+    notes: tuple[MappingNote, ...]  # what is different here
+    reasons: tuple[MappingNote, ...]  # why it cannot be had; then `raw` is not to be used
+
+
+def fields_of_job(job: XxlJob) -> XxlJobFields:
+    """Of a row of `xxl_job_info`."""
+    return XxlJobFields(
+        name=job.name,
+        author=job.author,
+        alarm_emails=job.alarm_emails,
+        schedule_type=job.schedule_type,
+        schedule_conf=job.schedule_conf,
+        misfire_strategy=job.misfire_strategy,
+        route_strategy=job.route_strategy,
+        handler=job.handler,
+        param=job.param,
+        block_strategy=job.block_strategy,
+        timeout_seconds=job.timeout_seconds,
+        retries=job.retries,
+        glue_type=job.glue_type,
+        child_job_ids=job.child_job_ids,
+    )
+
+
+def fields_of_request(body: Mapping[str, Any]) -> XxlJobFields:
+    """Of the JSON of `addJob` and `updateJob`; before 3.5 the name was called `jobDesc`.
+
+    Raises:
+        ValueError: a member has a value of another type, as a sentence.
+    """
+    name = "name" if body.get("name") is not None else "jobDesc"
+    mails = _text_of(body, "alarmEmail").split(",")
+    return XxlJobFields(
+        name=_text_of(body, name).strip(),
+        author=_text_of(body, "author").strip(),
+        alarm_emails=tuple(each.strip() for each in mails if each.strip()),
+        schedule_type=_text_of(body, "scheduleType").strip().upper() or ScheduleType.NONE,
+        schedule_conf=_text_of(body, "scheduleConf").strip(),
+        misfire_strategy=_text_of(body, "misfireStrategy").strip(),
+        route_strategy=_text_of(body, "executorRouteStrategy").strip(),
+        handler=_text_of(body, "executorHandler").strip(),
+        param=_text_of(body, "executorParam"),
+        block_strategy=_text_of(body, "executorBlockStrategy").strip(),
+        timeout_seconds=_number_of(body, "executorTimeout"),
+        retries=_number_of(body, "executorFailRetryCount"),
+        glue_type=_text_of(body, "glueType").strip() or _BEAN,
+        child_job_ids=_text_of(body, "childJobId").strip(),
+    )
+
+
+def map_job(
+    fields: XxlJobFields,
+    *,
+    cron_zone: str,
+    their_id: int | None = None,
+    now: int | None = None,
+) -> MappedJob:
+    """The job in our form.
+
+    Args:
+        cron_zone: in which its cron expression is read.
+        their_id: its id there, kept as a tag; None: it comes from nowhere.
+        now: UTC epoch ms; a schedule that never fires after it is left out. None: not looked at.
+    """
+    notes: list[MappingNote] = []
+    reasons: list[MappingNote] = []
+    raw: dict[str, Any] = {
+        "name": _name(fields.name, their_id, notes),
+        "handler": fields.handler,
+        "owner": _owner(fields.author, notes),
+        "tags": [] if their_id is None else [f"xxl-job:{their_id}"],
+        "parameters": {"param": fields.param} if fields.param else {},
+        "routing": _routing(fields, reasons),
+        "blocking": _blocking(fields, notes),
+        "triggers": _triggers(fields, cron_zone, notes, reasons),
+        **_limits(fields, notes),
+    }
+    if fields.glue_type != _BEAN:
+        reasons.append(
+            _note("glue", f"it is a script ({_short(fields.glue_type)}); scripts do not run yet")
+        )
+    elif not fields.handler:
+        reasons.append(_note("no_handler", "it names no handler"))
+    if fields.alarm_emails:
+        mails = ", ".join(fields.alarm_emails)
+        notes.append(_note("alarm_mail", f"alarm mails are not imported ({_short(mails)})"))
+    children, wrong = _child_ids(fields.child_job_ids)
+    notes += wrong
+    config, problems = read_job(raw, Protocol.XXL_JOB)
+    if not any(each.code in ("glue", "no_handler") for each in reasons):
+        reasons += [_of_problem(each) for each in problems]
+    elif problems:
+        reasons += [_of_problem(each) for each in problems if each.field != "handler"]
+    if not problems:
+        if now is not None and config.triggers and _is_over(config.triggers[0], now):
+            notes.append(
+                _note(
+                    "never_fires", f"“{_short(fields.schedule_conf)}” never fires again; no trigger"
+                )
+            )
+            config = replace(config, triggers=())
+        raw = job_to_raw(config)
+    raw.pop("children", None)
+    return MappedJob(
+        raw=raw,
+        children=children,
+        notes=tuple(notes),
+        reasons=tuple({each.text: each for each in reasons}.values()),
+    )
+
+
+def unique_name(name: str, taken: Collection[str], *, their_id: int) -> str:
+    """The name, with XXL-JOB's id behind it when it is taken."""
+    if name not in taken:
+        return name
+    suffix = f" ({their_id})"
+    return name[: MAX_NAME_CHARS - len(suffix)].rstrip() + suffix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedChildren:
+    """Links of all jobs that can be had, by XXL-JOB's ids, and what is told of the others."""
+
+    links: Mapping[int, tuple[int, ...]]
+    notes: Mapping[int, tuple[MappingNote, ...]]
+
+
+def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int]) -> LinkedChildren:
+    """Which links from parents to children can be had.
+
+    Args:
+        wanted: children as they are written, by parent.
+        known: jobs that exist here, or will.
+    """
+    links: dict[int, tuple[int, ...]] = {}
+    notes: dict[int, list[MappingNote]] = {}
+
+    def leave_out(parent: int, code: str, text: str) -> None:
+        notes.setdefault(parent, []).append(_note(code, text))
+
+    for parent, children in sorted(wanted.items()):
+        for child in dict.fromkeys(children):
+            before = links.get(parent, ())
+            if child == parent:
+                leave_out(parent, "child_self", "child: it names itself, left out")
+            elif child not in known:
+                leave_out(parent, "child_unknown", f"child {child} is not imported, left out")
+            elif len(before) == MAX_CHILDREN:
+                leave_out(
+                    parent,
+                    "child_too_many",
+                    f"child {child} is number {MAX_CHILDREN + 1}, left out",
+                )
+            else:
+                links[parent] = (*before, child)
+                if circle_through(links, parent):
+                    links[parent] = before
+                    leave_out(parent, "child_circle", f"child {child} closes a circle, left out")
+                elif len(longest_chain_through(links, parent, limit=MAX_DEPTH + 1)) > MAX_DEPTH:
+                    links[parent] = before
+                    text = f"child {child} makes a chain of more than {MAX_DEPTH} jobs, left out"
+                    leave_out(parent, "child_chain", text)
+    return LinkedChildren(
+        links={parent: children for parent, children in links.items() if children},
+        notes={parent: tuple(each) for parent, each in notes.items()},
+    )
+
+
+# --- fields --------------------------------------------------------------------------------------
+
+
+def _name(text: str, their_id: int | None, notes: list[MappingNote]) -> str:
+    name = _cleaned(text)
+    if not name and their_id is not None:
+        notes.append(_note("no_name", "it has no name"))
+        return f"XXL-JOB {their_id}"
+    if len(name) > MAX_NAME_CHARS:
+        notes.append(_note("name_cut", f"its name is cut to {MAX_NAME_CHARS} characters"))
+        return name[: MAX_NAME_CHARS - 1].rstrip() + "…"
+    if name != normal_name(text):
+        notes.append(_note("name_cleaned", "its name had characters that nobody sees"))
+    return name
+
+
+def _owner(text: str, notes: list[MappingNote]) -> str:
+    owner = _cleaned(text)
+    if len(owner) > MAX_OWNER_CHARS:
+        notes.append(_note("author_cut", f"its author is cut to {MAX_OWNER_CHARS} characters"))
+    return owner[:MAX_OWNER_CHARS]
+
+
+def _routing(fields: XxlJobFields, reasons: list[MappingNote]) -> str:
+    routing = ROUTING.get(fields.route_strategy)
+    if routing is None:
+        strategy = _short(fields.route_strategy)
+        reasons.append(_note("route_strategy", f"its route strategy “{strategy}” is not known"))
+        return "round_robin"
+    return routing
+
+
+def _blocking(fields: XxlJobFields, notes: list[MappingNote]) -> str:
+    blocking = BLOCKING.get(fields.block_strategy)
+    if blocking is None:  # which is what executors do
+        strategy = _short(fields.block_strategy)
+        notes.append(
+            _note("block_strategy", f"its block strategy “{strategy}” is not known: serial")
+        )
+        return "serial"
+    return blocking
+
+
+def _limits(fields: XxlJobFields, notes: list[MappingNote]) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    longest = MAX_TIMEOUT_MS // 1_000
+    if fields.timeout_seconds > 0:
+        limits["timeout_seconds"] = min(fields.timeout_seconds, longest)
+    if fields.timeout_seconds > longest:
+        notes.append(_note("timeout_cut", f"its timeout is cut to {longest:,} seconds, a week"))
+    if fields.retries > 0:
+        limits |= {
+            "retries": min(fields.retries, MAX_RETRIES),
+            "retry_delay_seconds": _RETRY_SECONDS,
+            "retry_backoff": "fixed",
+        }
+    if fields.retries > MAX_RETRIES:
+        notes.append(_note("retries_cut", f"its retries are cut to {MAX_RETRIES}"))
+    return limits
+
+
+def _triggers(
+    fields: XxlJobFields, cron_zone: str, notes: list[MappingNote], reasons: list[MappingNote]
+) -> list[dict[str, Any]]:
+    conf = fields.schedule_conf
+    match fields.schedule_type:
+        case ScheduleType.NONE:
+            return []
+        case ScheduleType.CRON:
+            trigger: dict[str, Any] = {
+                "kind": "cron",
+                "expression": conf,
+                "dialect": "quartz",
+                "timezone": cron_zone,
+            }
+        case ScheduleType.FIX_RATE:
+            if not (conf.isascii() and conf.isdigit() and len(conf) < 10):
+                text = f"“{_short(conf)}” is not a number of seconds"
+                reasons.append(_note("fix_rate", text))
+                return []
+            trigger = {"kind": "fixed_rate", "every_seconds": int(conf)}
+        case _:
+            text = f"its schedule type “{_short(fields.schedule_type)}” is not known"
+            reasons.append(_note("schedule_type", text))
+            return []
+    misfire = MISFIRE.get(fields.misfire_strategy)
+    if misfire is None and fields.misfire_strategy:
+        strategy = _short(fields.misfire_strategy)
+        notes.append(
+            _note("misfire_strategy", f"its misfire strategy “{strategy}” is not known: skip")
+        )
+    return [trigger | {"misfire": misfire or "skip"}]
+
+
+def _child_ids(text: str) -> tuple[tuple[int, ...], list[MappingNote]]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    good = [part for part in parts if part.isascii() and part.isdigit() and len(part) < 19]
+    bad = [part for part in parts if part not in good]
+    notes = [_note("child_unknown", f"child “{_short(each)}” is no id, left out") for each in bad]
+    return tuple(dict.fromkeys(int(part) for part in good)), notes
+
+
+def _is_over(spec: Any, now: int) -> bool:
+    try:
+        return parse(spec, saved_at=now).next_after(now) is None
+    except ScheduleError:
+        return False
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def _cleaned(text: str) -> str:
+    """A text as a name: nothing in it that nobody sees."""
+    name = normal_name(text)
+    if is_clean(name) and unseen_character(name) is None:
+        return name
+    visible: Iterable[str] = (
+        " " if char in "\t\r\n" else char if _is_visible(char) else "" for char in name
+    )
+    return normal_name("".join(visible))
+
+
+def _is_visible(char: str) -> bool:
+    return is_clean(char) and unseen_character(char) is None
+
+
+def _of_problem(problem: Problem) -> MappingNote:
+    field = problem.field.removeprefix("triggers[0].")
+    return _note(problem.code, f"{field}: {problem.message}".rstrip("."))
+
+
+def _short(text: str) -> str:
+    text = _cleaned(text)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _note(code: str, text: str) -> MappingNote:
+    return MappingNote(code=code, text=text)
+
+
+def _text_of(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"{name} must be a text")
+
+
+def _number_of(body: Mapping[str, Any], name: str) -> int:
+    value = body.get(name)
+    if value is None or value == "":
+        return 0
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        return int(value[:18])
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{name} must be a whole number")
