@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.simulation.mutations import MUTATIONS
+from tests.simulation.mutations import MUTATIONS, XXL_MUTATIONS
 from tests.simulation.search import first_failing, simulate_all, simulate_one
 from tests.simulation.world import Options, Outcome
 
@@ -65,11 +65,12 @@ def main() -> int:
     parser.add_argument("--admins", type=int, help="how many (default: as the seed says)")
     parser.add_argument("--faults", nargs="*", default=(), help="only these, such as 'kill node'")
     parser.add_argument("--siege", action="store_true", help="only long faults under light load")
+    parser.add_argument("--xxl-job", action="store_true", help="executors of XXL-JOB in each seed")
     parser.add_argument(
         "--mutations",
         nargs="*",
         metavar="NAME",
-        choices=[*MUTATIONS, []],
+        choices=[*MUTATIONS, *XXL_MUTATIONS, []],
         help="switch mechanisms off, one by one, to see it noticed (default: all)",
     )
     arguments = parser.parse_args()
@@ -78,10 +79,12 @@ def main() -> int:
         admins=arguments.admins,
         faults=tuple(arguments.faults),
         siege=arguments.siege or None,
+        xxl_job=arguments.xxl_job or None,
     )
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.mutations is not None:
-        return report_mutations(arguments.mutations or list(MUTATIONS), seeds, options)
+        known = XXL_MUTATIONS if arguments.xxl_job else MUTATIONS
+        return report_mutations(arguments.mutations or list(known), seeds, options)
     if arguments.seed is None:
         return 1 if report(simulate_all(seeds, options)) else 0
     outcome = simulate_one(arguments.seed, options)

@@ -13,7 +13,9 @@ from tests.simulation.host import Host
 from tests.simulation.network import Network, Pipe
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.store import FaultShares, SimStore
+from tests.simulation.xxl_executors.wire import SimCaller, Wire
 from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.xxl_job.bridge import ClientKind
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
@@ -24,12 +26,20 @@ from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.kept_state import JobStates
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.system.service import System
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.store.database.database import DatabaseUnavailable
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job.addresses import AddressGuard
+from tickwheel_admin.xxl_job.bridge import XxlBridge
+from tickwheel_admin.xxl_job.callbacks import NotRecorded
+from tickwheel_admin.xxl_job.inbound import CallerRefused, Inbound
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
 
 RETENTION_DAYS = 30
+CIPHER = Cipher([bytes(32)])
 
 
 class AdminHost(Host):
@@ -46,7 +56,9 @@ class AdminHost(Host):
         history: History,
         shares: FaultShares,
         troubles: Troubles,
+        wire: Wire | None,
     ) -> None:
+        """A machine without a process; without a wire, nobody speaks XXL-JOB's protocol."""
         super().__init__(
             "admin", name, loop=loop, network=network, history=history, troubles=troubles
         )
@@ -55,6 +67,9 @@ class AdminHost(Host):
         self._random = random
         self._shares = shares
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
+        self._wire = wire
+        if wire is not None:
+            wire.admins[name] = self
 
     def kill(self, *, vanished: bool = False) -> None:
         """As `kill -9`, or as if its machine were gone."""
@@ -90,9 +105,9 @@ class AdminHost(Host):
         self.nodes = Nodes(self.store, self.ids, self.events)
         self.system = System(self.store, self.ids, self.events)
         self.engine = await self._until_database_answers()
-        self._loops = [
-            process.spawn(loop.run(), name=type(loop).__name__) for loop in self.engine.loops
-        ]
+        self._bridge = self._create_bridge(self._wire) if self._wire is not None else None
+        loops = [*self.engine.loops, *(self._bridge.loops if self._bridge is not None else ())]
+        self._loops = [process.spawn(loop.run(), name=type(loop).__name__) for loop in loops]
         self._network.listen(self.url, self)
         self.is_serving = True
         self._troubles.end_of(admin=self.name)
@@ -119,6 +134,28 @@ class AdminHost(Host):
                 return engine
             except DatabaseUnavailable:
                 await asyncio.sleep(1)
+
+    def _create_bridge(self, wire: Wire) -> XxlBridge:
+        return XxlBridge(
+            XxlNodes(self.store, self.events, CIPHER),
+            self.engine,
+            self.hub,
+            SimCaller(wire, self.name),
+            AddressGuard(),
+            admin_id=self.engine.admin_id,
+            wall_clock_ms=lambda: self._database.now() + self._clock_is_off_by,
+        )
+
+    async def serve_executor(self, path: str, token: str, body: bytes) -> bytes | None:
+        """What `xxl_job.endpoint` does with a request; None: the connection is broken off."""
+        assert self._bridge is not None
+        try:
+            message = await _answered(self._bridge.inbound, path, token, body)
+        except CallerRefused as refused:
+            return dialects.answer(500, str(refused))
+        except (DatabaseUnavailable, NotRecorded):
+            return None
+        return dialects.answer(200, message)
 
     async def serve(self, pipe: Pipe, token: str) -> None:
         """What `links.endpoint` does with a connection."""
@@ -148,6 +185,8 @@ class AdminHost(Host):
     async def _stop(self, process: Process) -> None:
         self.engine.dispatcher.stopped = True
         self._network.unlisten(self.url)
+        if self._bridge is not None:
+            await self._bridge.close()
         await self.hub.close_all("the admin stops")
         for loop in reversed(self._loops):
             loop.cancel()
@@ -159,3 +198,18 @@ class AdminHost(Host):
             pass  # its lease runs out
         self._history.note(process.name, "has stopped")
         self._loop.world_soon(self._exit, process)
+
+
+async def _answered(inbound: Inbound, path: str, token: str, body: bytes) -> str:
+    executors = inbound.shown_by(token, None)
+    client = ClientKind.JAVA
+    if path == "/callback":
+        return await inbound.report(
+            dialects.read_callbacks(body), executors, client, note=lambda _: None
+        )
+    said = dialects.read_registry(body)
+    if path == "/registry":
+        await inbound.register(said, executors, None, client)
+    else:
+        await inbound.unregister(said, executors)
+    return ""

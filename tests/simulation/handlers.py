@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
@@ -31,6 +31,19 @@ class Start:
     seq: int
     vt: float  # virtual seconds
     latest_at: int  # the latest that the database's clock ever was by then, epoch ms
+
+
+class Order(Protocol):
+    """A run, as far as an executor of XXL-JOB's protocol knows it."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def job(self) -> str: ...
 
 
 class Journal:
@@ -84,6 +97,31 @@ class Journal:
         saved = self.saved[run.id, run.attempt]
         saved.append([run.id, run.attempt, len(saved) + 1])
         run.save_checkpoint(saved[-1])
+
+    def called(self, process: Process, order: Order) -> None:
+        """An executor of XXL-JOB's protocol calls a handler: whatever it has slots for."""
+        if self._history.closed:
+            return
+        self.starts.append(
+            Start(
+                run=order.id,
+                attempt=order.attempt,
+                process=process.name,
+                seq=self._history.next_seq(),
+                vt=self._history.now,
+                latest_at=self._latest(),
+            )
+        )
+        self._history.note(process.name, f"start {order.id}/{order.attempt} {order.job}")
+
+    def left_off(self, process: Process, order: Order, how: str) -> None:
+        """Such a handler ended; of one that was started twice, the first end counts."""
+        if self._history.closed:
+            return
+        key = (order.id, order.attempt)
+        self.ends.setdefault(key, how)
+        self.ended_at.setdefault(key, self._history.now)
+        self._history.note(process.name, f"end {key[0]}/{key[1]} {how}")
 
     def ended(self, process: Process, run: Run, how: str) -> None:
         if self._history.closed:
@@ -232,3 +270,8 @@ _BEHAVIOURS: dict[str, _Behave] = {
     "stubborn": _stubborn,
     "chatty": _chatty,
 }
+
+
+async def behave(name: str, run: Any, random: Random) -> None:
+    """Do what the handler of this name does, without what only the SDK's runs have."""
+    await _BEHAVIOURS[name](run, random)

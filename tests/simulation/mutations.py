@@ -36,6 +36,10 @@ from tickwheel_admin.store.database.tables import run as run_table
 from tickwheel_admin.store.runs import follow_ups, inserts
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as triggers
+from tickwheel_admin.store.xxl_job import addresses
+from tickwheel_admin.xxl_job import callbacks, watch
+from tickwheel_admin.xxl_job import runs as runs_of_node
+from tickwheel_admin.xxl_job.attempts import RemoteAttempts, Stage
 from tickwheel_executor.attempt_key import claim_of
 from tickwheel_executor.attempts import admission, checkpoints, lease_guard
 from tickwheel_executor.link import links
@@ -408,6 +412,84 @@ def results_bring_no_checkpoint() -> None:
     )
 
 
+# --- executors of XXL-JOB's protocol -------------------------------------------------------------
+
+
+def xxl_reports_are_answered_before_the_commit() -> None:
+    """G5: an executor is told that its report is taken while it lies in an admin's memory."""
+
+    async def record(self: Any, results: Any) -> None:
+        self._recorder.receive(self, list(results))
+
+    callbacks._ReportSession.record = record  # type: ignore[method-assign]
+
+
+def xxl_unanswered_calls_are_queued_again() -> None:
+    """G2: a run whose call was not answered goes to another node, and nobody is asked."""
+    original = runs_of_node.NodeRuns._call_run
+
+    async def call_run(self: Any, attempt: Any, *rest: Any) -> None:
+        await original(self, attempt, *rest)
+        if attempt.stage is Stage.UNCONFIRMED:
+            self.deny(attempt)
+
+    runs_of_node.NodeRuns._call_run = call_run  # type: ignore[method-assign]
+
+
+def xxl_wire_jobs_are_shared() -> None:
+    """Runs of one job have one wire job: the second finds its executor busy."""
+
+    def add(self: Any, attempt: Any) -> bool:
+        self.adopt(attempt)
+        attempt.copy = 0
+        return True
+
+    RemoteAttempts.add = add  # type: ignore[method-assign]
+
+
+def xxl_calls_are_made_however_late() -> None:
+    """G2: an admin that was frozen when it had claimed starts the run all the same."""
+    runs_of_node.START_SECONDS = 1_000_000.0
+
+
+def xxl_log_ids_carry_no_attempt() -> None:
+    """G6: whatever an executor reports counts for the newest attempt."""
+    callbacks._full_number = lambda low, newest: newest
+
+
+def xxl_idle_runs_are_not_noticed() -> None:
+    """G3: what an executor neither runs nor reports is waited for, for ever."""
+
+    def note_idle(self: Any, node: Any, attempt: Any) -> None:
+        attempt.idle_asked_at = watch._now()
+
+    watch.XxlWatch._note_idle = note_idle  # type: ignore[method-assign]
+
+
+def xxl_owners_are_missed_late() -> None:
+    """G10: a dead admin's nodes are taken over when its lease is over, and theirs."""
+    addresses.PRESENT_MS = addresses.ADMIN_LEASE_MS
+
+
+def xxl_denials_count_while_calls_are_on_their_way() -> None:
+    """G2: an admin that takes a node over does not wait for the calls of the one before it."""
+    watch.DENY_SECONDS = watch.ABSENT_SECONDS = 0.0
+
+
+def xxl_one_denial_is_enough() -> None:
+    """G2: a run without a log is queued again although its job is busy."""
+
+    async def nothing(self: Any, node: Any, attempt: Any) -> None:
+        return None
+
+    watch.XxlWatch._busy_copy = nothing  # type: ignore[method-assign]
+
+
+def xxl_kills_may_hit_the_next_run() -> None:
+    """G14: a wire job is used again while a call to end what ran there is on its way."""
+    RemoteAttempts.reserve = lambda self, wire_job, until: None  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -448,5 +530,21 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         names_and_labels_are_not_looked_at,
         busy_nodes_are_not_seen,
         uses_are_not_kept,
+    )
+}
+# Of the protocol XXL-JOB: seeds without its executors cannot notice them.
+XXL_MUTATIONS: dict[str, Callable[[], None]] = {
+    mutation.__name__: mutation
+    for mutation in (
+        xxl_reports_are_answered_before_the_commit,
+        xxl_unanswered_calls_are_queued_again,
+        xxl_wire_jobs_are_shared,
+        xxl_calls_are_made_however_late,
+        xxl_log_ids_carry_no_attempt,
+        xxl_idle_runs_are_not_noticed,
+        xxl_owners_are_missed_late,
+        xxl_denials_count_while_calls_are_on_their_way,
+        xxl_one_denial_is_enough,
+        xxl_kills_may_hit_the_next_run,
     )
 }

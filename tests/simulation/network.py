@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -207,6 +208,7 @@ class Network:
         self._listening: dict[str, AdminHost] = {}
         self._pipes: list[Pipe] = []
         self._epochs: dict[Route, object] = {}  # which cut of a route it is
+        self.on_mend: list[Callable[[Route], None]] = []
 
     def check_not_over(self) -> None:
         if self.over:
@@ -297,6 +299,8 @@ class Network:
         for pipe in self._pipes:
             if pipe.route == route:
                 pipe.restore()
+        for told in self.on_mend:
+            told(route)
 
     def pipes_of(self, route: Route) -> list[Pipe]:
         """Open connections on a route."""

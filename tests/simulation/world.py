@@ -26,6 +26,7 @@ from tests.simulation.faults.chaos import Chaos, Weather
 from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
 from tests.simulation.history import History
+from tests.simulation.host import Host
 from tests.simulation.network import Network
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import OPERATOR, Operators
@@ -33,6 +34,8 @@ from tests.simulation.scheduler import SimLoop
 from tests.simulation.schedules import calendar_in_use, draw_epoch
 from tests.simulation.store import FaultShares, SimStore
 from tests.simulation.workload import make_jobs
+from tests.simulation.xxl_executors.faults import XXL_FAULTS
+from tests.simulation.xxl_executors.world import XxlWorld
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
@@ -57,6 +60,8 @@ class Options:
     nodes: int = NODES
     faults: tuple[str, ...] = ()  # names of those that there are; none: as the seed says
     siege: bool | None = None  # None: as the seed says
+    xxl_job: bool | None = None  # whether executors of that protocol take part; None: as the seed
+    tickwheel: bool = True  # whether jobs of SDK nodes run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +118,15 @@ class _World:
         self._network = Network(
             loop, self._random("network"), self.history, harsh=random.random() < 0.3
         )
+        self._xxl_job = XxlWorld.drawn(
+            options.xxl_job,
+            seed=seed,
+            loop=loop,
+            network=self._network,
+            history=self.history,
+            journal=self._journal,
+            troubles=self._troubles,
+        )
         self._executors = ["billing"] if random.random() < 0.5 else ["billing", "mail"]
         self._admins = [self._admin(number) for number in range(1, number_of_admins + 1)]
         shared_disk = self._disk("disk")
@@ -122,6 +136,8 @@ class _World:
         self._executors = [
             name for name in self._executors if any(node.executor == name for node in self._nodes)
         ]
+        if self._xxl_job is not None:
+            self._xxl_job.add_hosts([admin.name for admin in self._admins])
         self._calm = random.random() < 0.15
         self._operators = Operators(
             self._admins,
@@ -144,6 +160,7 @@ class _World:
             troubles=self._troubles,
             weather=self._weather,
             only=options.faults,
+            elsewhere=XXL_FAULTS,
         )
 
     def _draw_weather(self, random: Random) -> Weather:
@@ -176,6 +193,7 @@ class _World:
             history=self.history,
             shares=self._shares,
             troubles=self._troubles,
+            wire=None if self._xxl_job is None else self._xxl_job.wire,
         )
 
     def _node(self, number: int, random: Random, shared_disk: SimDisk) -> NodeHost:
@@ -206,11 +224,16 @@ class _World:
 
     async def live(self) -> None:
         await self._prepare()
-        for host in (*self._admins, *self._nodes):
+        for host in self._hosts:
             host.start()
         under_load = [self._loop.create_task(self._operators.work())]
         if self._options.chaos:
             under_load.append(self._loop.create_task(self._chaos.rage()))
+            if self._xxl_job is not None:
+                faults = self._xxl_job.faults(
+                    self._chaos.disasters, self._admins, self._options.faults
+                )
+                under_load.append(self._loop.create_task(faults.rage()))
         await asyncio.sleep(self._load_seconds)
         for disturbance in under_load:
             disturbance.cancel()
@@ -230,7 +253,13 @@ class _World:
             self._troubles,
             self._operators.requests,
             self.history,
+            self._xxl_job,
         )
+
+    @property
+    def _hosts(self) -> list[Host]:
+        mine = [] if self._xxl_job is None else self._xxl_job.hosts
+        return [*self._admins, *self._nodes, *mine]
 
     async def _prepare(self) -> None:
         store = SimStore(self._database, None, self._random("setup"), self.history, FaultShares())
@@ -279,12 +308,16 @@ class _World:
                 job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
             job_ids.append(job_id)
             self.history.note("world", f"job {job_id}: {raw}")
+        if self._xxl_job is not None:
+            await self._xxl_job.prepare(store, ids, jobs)
 
     async def _heal(self) -> None:
         self._chaos.heal()
-        while not all(host.is_up for host in (*self._admins, *self._nodes)):
+        if self._xxl_job is not None:
+            self._xxl_job.heal()
+        while not all(host.is_up for host in self._hosts):
             # A host that was asked to stop finishes that, and is started again.
-            for host in (*self._admins, *self._nodes):
+            for host in self._hosts:
                 host.start()
             await asyncio.sleep(0.5)
 
@@ -310,10 +343,13 @@ class _World:
             for node in self._nodes
             for run, attempt in node.disk.pending()
         ]
-        return [f"run {dict(row)}" for row in runs] + results
+        reports = [] if self._xxl_job is None else self._xxl_job.undelivered()
+        return [f"run {dict(row)}" for row in runs] + results + reports
 
     def _faults(self) -> Counter[str]:
         faults = self._chaos.faults + self._shares.seen
+        if self._xxl_job is not None:
+            faults += self._xxl_job.seen
         faults["torn write"] = sum(disk.torn for disk in {node.disk for node in self._nodes})
         return +faults
 

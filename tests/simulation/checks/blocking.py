@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from tests.simulation.checks.ledger import FINAL, LIVE, Ledger
+from tests.simulation.checks.xxl_gaps import Gaps
 from tests.simulation.handlers import Journal, Start
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
@@ -18,11 +19,15 @@ SAME_MOMENT = 0.001  # seconds: a frozen process wakes up and stops what it must
 
 
 def check_blocking(
-    ledger: Ledger, journal: Journal, processes: Mapping[str, Process], history: History
+    ledger: Ledger,
+    journal: Journal,
+    processes: Mapping[str, Process],
+    history: History,
+    gaps: Gaps,
 ) -> None:
     """Check every job that is not parallel."""
     _check_ledger(ledger, history)
-    _check_handlers(ledger, journal, processes, history)
+    _check_handlers(ledger, journal, processes, history, gaps)
 
 
 def _rules(ledger: Ledger, run: Any) -> dict[str, Any] | None:
@@ -169,7 +174,11 @@ def _check_skip(
 
 
 def _check_handlers(
-    ledger: Ledger, journal: Journal, processes: Mapping[str, Process], history: History
+    ledger: Ledger,
+    journal: Journal,
+    processes: Mapping[str, Process],
+    history: History,
+    gaps: Gaps,
 ) -> None:
     released, lost = _let_go(ledger)
     spans: defaultdict[tuple[int, Hashable], list[tuple[float, float, int, Start]]] = defaultdict(
@@ -179,7 +188,7 @@ def _check_handlers(
     for start in journal.starts:
         run = ledger.runs.get(start.run)
         rules = None if run is None else _rules(ledger, run)
-        if run is None or rules is None:
+        if run is None or rules is None or gaps.may_overlap(start):
             continue
         key = (run.job_id, _lane(run, rules))
         unit = start.run

@@ -19,12 +19,15 @@ from tests.simulation.checks.nodes import check_nodes
 from tests.simulation.checks.routing import check_routing
 from tests.simulation.checks.runs import check_runs
 from tests.simulation.checks.starts import check_pauses, check_start_by
+from tests.simulation.checks.xxl_gaps import Gaps
+from tests.simulation.checks.xxl_job import check_xxl_job
 from tests.simulation.database import SimDatabase
 from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
 from tests.simulation.history import Event, History
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import Request
+from tests.simulation.xxl_executors.world import XxlWorld
 
 
 def check(
@@ -35,13 +38,18 @@ def check(
     troubles: Troubles,
     requests: Sequence[Request],
     history: History,
+    xxl_job: XxlWorld | None = None,
 ) -> None:
     """Note every broken promise in the history."""
     _remember_changes(database, history)
     ledger = Ledger(database)
     processes = {process.name: process for node in nodes for process in node.processes.values()}
+    if xxl_job is not None:
+        check_xxl_job(database, ledger, journal, xxl_job, admins, troubles, history)
+        processes |= {each.name: each for host in xxl_job.hosts for each in host.processes}
     check_fires(database, ledger, history)
-    check_blocking(ledger, journal, processes, history)
+    gaps = Gaps(ledger, xxl_job)
+    check_blocking(ledger, journal, processes, history, gaps)
     check_fires_of_shards(ledger, history)
     check_children(ledger, history)
     check_fixed_delays(ledger, history)
@@ -51,7 +59,7 @@ def check(
     check_routing(database, ledger, history)
     check_states(database, ledger, journal, history)
     check_checkpoints(database, ledger, journal, history)
-    check_runs(database, journal, [node.disk for node in nodes], history)
+    check_runs(database, journal, [node.disk for node in nodes], history, others=gaps.runs)
     _check_requests(database, requests, history)
     _check_logs(database, history)
     for row in database.rows("SELECT id, name, in_use FROM node WHERE in_use <> 0"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
-from tests.simulation.handlers import POISON, Journal, returned_by
+from tests.simulation.handlers import POISON, Journal, Start, returned_by
 from tests.simulation.history import History
 from tickwheel_shared.protocol import Result
 
@@ -67,9 +67,19 @@ class _Attempts:
 
 
 def check_runs(
-    database: SimDatabase, journal: Journal, disks: Sequence[SimDisk], history: History
+    database: SimDatabase,
+    journal: Journal,
+    disks: Sequence[SimDisk],
+    history: History,
+    *,
+    others: Collection[int] = (),
 ) -> None:
-    """Check every run that there is."""
+    """Check every run that there is.
+
+    Args:
+        others: runs that no node of the SDK carried out; what only its protocol promises is not
+            asked of them.
+    """
     ledger = _read(database)
     configs = {
         (row.job_id, row.revision): json.loads(row.config)
@@ -78,10 +88,11 @@ def check_runs(
     policies = {key: config["retry"] for key, config in configs.items()}
     safe: dict[Key, Result] = {key: result for disk in disks for key, result in disk.ever.items()}
     may_be_unsafe = any(disk.was_full for disk in disks)
-    started = {(start.run, start.attempt) for start in journal.starts}
+    starts = [start for start in journal.starts if start.run not in others]
+    started = {(start.run, start.attempt) for start in starts}
     _check_moves(database, history)
-    _check_starts(journal, ledger, history)
-    _check_late_starts(database, journal, ledger, configs, history)
+    _check_starts(starts, ledger, history)
+    _check_late_starts(database, starts, ledger, configs, history)
     _check_backoff(database, ledger, policies, journal, history)
     known_late = {
         row.id
@@ -92,6 +103,8 @@ def check_runs(
     for attempts in ledger.values():
         policy = policies[attempts.run.job_id, attempts.run.job_revision]
         _check_tries(attempts, policy, known_late, journal, history)
+        if attempts.run.id in others:
+            continue
         _check_outcomes(attempts, journal, safe, started, history)
         if not may_be_unsafe:
             _check_safety(attempts, safe, history)
@@ -136,17 +149,17 @@ def _check_moves(database: SimDatabase, history: History) -> None:
             history.violation(f"G14: run {row.id} was claimed after it had been cancelled")
 
 
-def _check_starts(journal: Journal, ledger: Mapping[int, _Attempts], history: History) -> None:
-    for (run_id, attempt), count in Counter(
-        (start.run, start.attempt) for start in journal.starts
-    ).items():
+def _check_starts(
+    starts: Sequence[Start], ledger: Mapping[int, _Attempts], history: History
+) -> None:
+    for (run_id, attempt), count in Counter((start.run, start.attempt) for start in starts).items():
         if count > 1:
             history.violation(f"G2: attempt {run_id}/{attempt} started {count} times")
         if run_id not in ledger:
             history.violation(f"G4: run {run_id} started and is not in the ledger")
         elif attempt not in ledger[run_id].counted:
             history.violation(f"G7: attempt {run_id}/{attempt} started and is no try")
-    for start in journal.starts:
+    for start in starts:
         attempts = ledger.get(start.run)
         if attempts is not None and start.latest_at < attempts.run.scheduled_at:
             history.violation(f"run {start.run} started before its instant")
@@ -154,7 +167,7 @@ def _check_starts(journal: Journal, ledger: Mapping[int, _Attempts], history: Hi
 
 def _check_late_starts(
     database: SimDatabase,
-    journal: Journal,
+    starts: Sequence[Start],
     ledger: Mapping[int, _Attempts],
     configs: Mapping[Key, Mapping[str, Any]],
     history: History,
@@ -184,7 +197,7 @@ def _check_late_starts(
         )
         if (row.node_id, row.node_lease) not in shortened or must_stop(row)
     }
-    for start in journal.starts:
+    for start in starts:
         at = lost_at.get((start.run, start.attempt))
         if at is not None and start.vt > at:
             history.violation(

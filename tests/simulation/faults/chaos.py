@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -50,18 +50,20 @@ class Chaos:
         history: History,
         weather: Weather,
         only: Sequence[str] = (),
+        elsewhere: Collection[str] = (),
     ) -> None:
         """Choose the faults of this world.
 
         Args:
             only: names of the faults that there are; none: all that the seed chooses.
+            elsewhere: names of faults that somebody else sets off.
         """
         self.faults: Counter[str] = Counter()  # by kind
         self._admins = admins
         self._nodes = nodes
         self._random = random
         self._weather = weather
-        self._disasters = disasters = Disasters(loop, random, history, troubles)
+        self.disasters = disasters = Disasters(loop, random, history, troubles)
         self._storage = StorageFaults(disasters, nodes, admins, database, shares, weather)
         self._network = NetworkFaults(disasters, nodes, admins, network)
         parts = (MachineFaults(disasters, nodes, admins, shares), self._network, self._storage)
@@ -70,6 +72,8 @@ class Chaos:
             for part in parts
             for name, (storm, siege, action) in part.actions.items()
         ]
+        was_restricted = bool(only)
+        only = [name for name in only if name not in elsewhere]
         if unknown := set(only) - {name for _, name, _ in known}:
             raise ValueError(f"no such faults: {', '.join(sorted(unknown))}")
         # Each world has its own climate: some faults it never sees, others come in crowds.
@@ -78,20 +82,22 @@ class Chaos:
             for weight, name, action in known
             for _ in range(weight * random.choice((0, 1, 1, 3)))
         ] or [known[0][1:]]
-        if only:
+        if was_restricted:
             self._choices = [(name, action) for _, name, action in known if name in only]
 
     async def rage(self) -> None:
         """Set off one fault after the other, until cancelled."""
         while True:
             await asyncio.sleep(self._random.expovariate(1 / self._weather.mean_gap_seconds))
+            if not self._choices:
+                continue
             name, action = self._random.choice(self._choices)
             self.faults[name] += 1
             action()
 
     def heal(self) -> None:
         """Undo everything, and keep what was going to happen from happening."""
-        self._disasters.is_over = True
+        self.disasters.is_over = True
         self._network.heal()
         self._storage.heal()
         for host in (*self._admins, *self._nodes):

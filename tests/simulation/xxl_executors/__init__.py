@@ -1,0 +1,1 @@
+"""Simulated executors of XXL-JOB's protocol: they listen, and bridges of real admins call them."""
