@@ -33,9 +33,12 @@ class RemoteAttempt:
     time_ms: int  # that of its claim: executors repeat it, and find the log by it
     stage: Stage
     began_at: float
+    known_at: float  # since when this admin knows of it
     lines: int = 0  # of its log, sent to the recorder so far
+    is_adopted: bool = False  # somebody else may have sent some
     log_asked_at: float = 0.0
     idle_asked_at: float = 0.0
+    busy_since: float | None = None  # its node runs something of its job, perhaps it
     idle_since: float | None = None  # its node says that nothing of it runs
     absent_since: float | None = None  # its node never saw it, as it seems
     killed_at: float | None = None  # the node said that it was killed
@@ -61,6 +64,7 @@ class RemoteAttempts:
     def __init__(self) -> None:
         self._by_run: dict[int, RemoteAttempt] = {}
         self._wire_jobs: dict[int, RemoteAttempt] = {}
+        self._reserved: dict[int, float] = {}  # wire jobs that are used again from then on
 
     def __len__(self) -> int:
         return len(self._by_run)
@@ -80,7 +84,9 @@ class RemoteAttempts:
         """Keep a new one, with a wire job of its own; False: too many of its job run."""
         for copy in range(MAX_COPIES):
             wire_job = wire_job_id(attempt.job_id, copy)
-            if wire_job not in self._wire_jobs:
+            if self._reserved.get(wire_job, 0.0) <= attempt.known_at and (
+                wire_job not in self._wire_jobs
+            ):
                 self.adopt(attempt)
                 attempt.copy = copy
                 self._wire_jobs[wire_job] = attempt
@@ -93,6 +99,32 @@ class RemoteAttempts:
         if earlier is not None:
             self.remove(earlier)
         self._by_run[attempt.run] = attempt
+
+    def reserve(self, wire_job: int, until: float) -> None:
+        """Give the wire job to no other attempt before this instant, whatever becomes of its own.
+
+        A call that ends what runs there may be on its way until then.
+        """
+        self._reserved = {each: at for each, at in self._reserved.items() if at > until - 60.0}
+        self._reserved[wire_job] = until
+
+    def owns(self, attempt: RemoteAttempt) -> bool:
+        """Whether its wire job is its own, so that what is said of the one is true of the other.
+
+        Two have the same when one of them was adopted and found later: then the executor has taken
+        the other one, for it runs one at a time, and this one runs no more.
+        """
+        return self._wire_jobs.setdefault(attempt.wire_job, attempt) is attempt
+
+    def free_copies(self, attempt: RemoteAttempt, copies: int) -> list[int]:
+        """Which copies of its job an attempt may be, as far as no other is known to be them."""
+        jobs = ((copy, wire_job_id(attempt.job_id, copy)) for copy in range(copies))
+        return [copy for copy, job in jobs if self._wire_jobs.get(job, attempt) is attempt]
+
+    def copies_of(self, job_id: int) -> int:
+        """How many copies of a job there may be at most."""
+        side_by_side = sum(each.job_id == job_id for each in self._by_run.values())
+        return min(2 * side_by_side + 2, MAX_COPIES)
 
     def found(self, attempt: RemoteAttempt, copy: int) -> None:
         """It is known by now which copy of its job this is."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import structlog
@@ -33,6 +35,7 @@ PAGES_AT_ONCE = 4  # of a running attempt, before others have their turn
 MAX_LINES = 200_000  # of one attempt; more stay at the executor
 READ_AT_ONCE = 16  # logs of ended runs, over all nodes
 READ_OF_NODE = 4  # the same, of one node
+MAX_PLACES = 10_000  # logs whose last lines may be on their way to the database
 BATCH = 500  # ended runs that are looked up at once
 ORPHANS_SECONDS = 60.0  # between two looks for logs whose nodes are gone
 GIVE_UP_SECONDS = 60.0  # after which the log of an ended run stays as it is, if the node fails
@@ -68,26 +71,52 @@ class LogReader:
         """
         self._recorder = recorder
         self._wall_clock_ms = wall_clock_ms
+        # Lines are stored a moment after they were read: who reads on must not begin before them.
+        self._places: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._being_read: set[tuple[int, int]] = set()
 
     async def follow(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         """Read what a running attempt has logged since; raises as `NodeCalls.ask`."""
-        for _ in range(PAGES_AT_ONCE):
-            before = attempt.lines
-            attempt.lines = await self._read_page(node, attempt, before)
-            if attempt.lines >= MAX_LINES:
-                attempt.full = True
-            if attempt.lines == before or attempt.full:
-                return
+        with self._alone(attempt) as is_alone:
+            for _ in range(PAGES_AT_ONCE if is_alone else 0):
+                before = attempt.lines = self._place(attempt, attempt.lines)
+                attempt.lines = await self._read_page(node, attempt, before)
+                if attempt.lines >= MAX_LINES:
+                    attempt.full = True
+                if attempt.lines == before or attempt.full:
+                    return
 
-    async def read_rest(self, node: XxlNode, expected: ExpectedLog) -> int:
-        """Read all that is left of an ended attempt's log; how many lines it has."""
-        lines = expected.lines
-        while lines < MAX_LINES:
-            before = lines
-            lines = await self._read_page(node, expected, before)
-            if lines == before:
-                break
-        return lines
+    async def read_rest(self, node: XxlNode, expected: ExpectedLog) -> int | None:
+        """Read all that is left of an ended attempt's log; how many lines it has.
+
+        None: somebody else reads it at the moment.
+        """
+        with self._alone(expected) as is_alone:
+            if not is_alone:
+                return None
+            lines = self._place(expected, expected.lines)
+            while lines < MAX_LINES:
+                before = lines
+                lines = await self._read_page(node, expected, before)
+                if lines == before:
+                    break
+            return lines
+
+    @contextmanager
+    def _alone(self, wanted: _Log) -> Iterator[bool]:
+        """Whether nobody else reads this log meanwhile."""
+        key = (wanted.run, wanted.attempt)
+        if key in self._being_read:
+            yield False
+            return
+        self._being_read.add(key)
+        try:
+            yield True
+        finally:
+            self._being_read.discard(key)
+
+    def _place(self, wanted: _Log, stored: int) -> int:
+        return max(stored, self._places.get((wanted.run, wanted.attempt), 0))
 
     async def _read_page(self, node: XxlNode, wanted: _Log, read: int) -> int:
         """Read lines behind line `read`; returns the number of the last line read."""
@@ -117,6 +146,10 @@ class LogReader:
                 lines=lines[begin : begin + MAX_LINES_PER_CHUNK],
             )
             self._recorder.receive(node, [chunk])
+        self._places[wanted.run, wanted.attempt] = last
+        self._places.move_to_end((wanted.run, wanted.attempt))
+        if len(self._places) > MAX_PLACES:
+            self._places.popitem(last=False)
         return last
 
 
@@ -182,7 +215,8 @@ class XxlLogs(Loop):
                     return
                 log.warning("xxl.log_unread", run_id=expected.run, reason=str(error))
                 lines = expected.lines
-            done.append((expected.run, expected.attempt, lines))
+            if lines is not None:
+                done.append((expected.run, expected.attempt, lines))
 
     def _gives_up(self, expected: ExpectedLog) -> bool:
         now = asyncio.get_running_loop().time()

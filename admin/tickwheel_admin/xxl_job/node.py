@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.executors.node import ANY_HANDLER, NodeTargets
-from tickwheel_admin.domain.xxl_job.bridge import NODE_SLOTS, XxlAddress, XxlExecutor
+from tickwheel_admin.domain.xxl_job.bridge import NODE_SLOTS, RunFacts, XxlAddress, XxlExecutor
 from tickwheel_admin.engine.membership.membership import Membership
 from tickwheel_admin.engine.ports import Arrival, NodeHub
 from tickwheel_admin.engine.recorder.loop import Recorder
@@ -200,6 +200,7 @@ class XxlNode:
 
     async def _nobody_listens(self) -> None:
         self._refusals += 1
+        self.runs.refused_at = _now()
         self._beat_at = _now() + REFUSED_SECONDS
         if self._refusals < REFUSALS:
             return
@@ -211,7 +212,8 @@ class XxlNode:
         self.address = self.calls.address = replace(
             self.address, incarnation=self.address.incarnation + 1
         )
-        if self._is_leaving and not len(self.attempts):
+        if self._is_leaving and not await self._nodes.live_runs(self.node_id):
+            # Asked of the ledger: other admins may have sent runs here, too.
             await self._membership.goodbye(node_id=self.node_id)
         for attempt in self.attempts:
             self.attempts.remove(attempt)
@@ -244,12 +246,16 @@ class XxlNode:
         if replaced is not None and replaced is not self:
             replaced.close(1001, "a newer session of the same node")
         # Of an admin before this one, or of this one before its session ended.
-        for facts in await self._nodes.live_runs(self.node_id):
-            if self.attempts.get(facts.run, facts.attempt) is None:
-                self.runs.adopt(facts)
+        self.adopt(await self._nodes.live_runs(self.node_id))
         running = [each.key for each in self.attempts if each.stage is Stage.RUNNING]
         log.info("xxl.node_admitted", node_id=self.node_id, address=address.address)
         self.say(Held(runs=running))
+
+    def adopt(self, live: Iterable[RunFacts]) -> None:
+        """Look after runs of this node that the ledger knows, and this admin does not."""
+        for facts in live:
+            if self.attempts.get(facts.run, facts.attempt) is None:
+                self.runs.adopt(facts)
 
     def say(self, *messages: FromNode) -> None:
         """Tell the recorder."""

@@ -93,10 +93,13 @@ class XxlRegistrar(Loop):
 
 
 def mine(view: BridgeView, admin_id: int) -> list[XxlAddress]:
-    """The addresses that this admin is to serve."""
-    if admin_id not in view.admins:
-        return []
-    return [each for each in view.addresses if _owner(each, view.admins) == admin_id]
+    """The addresses that this admin is to serve.
+
+    It counts itself as present: after an outage of the database it may look before it has renewed
+    its own lease, and the nodes must not leave it for that.
+    """
+    admins = sorted({*view.admins, admin_id})
+    return [each for each in view.addresses if _owner(each, admins) == admin_id]
 
 
 def _owner(address: XxlAddress, admins: Sequence[int]) -> int:

@@ -15,8 +15,8 @@ from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
-from tickwheel_admin.xxl_job.calls import NodeCalls
-from tickwheel_admin.xxl_job.dialects import BadAnswer, Call, Dialect, Meaning
+from tickwheel_admin.xxl_job.calls import CALL_SECONDS, NodeCalls
+from tickwheel_admin.xxl_job.dialects import BadAnswer, Call, Dialect, Meaning, log_id
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,
@@ -40,6 +40,10 @@ CALLS_AT_ONCE = 20  # that start or stop runs
 # it is on its way.
 START_SECONDS = 2.0
 RUN_SECONDS = 3.0
+# From the moment this admin learns of an attempt that was not confirmed, no call for it is on its
+# way any more after so long, whichever admin made it.
+DENY_SECONDS = START_SECONDS + RUN_SECONDS
+KILL_SECONDS = 5.0  # beyond its time, for which a kill that was not answered may be on its way
 BUSY_TRIES = 3
 BUSY_SECONDS = 0.05  # a thread that has just reported a run may still count as busy
 
@@ -65,6 +69,7 @@ class NodeRuns:
         self._say = say
         self._spawn = spawn
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
+        self.refused_at = -1.0  # when nobody listened at the node's address
 
     async def start(self, requests: Sequence[RunRequest]) -> None:
         asked_at = _now()
@@ -90,6 +95,7 @@ class NodeRuns:
                 time_ms=known.dispatched_at or 0,
                 stage=Stage.SENDING,
                 began_at=asked_at,
+                known_at=asked_at,
             )
             if self._is_go and self._attempts.runs_handler(request.handler):
                 self._say(_refused(attempt.key, Refusal.FULL, "it runs a handler once at a time"))
@@ -99,9 +105,9 @@ class NodeRuns:
                     _refused(attempt.key, Refusal.FULL, "as many of this job run there as can")
                 )
                 continue
-            self._spawn(
-                self._call_run(attempt, request, asked_at + START_SECONDS - known.age_seconds)
-            )
+            # A database clock that was set back makes no claim younger than it can be.
+            age = max(known.age_seconds, 0.0)
+            self._spawn(self._call_run(attempt, request, asked_at + START_SECONDS - age))
 
     async def _call_run(self, attempt: RemoteAttempt, request: RunRequest, begin_by: float) -> None:
         """Ask the node to start a run.
@@ -122,7 +128,9 @@ class NodeRuns:
     ) -> None:
         tries = 0
         while True:
-            if _now() > begin_by:
+            if _now() > begin_by or not self._is_current(attempt):
+                # Whoever else was told of it by now, and a process that has replaced the node's,
+                # must not meet this call; until here, nothing was sent, or nothing was started.
                 self._refuse(attempt, Refusal.FULL, "it took too long to be called")
                 return
             answer = await self._calls.ask(self._run_call(attempt, request), seconds=RUN_SECONDS)
@@ -135,7 +143,10 @@ class NodeRuns:
             else:
                 break
             tries += 1
-        if self._attempts.get(attempt.run, attempt.attempt) is not attempt:
+        # With itself, perhaps: something between us may have sent the call twice.
+        if meaning is Meaning.BUSY and await self.has_log(attempt, attempt.copy or 0):
+            meaning = Meaning.OK
+        if not self._is_current(attempt):
             return  # it ended meanwhile: its callback was faster
         if meaning in (Meaning.OK, Meaning.REPEATED):
             self._calls.dialect = self._calls.dialect or Dialect.A  # the path was that of A and B
@@ -149,6 +160,17 @@ class NodeRuns:
             self._calls.failed(answer.message)
         else:
             self._fail(attempt, answer.message or f"its executor answered {answer.code}")
+
+    def _is_current(self, attempt: RemoteAttempt) -> bool:
+        return self._attempts.get(attempt.run, attempt.attempt) is attempt
+
+    async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool:
+        """Whether the node has a log of the attempt: it has one from the moment it begins."""
+        number = log_id(attempt.run, attempt.attempt, copy)
+        call = dialects.log(self._calls.dialect, number, attempt.time_ms, 1)
+        reply = await self._calls.read(call, max_bytes=4_096)
+        page = dialects.read_log(reply.status, reply.body, from_line=1, truncated=reply.truncated)
+        return not page.missing
 
     def _run_call(self, attempt: RemoteAttempt, request: RunRequest) -> Call:
         return dialects.run(
@@ -189,11 +211,16 @@ class NodeRuns:
         attempt = await self._known(cancel.run, cancel.attempt, cancel.token)
         if attempt is None or attempt.copy is None or attempt.is_asked:
             return  # it is looked for (`watch`), and the engine asks again
-        if attempt.stage is Stage.SENDING:
+        if attempt.stage is Stage.SENDING or not self._attempts.owns(attempt):
             return
         try:
             async with self._turns:
+                if not self._attempts.owns(attempt):
+                    return  # it ended while this waited for its turn
+                # No other run may get the wire job while this call may be on its way.
+                self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
                 answer = await self._calls.ask(dialects.kill(attempt.wire_job))
+                self._attempts.reserve(attempt.wire_job, _now())
         except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
             return  # the engine asks again
         if dialects.meaning(answer) is Meaning.OK and attempt.killed_at is None:
@@ -224,6 +251,8 @@ class NodeRuns:
             time_ms=facts.dispatched_at or 0,
             stage=Stage.RUNNING if facts.state is RunState.RUNNING else Stage.UNCONFIRMED,
             began_at=_now() - facts.age_seconds,
+            known_at=_now(),
+            is_adopted=True,
         )
         self._attempts.adopt(attempt)
         return attempt
@@ -237,6 +266,11 @@ class NodeRuns:
 
     def deny(self, attempt: RemoteAttempt) -> None:
         """The node never saw an attempt, and no call for it is on its way."""
+        if self.refused_at >= attempt.known_at:
+            # Nobody listened there for a moment: another process may have begun it.
+            text = "Its executor was restarted when it was told to run it."
+            self.end(attempt, Outcome.CUT_OFF, text)
+            return
         self._refuse(attempt, Refusal.NEVER_SEEN, "")
 
     def end(self, attempt: RemoteAttempt, outcome: Outcome, message: str) -> None:

@@ -7,21 +7,24 @@ runs any more nor has reported is noticed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
 from tickwheel_admin.xxl_job import dialects
-from tickwheel_admin.xxl_job.attempts import MAX_COPIES, RemoteAttempt, Stage
+from tickwheel_admin.xxl_job.attempts import RemoteAttempt, Stage
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
-from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning, log_id
+from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning, wire_job_id
 from tickwheel_admin.xxl_job.log_reader import LogReader
 from tickwheel_admin.xxl_job.node import XxlNode
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
+from tickwheel_admin.xxl_job.runs import DENY_SECONDS
 from tickwheel_shared.protocol import Outcome
 
 PROBE_SECONDS = 1.0  # between two questions about a run that is not confirmed
 ABSENT_SECONDS = 2.0  # for which a node denies a run before that is believed
+BUSY_SECONDS = 10.0  # for which a job is busy without a log before that is believed
 LEDGER_SECONDS = 5.0  # between two looks at which runs have ended
 LOG_SECONDS = 2.0  # between two looks at the log of a run
 IDLE_SECONDS = 10.0  # between two questions whether a job still runs
@@ -51,14 +54,36 @@ class XxlWatch(Loop):
         now = _now()
         if now - self._looked_at >= LEDGER_SECONDS:
             self._looked_at = now
-            for node in self._registrar:
-                await self._forget_ended(node)
+            await self._look_at_ledger()
         for node, attempt in self._due(now):
             attempt.is_asked = True
             task = asyncio.create_task(self._ask(node, attempt), name="xxl-watch")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return False
+
+    async def _look_at_ledger(self) -> None:
+        """Forget what has ended, and adopt what others sent while they served a node, too."""
+        nodes = [node for node in self._registrar if node.is_admitted]
+        if not nodes:
+            return
+        try:
+            for node in nodes:
+                await self._forget_ended(node)
+            await self._adopt_unknown(nodes)
+        except DatabaseUnavailable:
+            # Nor could any report be taken meanwhile: runs that have ended may be told of only now.
+            for attempt in (each for node in nodes for each in node.attempts):
+                attempt.idle_since = None
+            raise
+
+    async def _adopt_unknown(self, nodes: Sequence[XxlNode]) -> None:
+        known = {each.run for node in nodes for each in node.attempts}
+        by_id = {node.node_id: node for node in nodes}
+        for facts in await self._nodes.live_runs_except(by_id, known):
+            # Those of a moment ago are this admin's own, and about to be sent.
+            if facts.age_seconds > LEDGER_SECONDS and facts.node_id is not None:
+                by_id[facts.node_id].adopt([facts])
 
     async def settle(self) -> None:
         """Wait for the questions under way; for tests."""
@@ -87,14 +112,17 @@ class XxlWatch(Loop):
             if attempt.stage is Stage.UNCONFIRMED:
                 await self._probe(node, attempt)
                 return
-            if attempt.copy is None and not await self._locate(node, attempt):
-                self._note_idle(node, attempt)
-                return
+            is_located = await self._locate(node, attempt)
             now = _now()
             if now >= _idle_due_at(attempt):
                 await self._look_whether_idle(node, attempt)
-            if now >= attempt.log_asked_at + LOG_SECONDS and not attempt.full:
+            if not is_located:
                 attempt.log_asked_at = now
+            elif now >= attempt.log_asked_at + LOG_SECONDS and not attempt.full:
+                attempt.log_asked_at = now
+                if attempt.is_adopted:
+                    lines = await self._nodes.stored_lines(attempt.run, attempt.attempt)
+                    attempt.lines, attempt.is_adopted = max(lines, attempt.lines), False
                 await self._logs.follow(node, attempt)
         except _NO_ANSWER:
             attempt.log_asked_at = attempt.idle_asked_at = _now()  # counted by the caller
@@ -104,47 +132,60 @@ class XxlWatch(Loop):
     async def _probe(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         """Find out whether an attempt whose call was not answered has begun."""
         attempt.idle_asked_at = _now()
-        if await self._locate(node, attempt):
+        if await self._has_log(node, attempt):
             node.runs.confirm(attempt)
             return
-        # Its wire job was free before the call: if it is busy, it is with this attempt.
-        known = attempt.copy is not None
-        if known and not await self._is_idle(node, attempt):
-            node.runs.confirm(attempt)
-            return
+        busy = await self._busy_copy(node, attempt)
         now = _now()
+        if busy is not None:
+            attempt.absent_since = None
+            attempt.busy_since = now if attempt.busy_since is None else attempt.busy_since
+            # A wire job that was free before the call is busy with this attempt. One that was
+            # adopted may be another's: its log would tell within a moment.
+            if attempt.copy is not None or now - attempt.busy_since >= BUSY_SECONDS:
+                node.attempts.found(attempt, busy)
+                node.runs.confirm(attempt)
+            return
+        attempt.busy_since = None
         attempt.absent_since = now if attempt.absent_since is None else attempt.absent_since
-        if now - attempt.absent_since >= ABSENT_SECONDS:
+        if now - max(attempt.absent_since, attempt.known_at + DENY_SECONDS) >= ABSENT_SECONDS:
             node.runs.deny(attempt)
 
     async def _locate(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
-        """Whether the node has a log of the attempt: it has one from the moment it begins."""
+        """Whether it is known which copy of its job an attempt is; its log tells."""
+        return attempt.copy is not None or await self._has_log(node, attempt)
+
+    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
         if attempt.copy is not None:
-            return await self._has_log(node, attempt, attempt.copy)
-        side_by_side = sum(each.job_id == attempt.job_id for each in node.attempts)
-        for copy in range(min(2 * side_by_side + 2, MAX_COPIES)):
-            if await self._has_log(node, attempt, copy):
+            return await node.runs.has_log(attempt, attempt.copy)
+        for copy in range(node.attempts.copies_of(attempt.job_id)):
+            if await node.runs.has_log(attempt, copy):
                 node.attempts.found(attempt, copy)
                 return True
         return False
 
-    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt, copy: int) -> bool:
-        number = log_id(attempt.run, attempt.attempt, copy)
-        call = dialects.log(node.calls.dialect, number, attempt.time_ms, 1)
-        reply = await node.calls.read(call, max_bytes=4_096)
-        page = dialects.read_log(reply.status, reply.body, from_line=1, truncated=reply.truncated)
-        return not page.missing
-
     async def _look_whether_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
-        if await self._is_idle(node, attempt):
+        if await self._busy_copy(node, attempt) is None:
             self._note_idle(node, attempt)
         else:
             attempt.idle_since = None
         attempt.idle_asked_at = _now()
 
-    async def _is_idle(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
-        answer = await node.calls.ask(dialects.idle_beat(attempt.wire_job))
-        return dialects.meaning(answer) is Meaning.OK
+    async def _busy_copy(self, node: XxlNode, attempt: RemoteAttempt) -> int | None:
+        """The copy that runs and may be this attempt; None: the node does not run it.
+
+        While it is not known which copy it is, it may be any that is no other attempt's.
+        """
+        if attempt.copy is not None:
+            copies = [attempt.copy] if node.attempts.owns(attempt) else []
+        else:
+            most = node.attempts.copies_of(attempt.job_id)
+            copies = node.attempts.free_copies(attempt, most)
+        for copy in copies:
+            call = dialects.idle_beat(wire_job_id(attempt.job_id, copy))
+            if dialects.meaning(await node.calls.ask(call)) is not Meaning.OK:
+                return copy
+        return None
 
     def _note_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         now = attempt.idle_asked_at = _now()

@@ -19,7 +19,7 @@ from tests.simulation.faults.troubles import Troubles
 from tests.simulation.handlers import Journal
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
-from tests.simulation.xxl_executors.truth import Key
+from tests.simulation.xxl_executors.truth import Key, Mishap, key_of
 from tests.simulation.xxl_executors.world import XxlWorld
 
 LOOKED_BACK_SECONDS = 35.0  # a lease, and the time in which somebody else takes a node over
@@ -53,6 +53,7 @@ def check_xxl_job(
     _check_kills(ledger, world, gaps, history)
     _check_side_by_side(ledger, world, gaps, history)
     _check_losses(journal, ledger, world, gaps, history)
+    _check_logs(database, ledger, world, gaps, history)
     _check_deaths(database, world, admins, troubles, history)
 
 
@@ -192,6 +193,32 @@ def _check_side_by_side(ledger: Ledger, world: XxlWorld, gaps: Gaps, history: Hi
             continue
         if count > MOST_BUSY:
             history.violation(f"run {run_id} found its executor busy {count} times")
+
+
+def _check_logs(
+    database: SimDatabase, ledger: Ledger, world: XxlWorld, gaps: Gaps, history: History
+) -> None:
+    """What is stored of a log has no hole, and is all of it once it counts as read."""
+    expected = {(row.run_id, row.attempt) for row in database.rows("SELECT * FROM xxl_log")}
+    stored: defaultdict[Key, int] = defaultdict(int)
+    for row in database.rows("SELECT * FROM run_log ORDER BY run_id, attempt, first_seq"):
+        key = (row.run_id, row.attempt)
+        if key[0] in gaps.runs and row.first_seq > stored[key] + 1:
+            history.violation(f"the log of {key[0]}/{key[1]} lacks line {stored[key] + 1}")
+        stored[key] = row.first_seq + row.line_count - 1
+    at_executors = {
+        key_of(log_id): len(lines) for h in world.hosts for log_id, lines in h.logs.items()
+    }
+    for run_id in gaps.runs:
+        run = ledger.runs[run_id]
+        key = (run_id, run.attempt)
+        mishaps = (Mishap.LOG_DENIED, Mishap.DISK_LOST, Mishap.REPEATED)
+        if run.state != "succeeded" or key in expected or gaps.has(key, mishaps):
+            continue
+        if stored[key] < at_executors.get(key, 0):
+            history.violation(
+                f"the log of run {run_id} has {at_executors[key]} lines; {stored[key]} are stored"
+            )
 
 
 def _check_losses(

@@ -98,6 +98,12 @@ class XxlNodes:
         """What a node is running, or about to."""
         return await self._store.read(runs.live_runs_of_node, node_id)
 
+    async def live_runs_except(
+        self, node_ids: Collection[int], known: Collection[int]
+    ) -> list[RunFacts]:
+        """What these nodes are running, or about to, besides the known runs."""
+        return await self._store.read(runs.live_runs_except, node_ids, known)
+
     async def older_tokens(
         self, attempts: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], str | None]:
@@ -111,6 +117,10 @@ class XxlNodes:
     async def expected_logs(self, node_ids: Collection[int], *, limit: int) -> list[ExpectedLog]:
         """Logs of ended attempts that are to be read from these nodes."""
         return await self._store.read(logs.expected_logs, node_ids, limit=limit)
+
+    async def stored_lines(self, run_id: int, attempt: int) -> int:
+        """The number of the last line that is stored of an attempt's log."""
+        return await self._store.read(logs.stored_lines, run_id, attempt)
 
     async def orphaned_logs(self, *, limit: int) -> list[ExpectedLog]:
         """Logs that nobody could read for ten minutes."""

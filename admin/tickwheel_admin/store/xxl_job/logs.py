@@ -52,6 +52,13 @@ def expected_logs(
     )
 
 
+def stored_lines(conn: sa.Connection, run_id: int, attempt: int) -> int:
+    """The number of the last line that is stored of an attempt's log."""
+    last = sa.func.max(run_log.c.first_seq + run_log.c.line_count - 1)
+    found = sa.select(last).where(run_log.c.run_id == run_id, run_log.c.attempt == attempt)
+    return conn.execute(found).scalar() or 0
+
+
 def orphaned_logs(conn: sa.Connection, *, older_ms: int, limit: int) -> list[ExpectedLog]:
     """Attempts whose log nobody could read for so long: their nodes are gone."""
     old = xxl_log.c.created_at < now_ms(conn) - older_ms

@@ -57,6 +57,15 @@ def live_runs_of_node(conn: sa.Connection, node_id: int) -> list[RunFacts]:
     return list(run_facts(conn, ids).values()) if ids else []
 
 
+def live_runs_except(
+    conn: sa.Connection, node_ids: Collection[int], known: Collection[int]
+) -> list[RunFacts]:
+    """Dispatched and running runs of nodes, besides the known ones."""
+    ids = live_runs_of_nodes(conn, node_ids, limit=WATCHED_PER_NODE)
+    unknown = set(ids).difference(known)
+    return list(run_facts(conn, unknown).values()) if unknown else []
+
+
 def tokens_of_attempts(
     conn: sa.Connection, attempts: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], str | None]:

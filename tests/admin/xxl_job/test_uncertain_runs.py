@@ -1,0 +1,449 @@
+"""Runs of which nobody knows at first whether their executor has them; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.simulation.scheduler import SimLoop
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.xxl_job.bridge import (
+    BridgeView,
+    ExpectedLog,
+    RunFacts,
+    XxlAddress,
+    XxlExecutor,
+)
+from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable
+from tickwheel_admin.xxl_job.attempts import RemoteAttempts
+from tickwheel_admin.xxl_job.caller import NoAnswer, NodeCaller, Reply
+from tickwheel_admin.xxl_job.calls import NodeCalls
+from tickwheel_admin.xxl_job.dialects import Call, log_id, wire_job_id
+from tickwheel_admin.xxl_job.log_reader import LogReader
+from tickwheel_admin.xxl_job.registrar import mine
+from tickwheel_admin.xxl_job.runs import NodeRuns
+from tickwheel_admin.xxl_job.watch import XxlWatch
+from tickwheel_shared.protocol import (
+    Accepted,
+    Cancel,
+    CancelReason,
+    FromNode,
+    LogChunk,
+    Outcome,
+    Refusal,
+    Refused,
+    Result,
+    RunRequest,
+)
+
+ADDRESS = XxlAddress(executor_id=1, address="http://10.0.0.1:9999", client="java")
+EXECUTOR = XxlExecutor(
+    id=1, name="billing", app_name="billing", token="t", token_hash="h", addresses=None
+)
+DONE = b'{"code":200}'
+BUSY = '{"code":500,"msg":"block strategy effect：Discard Later"}'.encode()
+RUNNING = b'{"code":500,"msg":"job thread is running or has trigger queue."}'
+NO_LOG = json.dumps(
+    {
+        "code": 200,
+        "content": {
+            "fromLineNum": 1,
+            "toLineNum": 0,
+            "logContent": "readLog fail, logFile not exists",
+            "isEnd": True,
+        },
+    }
+).encode()
+
+
+class Executor(NodeCaller):
+    """What one executor answers, and what it was told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.logs: dict[int, list[str]] = {}
+        self.busy: set[int] = set()  # wire jobs
+        self.says: dict[str, bytes | None] = {}  # by path; None: it does not answer
+        self.on_run: Callable[[dict[str, Any]], None] = lambda said: None
+
+    async def call(
+        self,
+        address: str,
+        call: Call,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        max_bytes: int = 1024,
+    ) -> Reply:
+        said = json.loads(call.body)
+        self.calls.append((call.path, said))
+        if call.path == "/run":
+            self.on_run(said)
+        answer = self.says.get(call.path, DONE)
+        if call.path not in self.says and call.path == "/idleBeat":
+            answer = RUNNING if said["jobId"] in self.busy else DONE
+        if call.path not in self.says and call.path == "/log":
+            answer = self._log(said)
+        if answer is None:
+            await asyncio.sleep(seconds)
+            raise NoAnswer("no answer")
+        await asyncio.sleep(0.01)
+        return Reply(200, answer, truncated=False)
+
+    def _log(self, said: dict[str, Any]) -> bytes:
+        lines = self.logs.get(said["logId"])
+        if lines is None:
+            return NO_LOG
+        begin = said["fromLineNum"]
+        page = {
+            "fromLineNum": begin,
+            "toLineNum": len(lines),
+            "logContent": "".join(f"{line}\n" for line in lines[begin - 1 :]),
+            "isEnd": False,
+        }
+        return json.dumps({"code": 200, "content": page}).encode()
+
+    def told(self, path: str) -> list[dict[str, Any]]:
+        return [said for called, said in self.calls if called == path]
+
+
+class Bridge:
+    """The part of an admin's bridge that looks after one node."""
+
+    def __init__(self) -> None:
+        self.executor = Executor()
+        self.said: list[FromNode] = []
+        self.chunks: list[LogChunk] = []
+        self.ledger: dict[int, RunFacts] = {}
+        self.stored = 0  # lines of every log
+        self.is_down = False
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.attempts = RemoteAttempts()
+        calls = NodeCalls(ADDRESS, EXECUTOR, self.executor)
+        self.runs = NodeRuns(
+            self.attempts,
+            calls,
+            self,  # type: ignore[arg-type]
+            node_id=lambda: 7,
+            say=self.said.append,
+            spawn=self.spawn,
+        )
+        self.node: Any = SimpleNamespace(
+            attempts=self.attempts,
+            runs=self.runs,
+            calls=calls,
+            node_id=7,
+            is_admitted=True,
+            is_restarted=False,
+            adopt=lambda live: [self.runs.adopt(each) for each in live],
+        )
+        recorder: Any = SimpleNamespace(receive=self._receive, room=self._room)
+        self.reader = LogReader(recorder, wall_clock_ms=lambda: 0)
+        self.watch = XxlWatch(self, [self.node], self.reader)  # type: ignore[arg-type]
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _receive(self, _node: object, messages: list[LogChunk]) -> None:
+        self.chunks += messages
+
+    async def _room(self, _node: object) -> None:
+        pass
+
+    # What the bridge reads of the ledger.
+
+    async def facts(self, run_ids: Any) -> dict[int, RunFacts]:
+        if self.is_down:
+            raise DatabaseUnavailable("away")
+        return {each: self.ledger[each] for each in run_ids if each in self.ledger}
+
+    async def live_runs_except(self, _nodes: Any, known: Any) -> list[RunFacts]:
+        if self.is_down:
+            raise DatabaseUnavailable("away")
+        return [each for each in self.ledger.values() if each.run not in known]
+
+    async def stored_lines(self, _run: int, _attempt: int) -> int:
+        return self.stored
+
+    async def expect_logs(self, _ended: object) -> None:
+        pass
+
+    async def live(self, seconds: float) -> None:
+        """Let the watch look after everything for a while."""
+        end = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end:
+            with suppress(DatabaseUnavailable):
+                await self.watch.run_once()
+            await asyncio.sleep(0.5)
+
+
+@pytest.fixture
+def loop() -> Iterator[SimLoop]:
+    loop = SimLoop()
+    loop.now = 1_000.0
+    yield loop
+    loop.close()
+
+
+def facts(run: int = 3, *, state: RunState = RunState.DISPATCHED, age_ms: int = 0) -> RunFacts:
+    return RunFacts(
+        run=run,
+        executor_id=1,
+        job_id=5,
+        node_id=7,
+        attempt=1,
+        token="token",
+        state=state,
+        dispatched_at=1_000_000,
+        started_at=None,
+        cancel_requested=False,
+        cancel_reason=None,
+        now=1_000_000 + age_ms,
+    )
+
+
+def request(run: int = 3) -> RunRequest:
+    return RunRequest(
+        run=run,
+        attempt=1,
+        token="token",
+        job="nightly",
+        job_id=5,
+        handler="nightly",
+        parameters=msgspec.Raw(b"{}"),
+        scheduled_at=0,
+        timeout_ms=None,
+        try_number=1,
+        max_tries=1,
+        origin="schedule",
+    )
+
+
+def refusals(bridge: Bridge) -> list[Refusal]:
+    return [each.reason for each in bridge.said if isinstance(each, Refused)]
+
+
+def test_a_run_that_was_taken_over_is_denied_only_when_no_call_can_be_on_its_way(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(age_ms=6_000)
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(6.5)
+        assert bridge.said == []
+        await bridge.live(3)
+        assert refusals(bridge) == [Refusal.NEVER_SEEN]
+
+    loop.run_until_complete(story())
+
+
+def test_a_run_without_a_log_is_not_denied_while_its_job_is_busy(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(age_ms=6_000)
+        bridge.executor.busy.add(wire_job_id(5, 1))
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(9)
+        assert bridge.said == []
+        await bridge.live(4)
+        assert bridge.said == [Accepted(run=3, attempt=1, token="token")]
+        assert attempt.copy == 1
+
+    loop.run_until_complete(story())
+
+
+def test_what_nobody_may_have_seen_begin_is_lost_when_its_executor_was_restarted(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        bridge.executor.says["/run"] = None
+        await bridge.runs.start([request()])
+        await bridge.live(4)
+        bridge.runs.refused_at = asyncio.get_running_loop().time()
+        await bridge.live(8)
+        assert [each.outcome for each in bridge.said if isinstance(each, Result)] == [
+            Outcome.CUT_OFF
+        ]
+        assert refusals(bridge) == []
+
+    loop.run_until_complete(story())
+
+
+def test_a_wire_job_is_not_used_again_while_a_kill_may_be_on_its_way(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {3: facts(3), 4: facts(4)}
+        await bridge.runs.start([request(3)])
+        await asyncio.sleep(0.1)
+        bridge.executor.says["/kill"] = None
+        cancel = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        bridge.spawn(bridge.runs.cancel(cancel))
+        await asyncio.sleep(0.1)
+        first = bridge.attempts.get(3, 1)
+        assert first is not None
+        bridge.attempts.remove(first)  # its report came
+        await bridge.runs.start([request(4)])
+        await asyncio.sleep(0.1)
+        assert [each["jobId"] for each in bridge.executor.told("/run")] == [5, wire_job_id(5, 1)]
+
+    loop.run_until_complete(story())
+
+
+def test_an_adopted_run_whose_wire_job_runs_another_is_neither_killed_nor_thought_alive(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {3: facts(3, state=RunState.RUNNING), 4: facts(4)}
+        await bridge.runs.start([request(4)])
+        await asyncio.sleep(0.1)
+        bridge.executor.busy.add(5)
+        bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]  # its report got lost
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(15)
+        cancel = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        await bridge.runs.cancel(cancel)
+        assert bridge.executor.told("/kill") == []
+        await bridge.live(50)
+        ended = [each for each in bridge.said if isinstance(each, Result)]
+        assert [(each.run, each.outcome) for each in ended] == [(3, Outcome.CUT_OFF)]
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("is_its_own", [True, False])
+def test_an_executor_that_is_busy_with_the_very_run_has_accepted_it(
+    loop: SimLoop, is_its_own: bool
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        bridge.executor.says["/run"] = BUSY
+        if is_its_own:
+            bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]
+        await bridge.runs.start([request()])
+        await asyncio.sleep(1)
+        told = Accepted(run=3, attempt=1, token="token")
+        assert (told in bridge.said) is is_its_own
+        assert refusals(bridge) == ([] if is_its_own else [Refusal.FULL])
+
+    loop.run_until_complete(story())
+
+
+def test_a_call_is_not_made_for_a_process_that_is_gone(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        bridge.executor.says["/run"] = BUSY
+        await bridge.runs.start([request()])
+        await asyncio.sleep(0.03)
+        for each in bridge.attempts:
+            bridge.attempts.remove(each)
+        await asyncio.sleep(1)
+        assert len(bridge.executor.told("/run")) == 1
+        assert refusals(bridge) == [Refusal.FULL]
+
+    loop.run_until_complete(story())
+
+
+def test_a_clock_that_was_set_back_gives_no_more_time_for_a_call(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(age_ms=-3_600_000)
+        waited: list[float] = []
+
+        async def call_run(_attempt: object, _request: object, begin_by: float) -> None:
+            waited.append(begin_by - asyncio.get_running_loop().time())
+
+        bridge.runs._call_run = call_run  # type: ignore[method-assign]
+        await bridge.runs.start([request()])
+        await asyncio.sleep(0)
+        assert waited == [2.0]
+
+    loop.run_until_complete(story())
+
+
+def test_time_in_which_no_report_could_be_taken_makes_no_run_lost(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=RunState.RUNNING)
+        bridge.runs.adopt(bridge.ledger[3])
+        bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]
+        await bridge.live(20)
+        bridge.is_down = True
+        await bridge.live(60)
+        bridge.is_down = False
+        await bridge.live(30)
+        assert bridge.said == []
+        await bridge.live(40)
+        assert [each.outcome for each in bridge.said if isinstance(each, Result)] == [
+            Outcome.CUT_OFF
+        ]
+
+    loop.run_until_complete(story())
+
+
+def test_runs_that_another_admin_sent_meanwhile_are_looked_after(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {
+            3: facts(3, state=RunState.RUNNING, age_ms=20_000),
+            4: facts(4, age_ms=100),
+        }
+        await bridge.live(6)
+        assert bridge.attempts.get(3, 1) is not None
+        assert bridge.attempts.get(4, 1) is None  # this admin is about to send it
+
+    loop.run_until_complete(story())
+
+
+def test_the_log_of_an_adopted_run_is_read_on_where_it_is_stored(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=RunState.RUNNING)
+        bridge.stored = 2
+        bridge.executor.logs[log_id(3, 1, 0)] = ["one", "two", "three"]
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(6)
+        assert [(each.first_seq, len(each.lines)) for each in bridge.chunks] == [(3, 1)]
+
+    loop.run_until_complete(story())
+
+
+def test_a_log_is_read_by_one_at_a_time_and_never_twice(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=RunState.RUNNING)
+        bridge.executor.logs[log_id(3, 1, 0)] = ["one", "two"]
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        bridge.attempts.found(attempt, 0)
+        ended = ExpectedLog(
+            run=3, attempt=1, token="token", node_id=7, log_id=attempt.log_id, time_ms=1_000_000
+        )
+        follows = asyncio.create_task(bridge.reader.follow(bridge.node, attempt))
+        await asyncio.sleep(0.001)
+        assert await bridge.reader.read_rest(bridge.node, ended) is None
+        await follows
+        bridge.executor.logs[log_id(3, 1, 0)].append("three")
+        # The lines above are not stored yet: `ended` was read before.
+        assert await bridge.reader.read_rest(bridge.node, ended) == 3
+        assert [(each.first_seq, len(each.lines)) for each in bridge.chunks] == [(1, 2), (3, 1)]
+
+    loop.run_until_complete(story())
+
+
+def test_an_admin_serves_its_nodes_also_before_it_has_renewed_its_lease() -> None:
+    view = BridgeView(executors={1: EXECUTOR}, addresses=[ADDRESS], admins=[])
+    assert mine(view, 17) == [ADDRESS]
