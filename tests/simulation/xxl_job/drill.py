@@ -37,6 +37,7 @@ from tickwheel_admin.engine.planner.loop import Planner
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.xxl_job.take_over import Moved, Moving, TakeOver
+from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import DatabaseUnavailable
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.executors import add_executor
@@ -215,6 +216,8 @@ class Drill:
         jobs = Jobs(store, Ids(store), Events())
         for number in range(self.random.randrange(3, 7)):
             await self._add_job(jobs, number)
+        # What came due between the creation of a job and its pause.
+        await store.run(lambda conn: conn.execute(sa.delete(tables.run)).rowcount)
 
     async def _add_job(self, jobs: Jobs, number: int) -> None:
         zone = self.random.choice(("UTC", "Asia/Shanghai", "America/New_York"))

@@ -278,11 +278,11 @@ class TakeOver:
         by_id = {each.their_id: each for each in batch}
         async with self._theirs.held() as held:
             found = await self._read(held, by_id)
-            difference = abs(found.their_now - found.now)
-            if difference > MAX_CLOCK_DIFFERENCE_MS:
+            if found.clocks_differ_ms > MAX_CLOCK_DIFFERENCE_MS:
                 raise ClocksDiffer(
-                    f"the clocks of the two databases differ by {difference / 1000:.1f} seconds,"
-                    " so XXL-JOB would start jobs too late or take their fires for missed"
+                    "the clocks of the two databases differ by"
+                    f" {found.clocks_differ_ms / 1000:.1f} seconds, so XXL-JOB would start jobs"
+                    " too late or take their fires for missed"
                 )
             decisions = found.decide(moved, _to_give_back)
             settled: dict[int, int] = {}  # tokens, by XXL-JOB's id
@@ -295,6 +295,9 @@ class TakeOver:
             start = {each: r.next_at for each, r in returned.items() if r.next_at is not None}
             if start:
                 await held.start(start)
+                if await self._store.read(now_ms) - found.now > HOLD_SECONDS * 1000:
+                    # XXL-JOB would find them missed. Run again, they are planned here till then.
+                    raise TimeoutError
                 await held.commit()
         settled |= {each: returned[each].token for each in start}
         if settled:
@@ -338,9 +341,12 @@ class TakeOver:
     async def _read(self, held: HeldSchedule, by_id: Mapping[int, Moving]) -> _Situation:
         """How the jobs stand on both sides; nothing changes there while the lock is held."""
         states = await held.jobs(by_id)
+        before = await self._store.read(now_ms)
         their_now = await held.now()
         job_ids = {their_id: each.job_id for their_id, each in by_id.items()}
-        return await self._store.read(_situation, self._source, job_ids, states, their_now)
+        return await self._store.read(
+            _situation, self._source, job_ids, states, their_now=their_now, before=before
+        )
 
     async def _in_time(self, work: Awaitable[T]) -> T:
         """Do something under XXL-JOB's lock; TimeoutError gives that back before it is missed.
@@ -373,6 +379,7 @@ class _Situation:
     ours: Mapping[int, OurJob]  # of those that are not deleted here
     calendars: Mapping[str, Calendar]
     their_now: int
+    clocks_differ_ms: int  # at least so much
     now: int
 
     def decide(
@@ -401,8 +408,12 @@ def _situation(
     source: str,
     job_ids: Mapping[int, int],
     states: Mapping[int, TheirState],
+    *,
     their_now: int,
+    before: int,
 ) -> _Situation:
+    """Read in one transaction; `their_now` was read after `before` and before this."""
+    now = now_ms(conn)
     jobs = read_our_jobs(conn, job_ids.values())
     ours = {each: jobs[job_id] for each, job_id in job_ids.items() if job_id in jobs}
     named = (s.trigger.spec.calendar for each in ours.values() for s in each.triggers)
@@ -413,7 +424,8 @@ def _situation(
         ours=ours,
         calendars=read_calendars(conn, {name for name in named if name is not None}),
         their_now=their_now,
-        now=now_ms(conn),
+        clocks_differ_ms=max(before - their_now, their_now - now, 0),
+        now=now,
     )
 
 

@@ -14,7 +14,8 @@ CONNECT_SECONDS = 5
 READ_SECONDS = 120  # one page of a big table on a slow disk
 _ACCESS_DENIED = (1044, 1045, 1698)
 _UNKNOWN_DATABASE = 1049
-_MAY_NOT_READ = (1142, 1143)
+_MAY_NOT = (1142, 1143)
+_LOCKED = (1205, 1213, 3572)
 _NOT_REACHED = (2002, 2003, 2005)
 _LOST = (2006, 2013, 2014, 2055)
 _SCHEMES = {  # what people write → the driver that is used
@@ -75,7 +76,7 @@ def open_source(url: str) -> Iterator[Source]:
     Raises:
         SourceError: it cannot be read; the message says what to do.
     """
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     place = parsed.set(query={}).render_as_string(hide_password=True)
     engine = sa.create_engine(
         parsed,
@@ -122,10 +123,14 @@ def explain(error: sa.exc.DBAPIError, place: str) -> SourceError:
         return SourceError(f"{place}: the server refuses this user or password ({said})")
     if code == _UNKNOWN_DATABASE:
         return SourceError(f"{place}: there is no such database on this server")
-    if code in _MAY_NOT_READ:
+    if code in _MAY_NOT:
         return SourceError(
-            f"{place}: this user may not read a table that is needed ({said});"
-            " GRANT SELECT on the database is enough"
+            f"{place}: this user may not do what is needed ({said}); GRANT SELECT on the database"
+            " is enough to read it; to move jobs, UPDATE on xxl_job_info and xxl_job_lock as well"
+        )
+    if code in _LOCKED:
+        return SourceError(
+            f"{place}: somebody else holds a lock for long ({said}); run the command again"
         )
     if code in _NOT_REACHED:
         return SourceError(f"{place}: the server cannot be reached ({said})")
@@ -134,7 +139,12 @@ def explain(error: sa.exc.DBAPIError, place: str) -> SourceError:
     return SourceError(f"{place}: {said}")
 
 
-def _parsed(url: str) -> sa.URL:
+def parsed_url(url: str) -> sa.URL:
+    """What people write, with the driver that is used.
+
+    Raises:
+        SourceError: it names no database that could be XXL-JOB's.
+    """
     if url.startswith("jdbc:"):
         raise SourceError(
             "this is the URL that Java uses; write mysql+pymysql://user:password@host:3306/xxl_job"
