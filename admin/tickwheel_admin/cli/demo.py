@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tickwheel_admin.cli.common import Failure, held, listen, make_data_directory, with_services
 from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, environment_of_node, fill
 from tickwheel_admin.cli.demo_processes import Children
+from tickwheel_admin.cli.demo_xxl_job import PROGRAM, XXL_EXECUTOR, XxlDemoData, choose_port
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.services.users.administration import FIRST_ADMIN
 
@@ -25,8 +26,8 @@ _TOKEN_FILE = "executor-token"  # noqa: S105 - a file name
 
 _DESCRIPTION = """\
 Run Tickwheel here, to look around: one admin on an embedded database, an example executor with its
-nodes as processes of their own, and some jobs. Stop it with Ctrl-C; started again, it goes on with
-the same data.
+nodes as processes of their own, one whose process speaks XXL-JOB's protocol, and some jobs. Stop it
+with Ctrl-C; started again, it goes on with the same data.
 """
 
 _EXAMPLES = """\
@@ -102,8 +103,19 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
                     **environment_of_node(number),
                 },
             )
+        if data.xxl_job is not None:
+            _start_xxl_job(children, config, data.xxl_job, directory)
         _announce(config, data, directory)
         return children.supervise()
+
+
+def _start_xxl_job(children: Children, config: Config, data: XxlDemoData, directory: Path) -> None:
+    port = choose_port(directory / f"{XXL_EXECUTOR}-port")
+    children.start(
+        XXL_EXECUTOR,
+        [sys.executable, str(PROGRAM), "--name", data.app_name, "--port", str(port)],
+        {"XXL_JOB_ADMIN_ADDRESS": config.public_url, "XXL_JOB_ACCESS_TOKEN": data.token},
+    )
 
 
 def _check_executor(executor: Path) -> None:
@@ -192,6 +204,11 @@ def _announce(config: Config, data: DemoData, directory: Path) -> None:
         lines += [
             f"Log in as {FIRST_ADMIN}, with the password you chose. A lost one is replaced by",
             f"    {_command()} user reset-password {FIRST_ADMIN} --data-dir {shown}",
+        ]
+    if data.xxl_job is not None:
+        lines += [
+            "",
+            f"The executor {XXL_EXECUTOR} speaks XXL-JOB's protocol, as your services may.",
         ]
     lines += ["", f"Logs of all processes are in {shown}. Stop with Ctrl-C."]
     width = max(len(line) for line in lines)

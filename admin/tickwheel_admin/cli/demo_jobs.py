@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tickwheel_admin.cli.demo_xxl_job import XxlDemoData, fill_xxl_job
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.executors.tokens import executor_of_token
@@ -284,6 +285,7 @@ class DemoData:
 
     token: str  # of the executor
     password: str | None  # one-time password; None when the first admin was made before
+    xxl_job: XxlDemoData | None  # None: no executor of this protocol is the demo's
 
 
 async def fill(services: Services, known_token: str | None) -> DemoData:
@@ -293,13 +295,20 @@ async def fill(services: Services, known_token: str | None) -> DemoData:
         known_token: what an earlier demo kept; another one is made when it does not work any more.
     """
     password = await services.users.ensure_first_admin()
+    token = await _fill_executor(services, known_token)
+    xxl_job = await fill_xxl_job(services)
+    return DemoData(token=token, password=password, xxl_job=xxl_job)
+
+
+async def _fill_executor(services: Services, known_token: str | None) -> str:
+    """Make the executor of the nodes, with all that goes with it; its token."""
     executors = {item.name: item for item in await services.executors.list(COMMAND_LINE)}
     if EXECUTOR in executors:
         executor_id = executors[EXECUTOR].id
         if known_token is not None and await _opens(services, known_token, executor_id):
-            return DemoData(token=known_token, password=password)
+            return known_token
         new = await services.executors.rotate_token(COMMAND_LINE, executor_id)
-        return DemoData(token=new.token, password=password)
+        return new.token
     new = await services.executors.create(
         COMMAND_LINE, name=EXECUTOR, description="The example service of the demo."
     )
@@ -310,7 +319,7 @@ async def fill(services: Services, known_token: str | None) -> DemoData:
         children = [{**child, "job": made[child["job"]]} for child in raw.get("children", ())]
         wanted = {**raw, "children": children}
         made[raw["name"]] = await services.jobs.create(COMMAND_LINE, new.id, wanted)
-    return DemoData(token=new.token, password=password)
+    return new.token
 
 
 async def _opens(services: Services, token: str, executor_id: int) -> bool:

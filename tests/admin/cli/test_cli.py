@@ -391,7 +391,7 @@ class Demo:
             database.close()
 
     def children(self) -> dict[str, int]:
-        """Process ids of the nodes by name."""
+        """Process ids of the executors' processes by name."""
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
@@ -416,19 +416,28 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             what="the job that a node declares in its code",
         )
         assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
-            "close-day", "copy-archive", "find-primes", "flaky", "import-orders", "mail-digest",
-            "minutely-cleanup", "morning-prices", "poll-feeds", "price-list", "quick",
-            "read-ledger", "rebuild-index",
+            "archive-orders", "close-day", "copy-archive", "find-primes", "flaky", "import-orders",
+            "mail-digest", "mail-invoices", "minutely-cleanup", "morning-prices", "poll-feeds",
+            "price-list", "quick", "read-ledger", "rebuild-index",
             "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
-            "stocktaking", "sync-export", "train-model", "warm-cache",
+            "stocktaking", "sync-export", "sync-orders", "train-model", "warm-cache",
         ]  # fmt: skip
         wait_until(
             lambda: demo.query("SELECT id FROM run WHERE state = 'succeeded'"),
             timeout_seconds=30,
             what="a run that succeeded",
         )
+        wait_until(
+            lambda: demo.query(
+                "SELECT run.id FROM run JOIN job ON job.id = run.job_id"
+                " JOIN run_log ON run_log.run_id = run.id AND run_log.lines LIKE '%shop Paris%'"
+                " WHERE job.name = 'sync-orders' AND run.state = 'succeeded'"
+            ),
+            timeout_seconds=60,
+            what="a run of the executor of the protocol xxl_job, with its log",
+        )
         nodes = demo.children()
-        assert set(nodes) == {"node-1", "node-2"}
+        assert set(nodes) == {"legacy-orders", "node-1", "node-2"}
         os.kill(nodes["node-1"], signal.SIGKILL)
         demo.process.wait_for_line(r"node-1 ended \(signal SIGKILL\); starting it again")
         wait_until(lambda: demo.children().get("node-1"), what="the node to be started again")
@@ -442,7 +451,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job") == [(22,)]
+        assert again.query("SELECT count(*) FROM job") == [(25,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"
