@@ -19,6 +19,7 @@ from tests.bench.scenarios.one_by_one import one_by_one
 from tests.bench.scenarios.schedules import schedules
 from tests.bench.scenarios.steady import steady
 from tests.bench.scenarios.two_admins import two_admins
+from tests.bench.scenarios.xxl import xxl_flood, xxl_hang, xxl_steady
 from tests.bench.testbed.bed import MYSQLCLIENT, Bed
 
 MILLION = 1_000_000
@@ -144,6 +145,36 @@ MEASUREMENTS = (
         quick=Amount(12, {"lines": 100_000}),
         usual=Amount(20, {"lines": 400_000}, repeats=3),
         full=Amount(40, {"lines": 2_000_000}, repeats=3),
+    ),
+    Measurement(
+        name="xxl_flood",
+        what="queued runs of executors of XXL-JOB: runs per second, with and without their logs",
+        where=Where.DATABASE,
+        measure=xxl_flood,
+        quick=Amount(25, {"runs": 2_000, "repeats": 1}),
+        usual=Amount(60, {"runs": 10_000, "repeats": 3}),
+        full=Amount(90, {"runs": 10_000, "repeats": 5}),
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="xxl_steady",
+        what="200 fires a second for executors of XXL-JOB: lateness",
+        where=Where.DATABASE,
+        measure=xxl_steady,
+        quick=Amount(25, {"fires_per_second": 200, "seconds": 5}),
+        usual=Amount(40, {"fires_per_second": 200, "seconds": 20}),
+        full=Amount(80, {"fires_per_second": 200, "seconds": 60}),
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="xxl_hang",
+        what="the same, without and with another executor that hangs, and 10,000 runs for it",
+        where=Where.DATABASE,
+        measure=xxl_hang,
+        quick=Amount(35, {"fires_per_second": 200, "seconds": 5, "waiting": 2_000}),
+        usual=Amount(75, {"fires_per_second": 200, "seconds": 20, "waiting": 10_000}),
+        full=Amount(155, {"fires_per_second": 200, "seconds": 60, "waiting": 10_000}),
+        not_on=(MYSQLCLIENT,),
     ),
     Measurement(
         name="idle",

@@ -16,6 +16,12 @@ log = structlog.get_logger(__name__)
 
 _CORRELATION_ID: web.RequestKey[str] = web.RequestKey("correlation_id", str)
 _QUIET_PREFIXES = ("/static/", "/healthz")  # a probe every second is no news
+# Executors of XXL-JOB post there for every few runs; what is refused has a warning of its own.
+_QUIET_PATHS = frozenset(
+    f"{base}/api/{what}"
+    for base in ("", "/xxl-job-admin")
+    for what in ("callback", "registry", "registryRemove")
+)
 
 
 def correlation_id_of(request: web.Request) -> str:
@@ -33,7 +39,9 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
         response = await handler(request)
         # The path only: a query may hold what somebody typed. As it was sent: decoded, it could
         # hold line ends and what steers a terminal.
-        emit = log.debug if request.path.startswith(_QUIET_PREFIXES) else log.info
+        path = request.path
+        quiet = path.startswith(_QUIET_PREFIXES) or path in _QUIET_PATHS
+        emit = log.debug if quiet else log.info
         emit(
             "http.request",
             method=request.method,

@@ -14,6 +14,7 @@ from tickwheel_admin.xxl_job.beats import XxlBeats
 from tickwheel_admin.xxl_job.callbacks import Callbacks
 from tickwheel_admin.xxl_job.caller import NodeCaller
 from tickwheel_admin.xxl_job.inbound import Inbound
+from tickwheel_admin.xxl_job.log_keeper import LogKeeper
 from tickwheel_admin.xxl_job.log_reader import LogReader, XxlLogs
 from tickwheel_admin.xxl_job.node import XxlNode
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
@@ -56,7 +57,7 @@ class XxlBridge:
         self.beats = XxlBeats(self.registrar)
         reader = LogReader(engine.recorder, wall_clock_ms=wall_clock_ms)
         self.watch = XxlWatch(nodes, self.registrar, reader)
-        self.logs = XxlLogs(nodes, self.registrar, reader)
+        self.logs = XxlLogs(nodes, self.registrar, reader, LogKeeper(engine.recorder))
         self.inbound = Inbound(
             nodes, self.registrar, Callbacks(nodes, engine.recorder, self.registrar), guard
         )

@@ -71,6 +71,11 @@ class NodeRuns:
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
         self.refused_at = -1.0  # when nobody listened at the node's address
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls that start or stop runs wait for their turn."""
+        return self._turns.locked()
+
     async def start(self, requests: Sequence[RunRequest]) -> None:
         asked_at = _now()
         facts = await self._nodes.facts(request.run for request in requests)

@@ -23,6 +23,7 @@ import msgspec
 
 MAX_RESULTS_PER_POST = 1000
 _LINES_PER_PAGE = 1000
+_ALL_BUT_BEATS = {"/run", "/trigger", "/idleBeat", "/kill", "/log"}
 
 
 @dataclass(kw_only=True)
@@ -81,6 +82,7 @@ class StubExecutor:
         token: to send, and to ask for; empty for none.
         dialect: "A", "B" or "C".
         behaviour: none in particular when not given.
+        user_agent: that its requests have; empty for none.
         seed: of what is left to chance.
     """
 
@@ -93,6 +95,7 @@ class StubExecutor:
         dialect: str = "A",
         behaviour: Behaviour | None = None,
         register_seconds: float = 30,
+        user_agent: str = "",
         seed: int = 1,
     ) -> None:
         self.behaviour = behaviour or Behaviour()
@@ -106,6 +109,7 @@ class StubExecutor:
         self._app_name = app_name
         self._token = token
         self._dialect = dialect
+        self._user_agent = user_agent
         self._register_seconds = register_seconds
         self._random = random.Random(seed)
         self._server: asyncio.Server | None = None
@@ -325,6 +329,8 @@ class StubExecutor:
 
     def _headers(self) -> dict[str, str]:
         found = {"Content-Type": "application/json;charset=UTF-8"}
+        if self._user_agent:
+            found["User-Agent"] = self._user_agent
         if self._token:
             found["XXL-JOB-ACCESS-TOKEN"] = self._token
         if self._dialect == "C":
@@ -449,10 +455,13 @@ async def _serve(arguments: argparse.Namespace) -> None:
         app_name=arguments.app_name,
         token=arguments.token,
         dialect=arguments.dialect,
+        register_seconds=arguments.register_seconds,
+        user_agent=arguments.user_agent,
         behaviour=Behaviour(
             run_seconds=arguments.run_ms / 1000,
             answer_seconds=arguments.answer_ms / 1000,
-            hangs={"/run", "/trigger"} if arguments.hangs else set(),
+            hangs=_ALL_BUT_BEATS if arguments.hangs else set(),
+            is_deaf=arguments.hangs,
             batch_seconds=arguments.batch_ms / 1000,
         ),
     )
@@ -475,10 +484,14 @@ def main() -> None:
     parser.add_argument("--token", default="")
     parser.add_argument("--dialect", default="A", choices=("A", "B", "C"))
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--register-seconds", type=float, default=30)
+    parser.add_argument("--user-agent", default="")
     parser.add_argument("--run-ms", type=float, default=0)
     parser.add_argument("--answer-ms", type=float, default=0)
     parser.add_argument("--batch-ms", type=float, default=10)
-    parser.add_argument("--hangs", action="store_true", help="never answer a run")
+    parser.add_argument(
+        "--hangs", action="store_true", help="answer nothing but beats, run nothing"
+    )
     asyncio.run(_serve(parser.parse_args()))
 
 

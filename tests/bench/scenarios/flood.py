@@ -57,7 +57,7 @@ def cpu_of(floods: Sequence[Flood]) -> dict[str, int]:
 
 def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:
     """Queue `runs` runs of the job and wait until each has its result."""
-    due_at = _queue(bed, job_id=job_id, runs=runs)
+    due_at = queue_runs(bed, job_id=job_id, executor_id=bed.cluster.executor_id, runs=runs)
     time.sleep(max(0.0, due_at / 1000 - time.time()))  # all on one machine, with one clock
     before = bed.cpu_seconds()
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -77,7 +77,7 @@ def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:
     )
 
 
-def _queue(bed: Bed, *, job_id: int, runs: int) -> int:
+def queue_runs(bed: Bed, *, job_id: int, executor_id: int, runs: int) -> int:
     """Insert the runs, to become due a moment after the last of them is there; returns when."""
     now = bed.database.read_sync(now_ms)
     # Inserting takes its time, and nothing may start meanwhile: due only once all are in.
@@ -87,7 +87,7 @@ def _queue(bed: Bed, *, job_id: int, runs: int) -> int:
         batch = [
             Run(
                 id=first + number,
-                executor_id=bed.cluster.executor_id,
+                executor_id=executor_id,
                 job_id=job_id,
                 job_revision=1,
                 trigger_id=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,8 +73,18 @@ class Bed:
 
 
 @contextmanager
-def made(kind: str, *, nodes: int = NODES, slots: int = SLOTS) -> Iterator[Bed]:
-    """Start one admin and everything with the settings of production, and end it afterwards."""
+def made(
+    kind: str,
+    *,
+    nodes: int = NODES,
+    slots: int = SLOTS,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Bed]:
+    """Start one admin and everything with the settings of production, and end it afterwards.
+
+    Args:
+        environment: of the admin besides.
+    """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tickwheel-bench")))
         server_pids = []
@@ -86,7 +96,7 @@ def made(kind: str, *, nodes: int = NODES, slots: int = SLOTS) -> Iterator[Bed]:
             url = url_of(kind, server, "tickwheel")
             server_pids = [server.pid]
         cluster = stack.enter_context(Cluster(directory, url))
-        cluster.start_admin()
+        cluster.start_admin(environment=environment)
         cluster.add_executor()
         for number in range(1, nodes + 1):
             cluster.start_node(f"node-{number}", slots=slots)

@@ -6,48 +6,36 @@ from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.xxl_job.bridge import WATCHED_PER_NODE, RunFacts
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.attempts import attempt_tokens
 from tickwheel_admin.store.runs.deadlines import live_runs_of_nodes
+from tickwheel_admin.store.runs.rows import SELECTED_RUN, read_runs
 
-_FACTS = sa.select(
-    run.c.id,
-    run.c.executor_id,
-    run.c.job_id,
-    run.c.node_id,
-    run.c.attempt,
-    run.c.claim_token,
-    run.c.state,
-    run.c.dispatched_at,
-    run.c.started_at,
-    run.c.cancel_requested_at,
-    run.c.cancel_reason,
-).where(among(run.c.id, "ids"))
+_RUNS = sa.select(*SELECTED_RUN).where(among(run.c.id, "ids"))
 
 
 def run_facts(conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, RunFacts]:
     """What the ledger says of these runs; unknown ones are left out."""
     now = now_ms(conn)
     return {
-        row.id: RunFacts(
-            run=row.id,
-            executor_id=row.executor_id,
-            job_id=row.job_id,
-            node_id=row.node_id,
-            attempt=row.attempt,
-            token=row.claim_token or "",
-            state=RunState(row.state),
-            dispatched_at=row.dispatched_at,
-            started_at=row.started_at,
-            cancel_requested=row.cancel_requested_at is not None,
-            cancel_reason=row.cancel_reason,
+        each.id: RunFacts(
+            run=each.id,
+            executor_id=each.executor_id,
+            job_id=each.job_id,
+            node_id=each.node_id,
+            attempt=each.attempt,
+            token=each.claim_token or "",
+            state=each.state,
+            dispatched_at=each.dispatched_at,
+            started_at=each.started_at,
+            cancel_requested=each.cancel_requested_at is not None,
+            cancel_reason=each.cancel_reason,
             now=now,
         )
-        for row in conn.execute(_FACTS, {"ids": sorted(set(run_ids))})
+        for each in read_runs(conn, _RUNS, {"ids": sorted(set(run_ids))})
     }
 
 
