@@ -291,6 +291,8 @@ class XxlLogs(Loop):
             return
         this.begun.append(expected)
         lines = self._reader.place(expected, expected.lines)
+        if lines > expected.lines and not self._gives_up(expected):
+            return  # the last ones are on their way to the database: a later pass goes on
         while lines < MAX_LINES:
             page = await self._reader.read_page(node, expected, lines)
             this.add(node.executor_id, page)
