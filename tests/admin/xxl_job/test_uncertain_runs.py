@@ -434,12 +434,15 @@ def test_a_log_is_read_by_one_at_a_time_and_never_twice(loop: SimLoop) -> None:
         )
         follows = asyncio.create_task(bridge.reader.follow(bridge.node, attempt))
         await asyncio.sleep(0.001)
-        assert await bridge.reader.read_rest(bridge.node, ended) is None
+        assert not bridge.reader.begin(ended)
         await follows
         bridge.executor.logs[log_id(3, 1, 0)].append("three")
         # The lines above are not stored yet: `ended` was read before.
-        assert await bridge.reader.read_rest(bridge.node, ended) == 3
-        assert [(each.first_seq, len(each.lines)) for each in bridge.chunks] == [(1, 2), (3, 1)]
+        assert bridge.reader.begin(ended)
+        place = bridge.reader.place(ended, ended.lines)
+        page = await bridge.reader.read_page(bridge.node, ended, place)
+        chunks = [*bridge.chunks, *page.chunks]
+        assert [(each.first_seq, len(each.lines)) for each in chunks] == [(1, 2), (3, 1)]
 
     loop.run_until_complete(story())
 

@@ -1,0 +1,212 @@
+"""What a thousand runs through the bridge cost: statements and commits, and calls for their logs.
+
+Counted and not timed. The budgets are about a quarter above what it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.kit.engine import Admin, FakeSession
+from tests.admin.kit.rows import add_job, create_schema, now
+from tests.admin.kit.work_counter import Work, counted
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.xxl_job.bridge import ClientKind, XxlAddress
+from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.runs.inserts import insert_fires
+from tickwheel_admin.xxl_job import log_reader
+from tickwheel_admin.xxl_job.attempts import RemoteAttempts
+from tickwheel_admin.xxl_job.callbacks import Callbacks
+from tickwheel_admin.xxl_job.caller import NoAnswer, Reply
+from tickwheel_admin.xxl_job.dialects import Call, Callback, Dialect, log_id, read_log_id
+from tickwheel_admin.xxl_job.log_keeper import LogKeeper
+from tickwheel_admin.xxl_job.log_reader import LogReader, XxlLogs
+from tickwheel_admin.xxl_job.registrar import XxlRegistrar
+
+RUNS = 1_000
+PER_POST = 10  # results in one request of Java
+LINES = 3  # of each run's log
+MOST_STATEMENTS = {"results": 23, "logs": 34}
+MOST_COMMITS = {"results": 4, "logs": 5}
+
+
+class Node:
+    """A process that has the logs of all runs, or answers nothing."""
+
+    def __init__(self, node_id: int, executor_id: int) -> None:
+        self.node_id = node_id
+        self.executor_id = executor_id
+        self.attempts = RemoteAttempts()
+        self.runs = SimpleNamespace(is_busy=False)
+        self.calls = self
+        self.dialect = Dialect.A
+        self.address = XxlAddress(
+            executor_id=executor_id, address="http://10.0.0.1:9999", client=ClientKind.JAVA
+        )
+        self.hangs = False
+        self.line = "line"
+        self.asked: Counter[int] = Counter()  # for the log of which run
+
+    async def read(self, call: Call, *, max_bytes: int) -> Reply:
+        said = json.loads(call.body)
+        found = read_log_id(said["logId"])
+        assert found is not None
+        self.asked[found.run] += 1
+        await asyncio.sleep(0)
+        if self.hangs:
+            raise NoAnswer("no answer")
+        begin = said["fromLineNum"]
+        content = "".join(f"{self.line}\n" for _ in range(begin, LINES + 1))
+        page = {"fromLineNum": begin, "toLineNum": LINES, "logContent": content, "isEnd": False}
+        return Reply(200, json.dumps({"code": 200, "content": page}).encode(), truncated=False)
+
+
+class Registrar:
+    """What the registrar knows."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.executors = {1: object()}
+
+    def __iter__(self) -> Any:
+        return iter(self.nodes)
+
+
+class Bridge:
+    """Results and logs of one admin, over a real database; runs are sent to a socket's node."""
+
+    def __init__(self, database: Database, admin: Admin, nodes: list[Node]) -> None:
+        self.database = database
+        self.admin = admin
+        registrar = cast("XxlRegistrar", Registrar(nodes))
+        recorder = admin.engine.recorder
+        xxl = XxlNodes(database, admin.events, Cipher())
+        self.callbacks = Callbacks(xxl, recorder, registrar)
+        reader = LogReader(recorder, wall_clock_ms=lambda: 1)
+        self.logs = XxlLogs(xxl, registrar, reader, LogKeeper(recorder))
+
+    async def end_runs(self, posts: list[list[Callback]]) -> None:
+        """Report, in so many requests at once."""
+        await asyncio.gather(
+            *(self.callbacks.take(post, executors={1}, client=ClientKind.JAVA) for post in posts)
+        )
+
+    async def read_logs(self) -> None:
+        while await self.logs.run_once():
+            pass
+
+
+async def dispatched(
+    database: Database, admin: Admin, session: FakeSession, runs: int, *, first: int = 1_000
+) -> list[Callback]:
+    job_id = await add_job(database)
+    at = await now(database)
+    await database.run(insert_fires, [_queued(first + n, job_id, at) for n in range(runs)])
+    requests = await admin.dispatch_all(session)
+    assert len(requests) == runs
+    return [
+        Callback(log_id=log_id(r.run, r.attempt, 0), time_ms=None, code=200, message="")
+        for r in requests
+    ]
+
+
+def _queued(run_id: int, job_id: int, at: int) -> Run:
+    return Run(
+        id=run_id,
+        executor_id=1,
+        job_id=job_id,
+        job_revision=1,
+        trigger_id=None,
+        origin=Origin.API,
+        scheduled_at=at,
+        created_at=at,
+        state=RunState.QUEUED,
+        due_at=at,
+    )
+
+
+async def test_results_and_logs_take_few_statements_and_commits(database_url: str) -> None:
+    database = Database(database_url)
+    recording: asyncio.Task[None] | None = None
+    try:
+        await create_schema(database)
+        admin = Admin(database)
+        await admin.engine.membership.enter()
+        session = await admin.add_node(1, slots=RUNS)
+        node = Node(session.node_id, 1)
+        bridge = Bridge(database, admin, [node])
+        results = await dispatched(database, admin, session, RUNS)
+        recording = asyncio.create_task(admin.engine.recorder.run())
+        async with counted(database) as ended:
+            posts = [results[at : at + PER_POST] for at in range(0, RUNS, PER_POST)]
+            await bridge.end_runs(posts)
+        async with counted(database) as read:
+            await bridge.read_logs()
+        lines, unread = await database.read(stored)
+    finally:
+        if recording is not None:
+            recording.cancel()
+        await database.close()
+    works: dict[str, Work] = {"results": ended, "logs": read}
+    for name, work in works.items():
+        print(f"{name}: {work}")
+        assert work.statements <= MOST_STATEMENTS[name], name
+        assert work.commits <= MOST_COMMITS[name], name
+        assert work.sets <= work.statements, f"{name}: rows are sent one by one"
+    assert (lines, unread) == (RUNS * LINES, 0)
+    assert set(node.asked.values()) == {1}, "one call for each log"
+
+
+async def test_a_node_that_hangs_rests_and_long_logs_are_read_in_parts(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_reader, "BATCH", 20)
+    monkeypatch.setattr(log_reader, "MAX_CHARS", 100)
+    database = Database(database_url)
+    recording: asyncio.Task[None] | None = None
+    try:
+        await create_schema(database)
+        admin = Admin(database)
+        await admin.engine.membership.enter()
+        hanging = await admin.add_node(1, slots=100)
+        results = await dispatched(database, admin, hanging, 30)
+        await database.run(close_node, hanging.node_id)
+        other = await admin.add_node(1, name="other", slots=100)
+        results += await dispatched(database, admin, other, 10, first=5_000)
+        hangs, answers = Node(hanging.node_id, 1), Node(other.node_id, 1)
+        hangs.hangs, answers.line = True, "x" * 90
+        bridge = Bridge(database, admin, [hangs, answers])
+        recording = asyncio.create_task(admin.engine.recorder.run())
+        await bridge.end_runs([results])
+        await bridge.read_logs()  # more than a batch of those of the first
+        asked = hangs.asked.total()
+        await bridge.read_logs()
+        lines, unread = await database.read(stored)
+    finally:
+        if recording is not None:
+            recording.cancel()
+        await database.close()
+    assert hangs.asked.total() == asked <= log_reader.READ_OF_NODE
+    assert (lines, unread) == (10 * LINES, 30)
+
+
+def close_node(conn: sa.Connection, node_id: int) -> None:
+    """Nothing more is sent there."""
+    conn.execute(sa.update(tables.node).where(tables.node.c.id == node_id).values(draining=True))
+
+
+def stored(conn: sa.Connection) -> tuple[int, int]:
+    """Lines that are here, and logs that are to be read."""
+    lines = conn.execute(sa.select(sa.func.sum(tables.run_log.c.line_count))).scalar_one()
+    unread = conn.execute(sa.select(sa.func.count()).select_from(tables.xxl_log)).scalar_one()
+    return int(lines or 0), int(unread)
