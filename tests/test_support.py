@@ -134,6 +134,37 @@ def test_a_process_dies_with_the_one_that_started_it(tmp_path: Path) -> None:
             os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_fork_dies_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
+    program = tmp_path / "parent.py"
+    program.write_text(
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from tests.support.forks import FORKS, _run\n"
+        "if __name__ == '__main__':\n"
+        "    where = Path(sys.argv[1])\n"
+        "    serve = ['serve', '--data-dir', str(where / 'data'), '--port', sys.argv[2]]\n"
+        "    files = (where / 'output', where / 'errors')\n"
+        "    fork = FORKS.Process(target=_run, args=(serve, dict(os.environ), *files))\n"
+        "    fork.start()\n"
+        "    print('fork', fork.pid, flush=True)\n"
+        "    signal.pause()\n"
+    )
+    port = free_port()
+    root = str(Path(__file__).parents[1])
+    with ManagedProcess(
+        [PYTHON, program, tmp_path, str(port)],
+        tmp_path / "parent.log",
+        environment={"PYTHONPATH": root},
+    ) as parent:
+        fork = Path("/proc", parent.wait_for_line(r"fork (\d+)", timeout_seconds=60)[1])
+        parent.wait_for_http(f"http://127.0.0.1:{port}/healthz", timeout_seconds=60)
+
+        parent.kill()
+
+        wait_until(lambda: not fork.exists(), timeout_seconds=60, what="the fork to end")
+
+
 async def test_waiting_returns_the_value_or_names_what_did_not_come() -> None:
     answers = iter([None, 0, "here"])
     assert wait_until(lambda: next(answers)) == "here"

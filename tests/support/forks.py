@@ -6,17 +6,16 @@ how a process starts uses `processes.ManagedProcess`, which starts a Python of i
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.guarded_exec import PR_SET_PDEATHSIG
 from tickwheel_admin.cli import main
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -25,12 +24,17 @@ FORKS.set_forkserver_preload(["tickwheel_admin.app", "tickwheel_admin.cli.comman
 
 def begin_fork(output: Path, errors: Path | None = None) -> None:
     """To be called first in a forked process: where it writes, and that it ends with the tests."""
-    if sys.platform == "linux":
-        # Its parent ends with the test run, however that ends.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_end_with_the_tests, name="end-with-the-tests", daemon=True).start()
     for path, number in ((output, 1), (errors or output, 2)):
         with path.open("ab") as file:
             os.dup2(file.fileno(), number)
+
+
+def _end_with_the_tests() -> None:
+    tests = multiprocessing.parent_process()
+    assert tests is not None
+    tests.join()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_command(
