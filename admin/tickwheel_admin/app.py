@@ -66,6 +66,7 @@ from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.services.xxl_job.refusals import XxlRefusals
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable, Store
 from tickwheel_admin.store.database.ids import Ids
@@ -253,6 +254,7 @@ class Admin:
             self._guard,
             admin_id=engine.admin_id,
             wall_clock_ms=_wall_clock_ms,
+            refusals=XxlRefusals(self._database, self.services.ids, clock=time.monotonic),
         )
 
     def _create_app(self, engine: Engine, bridge: XxlBridge) -> web.Application:

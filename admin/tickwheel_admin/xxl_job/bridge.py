@@ -9,6 +9,7 @@ from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import NodeHub
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.services.xxl_job.refusals import XxlRefusals
 from tickwheel_admin.xxl_job.addresses import AddressGuard
 from tickwheel_admin.xxl_job.beats import XxlBeats
 from tickwheel_admin.xxl_job.callbacks import Callbacks
@@ -34,12 +35,14 @@ class XxlBridge:
         *,
         admin_id: int,
         wall_clock_ms: Callable[[], int],
+        refusals: XxlRefusals | None = None,
     ) -> None:
         """Wire it; nothing runs yet.
 
         Args:
             guard: which addresses may be called.
             wall_clock_ms: this machine's clock, in UTC epoch ms; it stamps log lines.
+            refusals: audits them; without it they are only logged.
         """
 
         def new_node(address: XxlAddress, executor: XxlExecutor) -> XxlNode:
@@ -59,7 +62,11 @@ class XxlBridge:
         self.watch = XxlWatch(nodes, self.registrar, reader)
         self.logs = XxlLogs(nodes, self.registrar, reader, LogKeeper(engine.recorder))
         self.inbound = Inbound(
-            nodes, self.registrar, Callbacks(nodes, engine.recorder, self.registrar), guard
+            nodes,
+            self.registrar,
+            Callbacks(nodes, engine.recorder, self.registrar),
+            guard,
+            refusals,
         )
 
     @property

@@ -18,7 +18,6 @@ from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable
 from tickwheel_admin.web.client import address_of
 from tickwheel_admin.web.routes import Routes
 from tickwheel_admin.xxl_job import dialects
-from tickwheel_admin.xxl_job.addresses import InvalidAddress
 from tickwheel_admin.xxl_job.callbacks import NotRecorded
 from tickwheel_admin.xxl_job.dialects import BadRequest, Dialect
 from tickwheel_admin.xxl_job.inbound import CallerRefused, Inbound
@@ -93,13 +92,15 @@ async def _answered(request: web.Request, action: Action) -> web.Response:
     try:
         token = request.headers.get(TOKEN_HEADER, "")
         app_name = request.headers.get(APP_HEADER)
-        executors = inbound.shown_by(token, app_name)
+        executors = await inbound.shown_by(token, app_name)
         message = await action(request, executors, Dialect.C if app_name is not None else None)
         code = DONE
     except CallerRefused as refused:
         inbound.note_refusal(refused, address=address_of(request), path=request.path)
         code, message = FAILED, str(refused)
-    except (BadRequest, InvalidAddress) as error:
+    except BadRequest as error:
+        unreadable = CallerRefused("unreadable", str(error))
+        inbound.note_refusal(unreadable, address=address_of(request), path=request.path)
         code, message = FAILED, str(error)
     except TimeoutError:
         code, message = FAILED, f"the body did not arrive within {BODY_SECONDS} s"

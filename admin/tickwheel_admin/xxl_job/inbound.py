@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -14,9 +15,10 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     XxlExecutor,
 )
 from tickwheel_admin.engine.batching import Coalescer
-from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
+from tickwheel_admin.services.xxl_job.refusals import XxlRefusal, XxlRefusals
 from tickwheel_admin.xxl_job import addresses
-from tickwheel_admin.xxl_job.addresses import AddressGuard
+from tickwheel_admin.xxl_job.addresses import AddressGuard, ForbiddenAddress, InvalidAddress
 from tickwheel_admin.xxl_job.callbacks import Callbacks
 from tickwheel_admin.xxl_job.dialects import Callback, Dialect, Registry
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
@@ -30,8 +32,9 @@ SHOWN_CHARS = 100  # of a name that somebody sent, in messages
 class CallerRefused(Exception):
     """The caller may not do this; the message says why. `kind` names it in logs and audit."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, *, executor_id: int | None = None) -> None:
         self.kind = kind
+        self.executor_id = executor_id
         super().__init__(message)
 
 
@@ -44,8 +47,12 @@ class Inbound:
         registrar: XxlRegistrar,
         callbacks: Callbacks,
         guard: AddressGuard,
+        refusals: XxlRefusals | None,
     ) -> None:
+        """Wire it; without `refusals`, what is refused is only logged."""
         self._nodes = nodes
+        self._refusals = refusals
+        self._tasks: set[asyncio.Task[None]] = set()
         self._registrar = registrar
         self._callbacks = callbacks
         self._guard = guard
@@ -53,18 +60,23 @@ class Inbound:
         self._indexed: Mapping[int, XxlExecutor] | None = None
         self._by_token: dict[bytes, list[XxlExecutor]] = {}
 
-    def shown_by(self, token: str, app_name: str | None) -> Sequence[XxlExecutor]:
+    async def shown_by(self, token: str, app_name: str | None) -> Sequence[XxlExecutor]:
         """The executors for which the caller may speak: one token may be that of several.
 
         Raises:
             CallerRefused: there is none.
         """
-        found = self._index().get(_digest(token), [])
-        if app_name is not None:
-            found = [each for each in found if each.app_name == app_name]
-        if not found or not token:
+        found = self._shown_by(token, app_name)
+        if token and not found:
+            await self._registrar.look_again()
+            found = self._shown_by(token, app_name)
+        if not found:
             raise CallerRefused("token_wrong", "The access token is wrong.")
         return found
+
+    def _shown_by(self, token: str, app_name: str | None) -> Sequence[XxlExecutor]:
+        found = self._index().get(_digest(token), []) if token else []
+        return [each for each in found if app_name in (None, each.app_name)]
 
     async def register(
         self,
@@ -73,10 +85,9 @@ class Inbound:
         dialect: Dialect | None,
         client: ClientKind,
     ) -> None:
-        """Note where an executor listens; raises CallerRefused, InvalidAddress."""
-        executor = self._named(said, executors)
-        address = addresses.normalise(said.address)
-        self._guard.check_literal(address)
+        """Note where an executor listens; raises CallerRefused."""
+        executor = await self._named(said, executors)
+        address = self._address(said, executor)
         if executor.addresses is not None:
             return  # its addresses are set by hand
         registration = Registration(executor_id=executor.id, address=address, client=client)
@@ -85,13 +96,14 @@ class Inbound:
                 "too_many_addresses",
                 f"{executor.app_name} has {MAX_REGISTERED} addresses already; remove old ones on"
                 " its page",
+                executor_id=executor.id,
             )
         self._registrar.saw(executor.id, address, dialect)
 
     async def unregister(self, said: Registry, executors: Sequence[XxlExecutor]) -> None:
-        """Forget where an executor listens; raises CallerRefused, InvalidAddress."""
-        executor = self._named(said, executors)
-        if await self._nodes.unregister(executor.id, addresses.normalise(said.address)):
+        """Forget where an executor listens; raises CallerRefused."""
+        executor = await self._named(said, executors)
+        if await self._nodes.unregister(executor.id, self._address(said, executor)):
             self._registrar.wake()
 
     async def report(
@@ -127,15 +139,51 @@ class Inbound:
     def note_refusal(self, refused: CallerRefused, *, address: str, path: str) -> None:
         """Somebody tried what he may not."""
         log.warning("xxl.refused", kind=refused.kind, address=address, path=path)
+        if self._refusals is None:
+            return
+        refusal = XxlRefusal(
+            kind=refused.kind,
+            message=str(refused),
+            address=address,
+            path=path,
+            executor_id=refused.executor_id,
+        )
+        task = asyncio.create_task(self._audit(self._refusals, refusal), name="xxl-refusal")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _named(self, said: Registry, executors: Sequence[XxlExecutor]) -> XxlExecutor:
-        for each in executors:
+    async def _audit(self, refusals: XxlRefusals, refusal: XxlRefusal) -> None:
+        try:
+            await refusals.note(refusal)
+        except DatabaseUnavailable:
+            log.warning("xxl.refusal_unrecorded", kind=refusal.kind, address=refusal.address)
+
+    def _address(self, said: Registry, executor: XxlExecutor) -> str:
+        try:
+            address = addresses.normalise(said.address)
+            self._guard.check_literal(address)
+        except InvalidAddress as error:
+            raise CallerRefused("address_invalid", str(error), executor_id=executor.id) from None
+        except ForbiddenAddress as error:
+            raise CallerRefused("address_forbidden", str(error), executor_id=executor.id) from None
+        return address
+
+    async def _named(self, said: Registry, shown: Sequence[XxlExecutor]) -> XxlExecutor:
+        """The one that the caller names, of those whose token it has shown."""
+        if all(each.app_name != said.app_name for each in shown):
+            await self._registrar.look_again()
+        token = shown[0].token
+        known = None
+        for each in self._registrar.executors.values():
             if each.app_name == said.app_name:
-                return each
-        known = any(each.app_name == said.app_name for each in self._registrar.executors.values())
+                if each.token == token:
+                    return each
+                known = each
         name = said.app_name[:SHOWN_CHARS]
-        if known:
-            raise CallerRefused("foreign_app", f"That is not the access token of “{name}”.")
+        if known is not None:
+            raise CallerRefused(
+                "foreign_app", f"That is not the access token of “{name}”.", executor_id=known.id
+            )
         raise CallerRefused(
             "app_unknown", f"No executor with the app name “{name}” is set up here."
         )

@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 REPORT_SECONDS = 10.0
 FORGET_SECONDS = 3_600.0
+LOOK_SECONDS = 0.2  # between two looks at which executors there are, however many ask
 
 NewNode = Callable[[XxlAddress, XxlExecutor], XxlNode]
 
@@ -41,6 +42,8 @@ class XxlRegistrar(Loop):
         self._registered: dict[tuple[int, str], Dialect] = {}  # before they were served
         self._reported_at = 0.0
         self._forgot_at = 0.0
+        self._looked_at = 0.0
+        self._looking = asyncio.Lock()
         self.executors: Mapping[int, XxlExecutor] = {}
 
     def __iter__(self) -> Iterator[XxlNode]:
@@ -75,6 +78,19 @@ class XxlRegistrar(Loop):
                 known.update(each, executor)
         await self._report()
         return False
+
+    async def look_again(self) -> None:
+        """Read which executors there are now: one may have been made a moment ago.
+
+        Its processes would otherwise be told that they are unknown, and come back in 30 s.
+        """
+        asked_at = asyncio.get_running_loop().time()
+        async with self._looking:
+            if self._looked_at > asked_at:
+                return  # for somebody who asked before
+            await asyncio.sleep(self._looked_at + LOOK_SECONDS - asked_at)
+            self._looked_at = asyncio.get_running_loop().time()
+            self.executors = (await self._nodes.view()).executors
 
     async def stop_all(self) -> None:
         """End every session; others take the nodes over."""

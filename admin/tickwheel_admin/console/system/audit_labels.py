@@ -66,6 +66,7 @@ def action_labels() -> dict[str, str]:
         "executor.resumed": _("Executor resumed"),
         "executor.xxl_changed": _("XXL-JOB settings of an executor changed"),
         "executor.xxl_address_removed": _("Address of an executor removed"),
+        "executor.xxl_refused": _("Request of an XXL-JOB executor refused"),
         "executor.token_rotated": _("Token of an executor rotated"),
         "executor.old_token_revoked": _("Former token of an executor revoked"),
         "executor.code_jobs_set": _("Rule for declared jobs set"),

@@ -59,7 +59,7 @@ class LoginThrottle:
         Raises:
             TooMany: with the seconds until one more attempt is heard.
         """
-        network = _network(address)
+        network = network_of(address)
         pair = (name, network)
         limits = {("pair", f"{name}\0{network}"): _PAIR, ("address", network): _ADDRESS}
         if pair not in self._familiar:
@@ -105,7 +105,7 @@ class LoginThrottle:
             store.popitem(last=False)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """One household: an IPv4 address, or the /64 that an IPv6 subscriber chooses addresses from."""
     try:
         parsed = ipaddress.ip_address(address)
