@@ -28,6 +28,7 @@ from tickwheel_shared.protocol import (
     RunKey,
 )
 
+REFUSED_HANDLER = f"refused_{Refusal.UNKNOWN_HANDLER.value}"  # a run's reason, while it waits
 OLD_ATTEMPT = "old_attempt"  # another attempt began: the result is kept beside it, and shown
 
 # How long a run waits after a refusal. A full or broken node must not be asked in a busy loop.

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import Node
+from tickwheel_admin.domain.executors.reports import REFUSED_HANDLER
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.strategy import Memory, NodeNames, Split
@@ -181,11 +182,10 @@ def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
         return Waiting(code="no_live_node", template="No node of its executor is connected.")
     offering = [node for node in nodes if node.offers(config.handler)]
     if not offering:
-        return Waiting(
-            code="no_handler",
-            template="None of the %(nodes)d live nodes offers the handler “%(handler)s”.",
-            params={"nodes": len(nodes), "handler": config.handler},
-        )
+        return _for_want_of_the_handler(config, nodes)
+    if run.reason == REFUSED_HANDLER:
+        # Nodes that offer any handler: which they have is known when they are asked.
+        return _for_want_of_the_handler(config, nodes)
     policy = config.routing
     matching = [node for node in offering if admits(policy, name=node.name, labels=node.labels)]
     if not matching:
@@ -212,6 +212,14 @@ def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
             params={"slots": sum(node.slots for node in ready)},
         )
     return Waiting(code="starting", template="It is about to start.")
+
+
+def _for_want_of_the_handler(config: JobConfig, nodes: Sequence[Node]) -> Waiting:
+    return Waiting(
+        code="no_handler",
+        template="None of the %(nodes)d live nodes offers the handler “%(handler)s”.",
+        params={"nodes": len(nodes), "handler": config.handler},
+    )
 
 
 def _for_want_of_a_match(policy: RoutingPolicy, offering: Sequence[Node]) -> Waiting:
