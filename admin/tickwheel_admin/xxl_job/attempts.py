@@ -34,6 +34,7 @@ class RemoteAttempt:
     stage: Stage
     began_at: float
     known_at: float  # since when this admin knows of it
+    timeout_at: float | None = None  # when to stop it; None: its node or the engine does
     lines: int = 0  # of its log, sent to the recorder so far
     is_adopted: bool = False  # somebody else may have sent some
     log_asked_at: float = 0.0

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 
-from tickwheel_admin.domain.xxl_job.bridge import AddressReport, XxlAddress, XxlExecutor
+from tickwheel_admin.domain.xxl_job.bridge import (
+    AddressReport,
+    ClientKind,
+    XxlAddress,
+    XxlExecutor,
+)
 from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NodeCaller, NotSent, Reply
-from tickwheel_admin.xxl_job.dialects import Answer, BadAnswer, Call, Dialect
+from tickwheel_admin.xxl_job.dialects import Answer, BadAnswer, Call, Dialect, LogPage
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS
 
 CALL_SECONDS = 5.0
@@ -16,11 +23,20 @@ CALL_SECONDS = 5.0
 class NodeCalls:
     """Used from the event loop's thread only."""
 
-    def __init__(self, address: XxlAddress, executor: XxlExecutor, caller: NodeCaller) -> None:
+    def __init__(
+        self,
+        address: XxlAddress,
+        executor: XxlExecutor,
+        caller: NodeCaller,
+        *,
+        refused: Callable[[], None],
+    ) -> None:
+        """`refused` is called each time that nobody listens there."""
         self.address = address
         self.executor = executor
         self.dialect = Dialect(address.dialect) if address.dialect else None  # None: not seen yet
         self._caller = caller
+        self._refused = refused
         self._calls = 0
         self._errors = 0
         self._error: str | None = None
@@ -55,7 +71,29 @@ class NodeCalls:
             )
         except (ConnectionRefused, NotSent, NoAnswer) as error:
             self.failed(f"{call.path}: {error}")
+            if isinstance(error, ConnectionRefused):
+                self._refused()
             raise
+
+    async def log_page(
+        self, log_id: int, time_ms: int, from_line: int, *, max_bytes: int
+    ) -> LogPage:
+        """The log of a run from this line on, as far as it comes; raises as `ask`."""
+        call = dialects.log(self.dialect, log_id, time_ms, from_line)
+        reply = await self.read(call, max_bytes=max_bytes)
+        page = dialects.read_log(
+            reply.status,
+            reply.body,
+            from_line=from_line,
+            truncated=reply.truncated,
+            whole=self.address.client == ClientKind.NODE,
+        )
+        # Where it stood in the answer tells dialect B from A.
+        if page.key == "data" and self.dialect is Dialect.A:
+            self.dialect = Dialect.B
+        elif page.key == "content" and self.dialect is Dialect.B:
+            self.dialect = Dialect.A
+        return replace(page, truncated=reply.truncated)
 
     def failed(self, error: str) -> None:
         """Something went wrong that people should see."""

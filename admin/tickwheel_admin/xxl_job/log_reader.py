@@ -14,7 +14,6 @@ from tickwheel_admin.domain.xxl_job.bridge import ClientKind, ExpectedLog
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.services.xxl_job.nodes import DEAD_LOG_MS, XxlNodes
-from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.dialects import BadAnswer
@@ -139,10 +138,8 @@ class LogReader:
 
     async def read_page(self, node: XxlNode, wanted: _Log, read: int) -> Page:
         """Read lines behind line `read`; raises as `NodeCalls.ask`."""
-        call = dialects.log(node.calls.dialect, wanted.log_id, wanted.time_ms, read + 1)
-        reply = await node.calls.read(call, max_bytes=PAGE_BYTES)
-        page = dialects.read_log(
-            reply.status, reply.body, from_line=read + 1, truncated=reply.truncated
+        page = await node.calls.log_page(
+            wanted.log_id, wanted.time_ms, read + 1, max_bytes=PAGE_BYTES
         )
         texts: list[str] = []
         if not page.missing and page.to_line > read:
@@ -157,7 +154,7 @@ class LogReader:
         lines = [WireLine(at, Level.INFO, _storable(text)) for text in texts]
         # Java says of no page that it is the last.
         tells_end = node.calls.address.client != ClientKind.JAVA
-        is_short = not reply.truncated and len(texts) < SHORT_PAGE
+        is_short = not page.truncated and len(texts) < SHORT_PAGE
         return Page(
             last=last,
             chars=len(page.content),

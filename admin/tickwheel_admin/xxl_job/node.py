@@ -28,7 +28,7 @@ from tickwheel_shared.protocol import Cancel, FromNode, Held, Message, Query, Ru
 log = structlog.get_logger(__name__)
 
 BEAT_SECONDS = 3.0  # between two beats, and at most for one
-REFUSED_SECONDS = 1.0  # between two beats while nobody listens there
+REFUSED_SECONDS = 0.5  # between two beats while nobody listens there
 LEAVING_SECONDS = 60.0
 STOP_SECONDS = 3.0  # for calls under way
 REFUSALS = 3  # beats in a row that found nobody: its process is gone
@@ -73,7 +73,7 @@ class XxlNode:
         self._is_leaving = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_beating = False
-        self.calls = NodeCalls(address, executor, caller)
+        self.calls = NodeCalls(address, executor, caller, refused=self._look_soon)
         self.runs = NodeRuns(
             self.attempts,
             self.calls,
@@ -197,6 +197,9 @@ class XxlNode:
         self.heartbeat += 1
         if self._session_id is None:
             await self._admit()
+
+    def _look_soon(self) -> None:
+        self._beat_at = 0.0
 
     async def _nobody_listens(self) -> None:
         self._refusals += 1

@@ -44,6 +44,8 @@ RUN_SECONDS = 3.0
 # way any more after so long, whichever admin made it.
 DENY_SECONDS = START_SECONDS + RUN_SECONDS
 KILL_SECONDS = 5.0  # beyond its time, for which a kill that was not answered may be on its way
+KILL_TRIES = 3
+KILL_AGAIN_SECONDS = 1.0
 BUSY_TRIES = 3
 BUSY_SECONDS = 0.05  # a thread that has just reported a run may still count as busy
 
@@ -102,6 +104,8 @@ class NodeRuns:
                 began_at=asked_at,
                 known_at=asked_at,
             )
+            if request.timeout_ms is not None and not self._is_java:
+                attempt.timeout_at = asked_at + request.timeout_ms / 1000
             if self._is_go and self._attempts.runs_handler(request.handler):
                 self._say(_refused(attempt.key, Refusal.FULL, "it runs a handler once at a time"))
                 continue
@@ -172,9 +176,7 @@ class NodeRuns:
     async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool:
         """Whether the node has a log of the attempt: it has one from the moment it begins."""
         number = log_id(attempt.run, attempt.attempt, copy)
-        call = dialects.log(self._calls.dialect, number, attempt.time_ms, 1)
-        reply = await self._calls.read(call, max_bytes=4_096)
-        page = dialects.read_log(reply.status, reply.body, from_line=1, truncated=reply.truncated)
+        page = await self._calls.log_page(number, attempt.time_ms, 1, max_bytes=4_096)
         return not page.missing
 
     def _run_call(self, attempt: RemoteAttempt, request: RunRequest) -> Call:
@@ -214,19 +216,24 @@ class NodeRuns:
 
     async def cancel(self, cancel: Cancel) -> None:
         attempt = await self._known(cancel.run, cancel.attempt, cancel.token)
-        if attempt is None or attempt.copy is None or attempt.is_asked:
+        if attempt is None or attempt.copy is None:
             return  # it is looked for (`watch`), and the engine asks again
         if attempt.stage is Stage.SENDING or not self._attempts.owns(attempt):
             return
-        try:
-            async with self._turns:
-                if not self._attempts.owns(attempt):
-                    return  # it ended while this waited for its turn
-                # No other run may get the wire job while this call may be on its way.
-                self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
-                answer = await self._calls.ask(dialects.kill(attempt.wire_job))
-                self._attempts.reserve(attempt.wire_job, _now())
-        except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
+        # The end of a run that timed out is recorded already: nobody asks again.
+        for _ in range(KILL_TRIES if cancel.reason is CancelReason.TIMEOUT else 1):
+            try:
+                async with self._turns:
+                    if not self._attempts.owns(attempt):
+                        return  # it ended while this waited for its turn
+                    # No other run may get the wire job while this call may be on its way.
+                    self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
+                    answer = await self._calls.ask(dialects.kill(attempt.wire_job))
+                    self._attempts.reserve(attempt.wire_job, _now())
+                break
+            except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
+                await asyncio.sleep(KILL_AGAIN_SECONDS)
+        else:
             return  # the engine asks again
         if dialects.meaning(answer) is Meaning.OK and attempt.killed_at is None:
             attempt.killed_at = _now()
@@ -267,6 +274,8 @@ class NodeRuns:
     def confirm(self, attempt: RemoteAttempt) -> None:
         """The node has the attempt."""
         attempt.stage = Stage.RUNNING
+        if attempt.timeout_at is not None:
+            attempt.timeout_at += _now() - attempt.began_at  # it counts from now
         self._say(_accepted(attempt.key))
 
     def deny(self, attempt: RemoteAttempt) -> None:

@@ -55,6 +55,10 @@ class XxlWatch(Loop):
         if now - self._looked_at >= LEDGER_SECONDS:
             self._looked_at = now
             await self._look_at_ledger()
+        for node in self._registrar:
+            for attempt in node.attempts:
+                if attempt.timeout_at is not None and attempt.timeout_at <= now:
+                    await self._time_out(attempt)
         for node, attempt in self._due(now):
             attempt.is_asked = True
             task = asyncio.create_task(self._ask(node, attempt), name="xxl-watch")
@@ -89,6 +93,11 @@ class XxlWatch(Loop):
         """Wait for the questions under way; for tests."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
+
+    async def _time_out(self, attempt: RemoteAttempt) -> None:
+        if attempt.stage is Stage.RUNNING:
+            attempt.timeout_at = None
+            await self._nodes.timed_out(attempt.run, attempt.attempt, attempt.token)
 
     def _due(self, now: float) -> list[tuple[XxlNode, RemoteAttempt]]:
         found: list[tuple[float, XxlNode, RemoteAttempt]] = []

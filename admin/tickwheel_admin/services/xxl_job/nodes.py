@@ -16,7 +16,7 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     XxlAddress,
     XxlExecutor,
 )
-from tickwheel_admin.services.events.events import NODES, Events, log_topic
+from tickwheel_admin.services.events.events import CANCEL, NODES, Events, log_topic
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.services.xxl_job.tokens import decrypt_token
 from tickwheel_admin.store.database.database import DatabaseUnavailable as DatabaseUnavailable
@@ -103,6 +103,11 @@ class XxlNodes:
     ) -> list[RunFacts]:
         """What these nodes are running, or about to, besides the known runs."""
         return await self._store.read(runs.live_runs_except, node_ids, known)
+
+    async def timed_out(self, run_id: int, attempt: int, token: str) -> None:
+        """An attempt has run past its timeout: it is to be stopped."""
+        await self._store.run(runs.stop_for_timeout, run_id, attempt, token)
+        self._events.publish(CANCEL)
 
     async def older_tokens(
         self, attempts: Collection[tuple[int, int]]

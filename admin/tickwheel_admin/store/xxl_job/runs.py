@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.runs import moves
+from tickwheel_admin.domain.runs.run import TIMEOUT, RunState
 from tickwheel_admin.domain.xxl_job.bridge import WATCHED_PER_NODE, RunFacts
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
@@ -13,6 +15,7 @@ from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.attempts import attempt_tokens
 from tickwheel_admin.store.runs.deadlines import live_runs_of_nodes
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, read_runs
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 
 _RUNS = sa.select(*SELECTED_RUN).where(among(run.c.id, "ids"))
 
@@ -59,3 +62,15 @@ def tokens_of_attempts(
 ) -> dict[tuple[int, int], str | None]:
     """Claim tokens of attempts that others followed, by (run, attempt)."""
     return attempt_tokens(conn, attempts)
+
+
+def stop_for_timeout(conn: sa.Connection, run_id: int, attempt: int, token: str) -> None:
+    """An attempt has run past its timeout, on a node that does not end it by itself."""
+    found = lock_runs(conn, [run_id]).get(run_id)
+    if (
+        found is not None
+        and found.state is RunState.RUNNING
+        and (found.attempt, found.claim_token) == (attempt, token)
+        and found.cancel_requested_at is None
+    ):
+        move_runs(conn, [moves.stop_wanted(found, reason=TIMEOUT, now=now_ms(conn))])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from tickwheel_admin.xxl_job.dialects import json_text
 from tickwheel_admin.xxl_job.dialects.log_pages import (
     WireLogPage,
+    as_whole_log,
     cut_to,
     is_missing,
     missing_page,
@@ -119,7 +120,9 @@ def meaning(answer: WireAnswer) -> Meaning:
     return Meaning.OTHER
 
 
-def read_log(status: int, body: bytes, *, from_line: int, truncated: bool = False) -> WireLogPage:
+def read_log(
+    status: int, body: bytes, *, from_line: int, truncated: bool = False, whole: bool = False
+) -> WireLogPage:
     """The page that answers a request for the log from this line on.
 
     Args:
@@ -127,15 +130,19 @@ def read_log(status: int, body: bytes, *, from_line: int, truncated: bool = Fals
         body: what was read of the answer.
         from_line: that was asked for.
         truncated: whether there was more of it than we read.
+        whole: whether the executor gives the log from its first line on, whatever was asked.
 
     Raises:
         BadAnswer: it is none, or a refusal for another reason than that there is no log.
     """
     if truncated and 200 <= status < 300:
-        return cut_to(read_log_prefix(body, from_line), from_line)
+        page = read_log_prefix(body, from_line)
+        return cut_to(as_whole_log(page) if whole else page, from_line)
     answer = read_answer(status, body)
     if answer.log is not None:
-        return missing_page(from_line) if answer.log.missing else cut_to(answer.log, from_line)
+        page = as_whole_log(answer.log) if whole else answer.log
+        page = missing_page(from_line) if page.missing else cut_to(page, from_line)
+        return replace(page, key=answer.log.key)
     if is_missing(answer.message):
         return missing_page(from_line)
     raise BadAnswer(f"no log came: {answer.message or answer.code}"[:300])
@@ -183,5 +190,5 @@ def _log(content: dict[str, Any]) -> WireLogPage | None:
     for key in ("content", "data"):
         found = content.get(key)
         if isinstance(found, dict) and ("logContent" in found or "toLineNum" in found):
-            return read_page(found)
+            return replace(read_page(found), key=key)
     return None

@@ -36,6 +36,8 @@ class WireLogPage:
     content: str
     is_end: bool  # as the executor says it; Java's is false on every page
     missing: bool  # the executor has no log of this run, so that it has not begun there
+    truncated: bool = False  # the answer was cut
+    key: str = ""  # under which it stood in the answer: content or data; "": it is not known
 
 
 def read_page(found: dict[str, Any]) -> WireLogPage:
@@ -59,6 +61,13 @@ def read_page(found: dict[str, Any]) -> WireLogPage:
         is_end=is_end,
         missing=False,
     )
+
+
+def as_whole_log(page: WireLogPage) -> WireLogPage:
+    """The page of an executor that gives the log from its first line on each time."""
+    if page.missing:
+        return page
+    return replace(page, from_line=1, to_line=line_count(page.content))
 
 
 def missing_page(from_line: int) -> WireLogPage:
