@@ -137,8 +137,8 @@ def test_a_tier_that_takes_hours_is_run_on_request_only(monkeypatch: pytest.Monk
     assert run == ["unit", "e2e", "nightly"]
 
 
-def test_the_budgets_add_up_to_a_quarter_of_an_hour() -> None:
-    assert sum(tier.budget_seconds for tier in tiers.TIERS) <= 15 * 60
+def test_the_budgets_add_up_to_at_most_17_minutes() -> None:
+    assert sum(tier.budget_seconds for tier in tiers.TIERS) <= 17 * 60
 
 
 def test_a_later_tier_runs_though_an_earlier_one_failed(

@@ -48,6 +48,10 @@ class Manner:
     killed: int = 500
     timed_out: int = 502
     """Code of the result of such a run."""
+    side_by_side: bool = True
+    """It keeps runs of one handler apart; the others get one at a time."""
+    stopped: str = "failed"
+    """What becomes of a run of some seconds when its process is told to end."""
     sends_again: bool = True
     """It keeps a result until an admin took it; the others lose or change it."""
     exit_code: int = 0
@@ -218,7 +222,9 @@ def _java(version: str, dialect: str) -> Client:
             *("java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
             *("-cp", f"{built}/classes:{built}/lib/*", "interop.Program"),
         ],
-        manner=Manner(exit_code=128 + signal.SIGTERM),
+        manner=Manner(
+            exit_code=128 + signal.SIGTERM, stopped="succeeded" if dialect == "B" else "failed"
+        ),
     )
 
 
@@ -229,7 +235,7 @@ def _own(dialect: str) -> Client:
         tools=(),
         build=lambda: ROOT,
         command=lambda _: [sys.executable, builds.SOURCES / "dialect_c.py", dialect],
-        manner=Manner(),
+        manner=Manner(stopped="succeeded"),
     )
 
 
@@ -246,9 +252,11 @@ GO = Client(
         registers="http://{host}:{port}",
         checks_token=False,
         queues=False,
+        side_by_side=False,
         failed="task panic:failed on purpose",
         killed=200,
         timed_out=200,
+        stopped="lost",
         sends_again=False,
     ),
 )
@@ -265,6 +273,7 @@ PYXXL = Client(
         checks_token=False,
         echoes_time=False,
         timed_out=500,
+        stopped="lost",
         sends_again=False,
     ),
 )
@@ -281,6 +290,7 @@ NODE = Client(
         quotes=True,
         killed=200,
         timed_out=500,
+        stopped="lost",
         sends_again=False,
     ),
 )
