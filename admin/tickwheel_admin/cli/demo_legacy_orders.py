@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class LegacyRun:
     """One order to run a handler."""
 
     order: Json
@@ -44,7 +44,7 @@ class Run:
         self.log_lines.append(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}")
 
 
-async def sync_orders(run: Run) -> str:
+async def sync_orders(run: LegacyRun) -> str:
     """Some seconds of work."""
     total = 0
     for shop in run.order["executorParams"].split(","):
@@ -55,7 +55,7 @@ async def sync_orders(run: Run) -> str:
     return f"{total} orders"
 
 
-async def mail_invoices(run: Run) -> str:
+async def mail_invoices(run: LegacyRun) -> str:
     """Fails now and then."""
     run.log("connecting to the mail server")
     await asyncio.sleep(2)
@@ -64,7 +64,7 @@ async def mail_invoices(run: Run) -> str:
     return "all invoices sent"
 
 
-async def archive_orders(run: Run) -> str:
+async def archive_orders(run: LegacyRun) -> str:
     """Half a minute with a line each second: there is time to watch its log and to cancel it."""
     for week in range(1, 31):
         run.log(f"week {week} of 30: {random.randint(200, 900)} orders moved to the archive")
@@ -72,7 +72,7 @@ async def archive_orders(run: Run) -> str:
     return "30 weeks archived"
 
 
-HANDLERS: dict[str, Callable[[Run], Awaitable[str]]] = {
+HANDLERS: dict[str, Callable[[LegacyRun], Awaitable[str]]] = {
     "syncOrders": sync_orders,
     "mailInvoices": mail_invoices,
     "archiveOrders": archive_orders,
@@ -91,7 +91,7 @@ class Service:
             "registryKey": name,
             "registryValue": f"http://{HOST}:{port}/",
         }
-        self._runs: dict[int, Run] = {}  # by logId
+        self._runs: dict[int, LegacyRun] = {}  # by logId
         self._actions: dict[str, Callable[[Json], Json]] = {
             "/beat": lambda _: {"code": 200},
             "/idleBeat": self._idle_beat,
@@ -136,7 +136,7 @@ class Service:
             return _refusal(f"repeate trigger job, logId:{order['logId']}")  # as they spell it
         if self._running(order["jobId"]):
             return _refusal("block strategy effect：Discard Later")
-        run = self._runs[order["logId"]] = Run(order=order)
+        run = self._runs[order["logId"]] = LegacyRun(order=order)
         run.log(f"{order['executorHandler']} begins, parameter: {order['executorParams']}")
         run.body = asyncio.create_task(self._carry_out(run))
         ended = [log_id for log_id, run in self._runs.items() if run.ended]
@@ -160,11 +160,11 @@ class Service:
             page["logContent"] = "".join(f"{line}\n" for line in lines)
         return {"code": 200, "content": page}
 
-    def _running(self, job_id: int) -> list[Run]:
+    def _running(self, job_id: int) -> list[LegacyRun]:
         runs = self._runs.values()
         return [run for run in runs if run.order["jobId"] == job_id and not run.ended]
 
-    async def _carry_out(self, run: Run) -> None:
+    async def _carry_out(self, run: LegacyRun) -> None:
         try:
             async with asyncio.timeout(run.order["executorTimeout"] or None):
                 code, message = 200, await HANDLERS[run.order["executorHandler"]](run)
