@@ -65,6 +65,7 @@ from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
+from tickwheel_admin.services.xxl_job.importer import Importer
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.services.xxl_job.refusals import XxlRefusals
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
@@ -122,6 +123,7 @@ def create_services(
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
         xxl_executors=XxlExecutors(store, ids, events, cipher),
+        importer=Importer(store, ids, events, cipher),
         jobs=jobs,
         job_bulk=JobBulk(store, ids, jobs),
         job_creation=JobCreation(store, ids, jobs, events),

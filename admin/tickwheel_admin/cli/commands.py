@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tickwheel_admin import __version__
-from tickwheel_admin.cli import audit, cron, db, demo, serve, tokens, users
+from tickwheel_admin.cli import audit, cron, db, demo, imports, serve, tokens, users
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.config import ConfigError
 from tickwheel_admin.services.secrets.cipher import new_key
@@ -22,6 +22,7 @@ examples:
   tickwheel token create admin ci     a token for the API
   tickwheel cron next '0 9 * * 1-5'   when an expression fires
   tickwheel audit xxl-job --from URL  what an existing XXL-JOB lost, doubled or ran late
+  tickwheel import xxl-job --from URL what would be imported from it; --apply imports it
 
 Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, demo, db, users, tokens, cron, audit):
+    for module in (serve, demo, db, users, tokens, cron, audit, imports):
         module.register(commands)
     secret_key = commands.add_parser(
         "secret-key", help="print a new key for the setting secret_key"

@@ -15,8 +15,8 @@ PASSWORD_VARIABLE = "TICKWHEEL_XXL_JOB_PASSWORD"  # noqa: S105 - its name
 _URL_FORM = "mysql+pymysql://USER@HOST:3306/xxl_job"
 
 
-def add_source_flags(command: argparse.ArgumentParser) -> None:
-    """The database and its two zones, which XXL-JOB does not store."""
+def add_url_flag(command: argparse.ArgumentParser) -> None:
+    """The database."""
     command.add_argument(
         "--from",
         dest="source_url",
@@ -25,6 +25,11 @@ def add_source_flags(command: argparse.ArgumentParser) -> None:
         help=f"its database: {_URL_FORM}; best with the password in the environment variable"
         f" {PASSWORD_VARIABLE}, as others may see the arguments of a process",
     )
+
+
+def add_source_flags(command: argparse.ArgumentParser) -> None:
+    """The database and its two zones, which XXL-JOB does not store."""
+    add_url_flag(command)
     command.add_argument(
         "--zone",
         metavar="NAME",
@@ -42,11 +47,13 @@ def add_source_flags(command: argparse.ArgumentParser) -> None:
 @contextmanager
 def opened_source(args: argparse.Namespace) -> Iterator[Source]:
     """The database that the flags name; raises SourceError."""
-    with open_source(_with_password(args.source_url)) as source:
+    with open_source(source_url(args)) as source:
         yield source
 
 
-def _with_password(url: str) -> str:
+def source_url(args: argparse.Namespace) -> str:
+    """The URL of the flags, with the password."""
+    url: str = args.source_url
     password = os.environ.get(PASSWORD_VARIABLE)
     if not password:
         return url

@@ -33,6 +33,7 @@ from tickwheel_admin.services.users.api_tokens import ApiTokens
 from tickwheel_admin.services.users.logins import Logins
 from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
+from tickwheel_admin.services.xxl_job.importer import Importer
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -55,6 +56,7 @@ class Services:
     executors: Executors
     nodes: Nodes
     xxl_executors: XxlExecutors
+    importer: Importer  # of XXL-JOB installations
     jobs: Jobs
     job_bulk: JobBulk
     job_creation: JobCreation

@@ -43,6 +43,14 @@ def read_groups(source: Source) -> Iterator[XxlGroup]:
         )
 
 
+def read_group_tokens(source: Source) -> dict[int, str]:
+    """Access tokens by group, of those that have one of their own; 3.5 only."""
+    if not source.schema.has("xxl_job_group", "access_token"):
+        return {}
+    rows = _pages(source, "xxl_job_group", ("access_token",))
+    return {id_: text for id_, token in rows if (text := _text(token).strip())}
+
+
 def read_jobs(
     source: Source, *, with_source: bool = True, ids: Collection[int] | None = None
 ) -> Iterator[XxlJob]:
