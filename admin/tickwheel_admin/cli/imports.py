@@ -37,12 +37,8 @@ from tickwheel_admin.services.xxl_job.import_plan import (
 )
 from tickwheel_admin.services.xxl_job.importer import AccessTokens, Failures
 from tickwheel_admin.services.xxl_job.take_over import ClocksDiffer, Moved, Moving, TakeOver
-from tickwheel_admin.services.xxl_job.their_schedule import TheirDatabase
-from tickwheel_admin.store.xxl_job.source.connection import (
-    SourceError,
-    open_for_moving,
-    source_name,
-)
+from tickwheel_admin.services.xxl_job.their_schedule import open_their_database
+from tickwheel_admin.store.xxl_job.source.connection import SourceError, source_name
 from tickwheel_admin.store.xxl_job.their_schedule import ScheduleLockMissing
 
 if TYPE_CHECKING:
@@ -264,8 +260,7 @@ def _move(args: argparse.Namespace, theirs: XxlInstallation, chosen: Sequence[Xx
         if args.take_over and known:
             changed = await _changed_since(services, args, theirs, zone) & known.keys()
         jobs = [each for their_id, each in known.items() if their_id not in changed]
-        with open_for_moving(source_url(args)) as engine:
-            database = TheirDatabase(engine)
+        with open_their_database(source_url(args)) as database:
             await database.check()
             take_over = TakeOver(
                 services.store,

@@ -18,7 +18,6 @@ _MAY_NOT = (1142, 1143)
 _LOCKED = (1205, 1213, 3572)
 _NOT_REACHED = (2002, 2003, 2005)
 _LOST = (2006, 2013, 2014, 2055)
-_MAY_NOT_WRITE = (1142, 1143, 1290, 1792)
 _SCHEMES = {  # what people write → the driver that is used
     "mysql": "mysql+pymysql",
     "mysql+pymysql": "mysql+pymysql",
@@ -115,45 +114,9 @@ def open_source(url: str) -> Iterator[Source]:
         engine.dispose()
 
 
-@contextmanager
-def open_for_moving(url: str) -> Iterator[sa.Engine]:
-    """Connections that may write, for moving jobs and nothing else.
-
-    Raises:
-        SourceError: as `open_source`, also for what goes wrong within the block.
-    """
-    parsed = _parsed(url)
-    place = parsed.set(query={}).render_as_string(hide_password=True)
-    engine = sa.create_engine(
-        parsed,
-        poolclass=sa.NullPool,
-        hide_parameters=True,
-        isolation_level="READ COMMITTED",
-        connect_args={
-            "charset": parsed.query.get("charset", "utf8mb4"),
-            "connect_timeout": CONNECT_SECONDS,
-            "read_timeout": READ_SECONDS,
-            "write_timeout": READ_SECONDS,
-        },
-    )
-    try:
-        yield engine
-    except sa.exc.DBAPIError as error:
-        arguments: tuple[Any, ...] = getattr(error.orig, "args", ())
-        if arguments and arguments[0] in _MAY_NOT_WRITE:
-            raise SourceError(
-                f"{place}: this user may not lock or change what moving a job needs"
-                f" ({arguments[-1]}); GRANT SELECT, UPDATE ON the tables xxl_job_info and"
-                " xxl_job_lock"
-            ) from None
-        raise explain(error, place) from None
-    finally:
-        engine.dispose()
-
-
 def source_name(url: str) -> str:
     """What names the installation unless somebody says otherwise: host:port/database."""
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     return f"{(parsed.host or 'localhost').lower()}:{parsed.port or 3306}/{parsed.database}"
 
 
