@@ -366,6 +366,19 @@ def test_a_refusal_is_no_log() -> None:
         read_log(200, b'{"code":200}', from_line=1)
 
 
+def test_a_line_that_is_answered_whatever_is_asked_for_is_read_once() -> None:
+    def read(line: int) -> int:
+        content = {
+            "fromLineNum": line, "toLineNum": 2, "logContent": "no log handler", "isEnd": True,
+        }  # fmt: skip
+        body = json.dumps({"code": 200, "content": content}).encode()
+        return read_log(200, body, from_line=line).to_line
+
+    assert read(1) == 1
+    assert read(2) == 2  # as it says itself
+    assert [read(line) for line in (3, 4, 1000)] == [2, 3, 999]
+
+
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("key", ["content", "data"])
 def test_an_answer_that_was_cut_anywhere_gives_its_whole_lines(key: str, ascii_only: bool) -> None:
