@@ -29,7 +29,7 @@ class NodeCalls:
         executor: XxlExecutor,
         caller: NodeCaller,
         *,
-        refused: Callable[[], None],
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
         """`refused` is called each time that nobody listens there."""
         self.address = address
