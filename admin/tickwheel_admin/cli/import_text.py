@@ -26,6 +26,7 @@ from tickwheel_admin.services.xxl_job.take_over import Moved, Moving
 WIDTH = 80
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIGNS = {Fate.CREATED: "+", Fate.CHANGED: "~", Fate.UNCHANGED: "=", Fate.CANNOT: "!"}
+_OPEN = ("kept", "moved")  # codes of notes that ask for a decision
 _KINDS = {
     ImportKind.EXECUTOR: "executors",
     ImportKind.JOB: "jobs",
@@ -81,9 +82,9 @@ def _executor(
 ) -> Iterator[str]:
     yield ""
     app = "" if executor.app_name == executor.name else f", AppName {executor.app_name}"
-    where = "they register themselves"
+    where = "processes register themselves"
     if executor.addresses is not None:
-        where = f"{len(executor.addresses)} addresses set by hand"
+        where = f"addresses set by hand: {len(executor.addresses)}"
     title = f" “{executor.title}”" if executor.title else ""
     head = f"executor {executor.name}{title}{app}; {where}"
     yield from _wrapped(f"{_SIGNS[executor.fate]} {head}", "    ")
@@ -99,7 +100,7 @@ def _jobs(
 ) -> Iterator[str]:
     silent = 0
     for job in jobs:
-        notes = [each for each in job.notes if each.text not in shared]
+        notes = [each for each in job.notes if _is_told(job, each) and each.text not in shared]
         failed = (ImportKind.JOB, job.their_id) in failures
         if job.fate is Fate.UNCHANGED and not notes and not failed:
             silent += 1
@@ -119,7 +120,7 @@ def _users(users: Sequence[PlannedUser], failures: Failures) -> Iterator[str]:
     yield "users; each needs a password: tickwheel user reset-password NAME"
     for user in users:
         groups = len(user.group_ids)
-        rights = "admin of everything" if user.is_admin else f"developer of {groups} executors"
+        rights = "admin of everything" if user.is_admin else f"developer, executors: {groups}"
         yield f"  {_SIGNS[user.fate]} {user.name:<24} {rights}"
         yield from _told(user.notes, user.reasons, {}, indent=" " * 8)
         yield from _failed(failures, ImportKind.USER, user.their_id)
@@ -144,8 +145,15 @@ def _last_words(plan: ImportPlan, failures: Failures, *, applied: bool) -> Itera
 
 def _common_notes(plan: ImportPlan) -> dict[str, int]:
     """Notes that more than ten jobs have in common: told once."""
-    counts = Counter(note.text for job in plan.jobs for note in job.notes)
-    return {text: count for text, count in counts.items() if count > 10}
+    counts = Counter(n.text for job in plan.jobs for n in job.notes if _is_told(job, n))
+    return {text: count for text, count in counts.items() if count > 5}
+
+
+def _is_told(job: PlannedJob, note: MappingNote) -> bool:
+    """What is different here is told when it is imported; what is to be decided, each time."""
+    if job.fate is Fate.UNCHANGED:
+        return note.code in _OPEN
+    return job.fate is not Fate.CANNOT
 
 
 def _told(
