@@ -28,6 +28,7 @@ CREATE TABLE `admin` (
     lease_expires_at BIGINT NOT NULL,
     status MEDIUMTEXT NOT NULL,
     gone_at BIGINT,
+    xxl_unreadable MEDIUMTEXT,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 

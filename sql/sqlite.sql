@@ -28,6 +28,7 @@ CREATE TABLE admin (
     lease_expires_at BIGINT NOT NULL,
     status TEXT NOT NULL,
     gone_at BIGINT,
+    xxl_unreadable TEXT,
     PRIMARY KEY (id)
 );
 

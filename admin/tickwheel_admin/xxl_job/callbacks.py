@@ -36,7 +36,7 @@ _TIMEOUT = "timeout"  # why a run was told to stop
 
 
 class NotRecorded(Exception):
-    """The database did not take the reports in time; they are to be sent again."""
+    """What was said is not stored, or not by this admin; it is to be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Taken:
     recorded: int
     unknown: int  # of runs that nobody knows, or that were deleted
     foreign: int  # of runs of executors that the caller may not speak for
+    foreign_executors: frozenset[int] = frozenset()  # these executors
 
 
 class Callbacks:
@@ -73,7 +74,8 @@ class Callbacks:
             DatabaseUnavailable: none is.
         """
         results: defaultdict[int, list[Result]] = defaultdict(list)
-        unknown = foreign = 0
+        unknown = 0
+        foreign: list[int] = []  # executors
         ids = [read_log_id(each.log_id) for each in callbacks]
         facts = await asyncio.gather(
             *(self._facts.submit(each.run) for each in ids if each is not None)
@@ -86,7 +88,7 @@ class Callbacks:
                 unknown += 1
                 continue
             if known.executor_id not in executors:
-                foreign += 1
+                foreign.append(known.executor_id)
                 continue
             attempt = _full_number(named.attempt_low, known.attempt)
             token: str | None = known.token
@@ -117,7 +119,8 @@ class Callbacks:
         self._forget(expected)
         if unknown:
             log.info("xxl.callbacks_unknown", count=unknown)
-        return Taken(sum(map(len, results.values())), unknown, foreign)
+        recorded = sum(map(len, results.values()))
+        return Taken(recorded, unknown, len(foreign), frozenset(foreign))
 
     def _session(self, executor_id: int) -> _ReportSession:
         if executor_id not in self._sessions:

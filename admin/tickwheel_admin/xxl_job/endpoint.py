@@ -109,7 +109,7 @@ async def _answered(request: web.Request, action: Action) -> web.Response:
         log.warning("xxl.unanswered", path=request.path)
         if request.transport is not None:
             request.transport.abort()
-        code, message = FAILED, "the database does not answer"
+        code, message = FAILED, "it cannot be answered now"
     return web.Response(body=dialects.answer(code, message), content_type="application/json")
 
 

@@ -19,7 +19,7 @@ from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
 from tickwheel_admin.services.xxl_job.refusals import XxlRefusal, XxlRefusals
 from tickwheel_admin.xxl_job import addresses
 from tickwheel_admin.xxl_job.addresses import AddressGuard, ForbiddenAddress, InvalidAddress
-from tickwheel_admin.xxl_job.callbacks import Callbacks
+from tickwheel_admin.xxl_job.callbacks import Callbacks, NotRecorded
 from tickwheel_admin.xxl_job.dialects import Callback, Dialect, Registry
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
 
@@ -65,12 +65,15 @@ class Inbound:
 
         Raises:
             CallerRefused: there is none.
+            NotRecorded: it may be one whose token this admin cannot read.
         """
         found = self._shown_by(token, app_name)
         if token and not found:
             await self._registrar.look_again()
             found = self._shown_by(token, app_name)
         if not found:
+            if token:
+                self._pass_on(self._registrar.unreadable)
             raise CallerRefused("token_wrong", "The access token is wrong.")
         return found
 
@@ -127,6 +130,7 @@ class Inbound:
         """
         ids = {each.id for each in executors}
         taken = await self._callbacks.take(callbacks, executors=ids, client=client)
+        self._pass_on(taken.foreign_executors.intersection(self._registrar.unreadable))
         if taken.foreign:
             note(CallerRefused("foreign_run", "These runs belong to another executor."))
         told = []
@@ -168,6 +172,11 @@ class Inbound:
             raise CallerRefused("address_forbidden", str(error), executor_id=executor.id) from None
         return address
 
+    def _pass_on(self, unreadable: Collection[int]) -> None:
+        """Leave a request to an admin that can tell whether these executors' token was shown."""
+        if unreadable:
+            raise NotRecorded("access tokens cannot be read here")
+
     async def _named(self, said: Registry, shown: Sequence[XxlExecutor]) -> XxlExecutor:
         """The one that the caller names, of those whose token it has shown."""
         if all(each.app_name != said.app_name for each in shown):
@@ -179,6 +188,8 @@ class Inbound:
                 if each.token == token:
                     return each
                 known = each
+        if known is None:
+            self._pass_on(self._registrar.unreadable)
         name = said.app_name[:SHOWN_CHARS]
         if known is not None:
             raise CallerRefused(

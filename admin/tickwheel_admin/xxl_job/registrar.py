@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import structlog
 
@@ -45,6 +45,7 @@ class XxlRegistrar(Loop):
         self._looked_at = 0.0
         self._looking = asyncio.Lock()
         self.executors: Mapping[int, XxlExecutor] = {}
+        self.unreadable: Collection[int] = ()  # executors whose token this admin does not read
 
     def __iter__(self) -> Iterator[XxlNode]:
         """The nodes that this admin serves."""
@@ -62,7 +63,8 @@ class XxlRegistrar(Loop):
 
     async def run_once(self) -> bool:
         view = await self._nodes.view()
-        self.executors = view.executors
+        self.executors, self.unreadable = view.executors, view.unreadable
+        await self._tell(view)
         wanted = {each.key: each for each in mine(view, self._admin_id)}
         left = [key for key in self._served if key not in wanted]
         for executor_id, address in left:
@@ -90,12 +92,21 @@ class XxlRegistrar(Loop):
                 return  # for somebody who asked before
             await asyncio.sleep(self._looked_at + LOOK_SECONDS - asked_at)
             self._looked_at = asyncio.get_running_loop().time()
-            self.executors = (await self._nodes.view()).executors
+            view = await self._nodes.view()
+            self.executors, self.unreadable = view.executors, view.unreadable
 
     async def stop_all(self) -> None:
         """End every session; others take the nodes over."""
         nodes, self._served = list(self._served.values()), {}
         await asyncio.gather(*(node.stop() for node in nodes))
+
+    async def _tell(self, view: BridgeView) -> None:
+        """Say what this admin can serve, before others leave addresses to it."""
+        told = view.admins.get(self._admin_id)  # None: nothing, or its row was made anew
+        if not view.executors and not view.unreadable:
+            return
+        if told is None or set(told) != set(view.unreadable):
+            await self._nodes.tell_unreadable(self._admin_id, view.unreadable)
 
     async def _report(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -109,13 +120,17 @@ class XxlRegistrar(Loop):
 
 
 def mine(view: BridgeView, admin_id: int) -> list[XxlAddress]:
-    """The addresses that this admin is to serve.
+    """The addresses that this admin is to serve, of the executors that it can serve.
 
     It counts itself as present: after an outage of the database it may look before it has renewed
     its own lease, and the nodes must not leave it for that.
     """
-    admins = sorted({*view.admins, admin_id})
-    return [each for each in view.addresses if _owner(each, admins) == admin_id]
+    admins = {**view.admins, admin_id: view.unreadable}
+    able = {
+        executor_id: [each for each in sorted(admins) if executor_id not in admins[each]]
+        for executor_id in view.executors
+    }
+    return [each for each in view.addresses if _owner(each, able[each.executor_id]) == admin_id]
 
 
 def _owner(address: XxlAddress, admins: Sequence[int]) -> int:

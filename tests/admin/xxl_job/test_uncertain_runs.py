@@ -448,5 +448,5 @@ def test_a_log_is_read_by_one_at_a_time_and_never_twice(loop: SimLoop) -> None:
 
 
 def test_an_admin_serves_its_nodes_also_before_it_has_renewed_its_lease() -> None:
-    view = BridgeView(executors={1: EXECUTOR}, addresses=[ADDRESS], admins=[])
+    view = BridgeView(executors={1: EXECUTOR}, addresses=[ADDRESS], admins={})
     assert mine(view, 17) == [ADDRESS]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tickwheel_admin.domain.runs.run import LIVE, RunState
 
-MAX_REGISTERED = 1_000  # addresses of one executor that registered themselves
+MAX_REGISTERED = 1_000  # addresses of one executor at which its processes register now
+MAX_KEPT = 2 * MAX_REGISTERED  # the same, with those that are not in use any more
 REGISTRATION_MS = 90_000  # an address that has not registered again for so long gets no new runs
 LEAVING_MS = (
     3_600_000  # for which the runs of such a process, or of one that took itself out, go on
@@ -108,7 +109,10 @@ class BridgeView:
 
     executors: Mapping[int, XxlExecutor]
     addresses: Sequence[XxlAddress]  # those that are to be served
-    admins: Sequence[int]  # ids of the admins that renewed their lease lately, in order
+    # Admins that serve this protocol and renewed their lease lately, with the executors that they
+    # cannot serve: they do not read their tokens.
+    admins: Mapping[int, Collection[int]]
+    unreadable: Collection[int] = frozenset()  # executors whose token this admin does not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from tickwheel_admin.domain.xxl_job.bridge import (
 from tickwheel_admin.services.events.events import CANCEL, NODES, Events, log_topic
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.services.xxl_job.tokens import decrypt_token
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import DatabaseUnavailable as DatabaseUnavailable
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.xxl_job import addresses, logs, runs
@@ -27,6 +29,8 @@ from tickwheel_admin.store.xxl_job.executors import StoredXxlExecutor, read_xxl_
 log = structlog.get_logger(__name__)
 
 DEAD_LOG_MS = 600_000  # a log that no admin could read for so long stays as it is
+
+OUTAGE_SECONDS = 10.0  # between two views; after more, the silence before says nothing
 
 
 class XxlNodes:
@@ -37,13 +41,29 @@ class XxlNodes:
         self._events = events
         self._cipher = cipher
         self._unreadable: set[int] = set()  # executors that the log was told of
+        self._viewed_at: float | None = None  # of the event loop's clock; None: never yet
+        self._recording_since = 0  # of the database's clock: registrations are recorded since
 
     async def view(self) -> BridgeView:
         """Executors, their addresses, and the admins that share them."""
-        executors, known, admins = await self._store.read(_view)
+        stored = await self._store.read(_view, recording_since=self._recording_since)
+        now = asyncio.get_running_loop().time()
+        if self._viewed_at is None or now - self._viewed_at > OUTAGE_SECONDS:
+            # Nobody may have been there to record what executors said.
+            self._recording_since = await self._store.read(now_ms)
+            stored = await self._store.read(_view, recording_since=self._recording_since)
+        self._viewed_at = now
+        executors, known, admins = stored
         found = {each.id: each for each in map(self._readable, executors) if each is not None}
         served = [each for each in known if each.executor_id in found]
-        return BridgeView(executors=found, addresses=served, admins=admins)
+        unreadable = {each.executor_id for each in executors}.difference(found)
+        return BridgeView(executors=found, addresses=served, admins=admins, unreadable=unreadable)
+
+    async def tell_unreadable(self, admin_id: int, executor_ids: Collection[int]) -> None:
+        """Let the other admins know that this one serves the protocol, but not these executors."""
+        await self._store.run(
+            addresses.tell_unreadable, admin_id=admin_id, executor_ids=executor_ids
+        )
 
     def _readable(self, stored: StoredXxlExecutor) -> XxlExecutor | None:
         """The executor; None while its token cannot be decrypted, which `secret_key` mends."""
@@ -66,7 +86,11 @@ class XxlNodes:
 
     async def register(self, registrations: Sequence[Registration]) -> list[bool]:
         """Executors listen at these addresses; False: too many of that executor."""
-        taken = await self._store.run(addresses.register_addresses, registrations)
+        try:
+            taken = await self._store.run(addresses.register_addresses, registrations)
+        except DatabaseUnavailable:
+            self._viewed_at = None  # also when it can be read all the while
+            raise
         self._events.publish(NODES)
         return taken
 
@@ -78,7 +102,7 @@ class XxlNodes:
 
     async def forget_old(self) -> None:
         """Drop registered addresses that nobody has used for a day."""
-        await self._store.run(addresses.forget_addresses)
+        await self._store.run(addresses.forget_addresses, recording_since=self._recording_since)
 
     async def process_gone(self, address: XxlAddress) -> None:
         """Whoever answers at this address next is a new process."""
@@ -138,8 +162,11 @@ class XxlNodes:
             self._events.publish(log_topic(run_id))
 
 
-def _view(conn: sa.Connection) -> tuple[list[StoredXxlExecutor], list[XxlAddress], list[int]]:
+def _view(
+    conn: sa.Connection, *, recording_since: int
+) -> tuple[list[StoredXxlExecutor], list[XxlAddress], dict[int, frozenset[int]]]:
     executors = read_xxl_executors(conn)
     if not executors:  # in most installations
-        return [], [], []
-    return executors, addresses.read_addresses(conn), addresses.present_admins(conn)
+        return [], [], {}
+    known = addresses.read_addresses(conn, recording_since=recording_since)
+    return executors, known, addresses.serving_admins(conn)

@@ -65,6 +65,9 @@ admin = _table(
     sa.Column("status", LongText, nullable=False),  # JSON of domain.admin_status
     # When its lease ended without a goodbye: it is shown for a while. NULL: it has not.
     sa.Column("gone_at", Instant),
+    # JSON array: executors of the protocol xxl_job whose access token it cannot decrypt, so that
+    # others must serve them. NULL: it serves none of that protocol.
+    sa.Column("xxl_unreadable", LongText),
     sa.Index("ix_admin_live", "lease_expires_at"),
 )
 

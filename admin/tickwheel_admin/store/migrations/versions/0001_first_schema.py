@@ -43,6 +43,7 @@ def upgrade() -> None:
         sa.Column("lease_expires_at", sa.BigInteger, nullable=False),
         sa.Column("status", LongText, nullable=False),
         sa.Column("gone_at", sa.BigInteger),
+        sa.Column("xxl_unreadable", LongText),
         indexes={
             "ix_admin_live": ["lease_expires_at"],
         },
