@@ -70,7 +70,8 @@ class XxlNode:
         self._beat_at = 0.0  # when the next is due
         # A process that is leaving and not admitted is asked until then whether it has runs still.
         self._silent_from = _now() + LEAVING_SECONDS
-        self._is_leaving = False
+        self._drained: bool | None = None  # what its row says since it was admitted; None: unknown
+        self._draining = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_beating = False
         self.calls = NodeCalls(address, executor, caller, refused=self._look_soon)
@@ -118,8 +119,10 @@ class XxlNode:
         self._spawn(self._part(session_id))
 
     async def _part(self, session_id: int) -> None:
-        await self._membership.disconnected(node_id=self.node_id, session_id=session_id)
-        self.ended.set()
+        try:
+            await self._membership.disconnected(node_id=self.node_id, session_id=session_id)
+        finally:
+            self.ended.set()  # else it could never be stopped
 
     async def stop(self) -> None:
         """Let calls under way end, then the session."""
@@ -158,15 +161,14 @@ class XxlNode:
         """What the database says of it now."""
         if address.registered_at != self.address.registered_at:
             self._beat_at = 0.0 if not self.is_admitted else self._beat_at
+        if address.is_leaving != self.address.is_leaving and self.is_admitted:
+            self._beat_at = 0.0  # which writes it
+            if not address.is_leaving:
+                self.is_restarted = True  # it registers again: a new process, perhaps
         self.address = self.calls.address = address
         self.calls.executor = executor
         if self._session_id is not None and self.token_hash != executor.token_hash:
             self.token_hash = executor.token_hash
-        if address.is_leaving != self._is_leaving and self._session_id is not None:
-            self._is_leaving = address.is_leaving
-            self._spawn(self._membership.drain(node_id=self.node_id, draining=address.is_leaving))
-            if not address.is_leaving:
-                self.is_restarted = True  # it registers again: a new process, perhaps
 
     def beat_if_due(self, now: float) -> None:
         """Start a beat, unless one is under way or was a moment ago."""
@@ -197,6 +199,17 @@ class XxlNode:
         self.heartbeat += 1
         if self._session_id is None:
             await self._admit()
+        else:
+            await self._write_draining()
+
+    async def _write_draining(self) -> None:
+        """Write whether it takes new runs, if that is not written yet; tried with each beat."""
+        async with self._draining:
+            wanted = self.address.is_leaving
+            if self._drained != wanted and await self._membership.drain(
+                node_id=self.node_id, draining=wanted
+            ):
+                self._drained = wanted
 
     def _look_soon(self) -> None:
         self._beat_at = 0.0
@@ -215,7 +228,7 @@ class XxlNode:
         self.address = self.calls.address = replace(
             self.address, incarnation=self.address.incarnation + 1
         )
-        if self._is_leaving and not await self._nodes.live_runs(self.node_id):
+        if self.address.is_leaving and not await self._nodes.live_runs(self.node_id):
             # Asked of the ledger: other admins may have sent runs here, too.
             await self._membership.goodbye(node_id=self.node_id)
         for attempt in self.attempts:
@@ -242,9 +255,8 @@ class XxlNode:
         self.node_id, self._session_id = admitted.node_id, admitted.session_id
         self.ended.clear()
         self.heard = True
-        self._is_leaving = self.address.is_leaving
-        # As the row was left by a session before, perhaps at another admin.
-        await self._membership.drain(node_id=self.node_id, draining=self._is_leaving)
+        self._drained = None  # as the row was left by a session before, perhaps at another admin
+        await self._write_draining()
         replaced = self._hub.add(self)
         if replaced is not None and replaced is not self:
             replaced.close(1001, "a newer session of the same node")

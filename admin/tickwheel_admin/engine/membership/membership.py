@@ -143,16 +143,18 @@ class Membership:
             log.warning("node.parting_unrecorded", node_id=node_id)
         self._events.publish(NODES)
 
-    async def drain(self, *, node_id: int, draining: bool) -> None:
-        """A node reported that it takes no new runs, or takes them again."""
+    async def drain(self, *, node_id: int, draining: bool) -> bool:
+        """A node reported that it takes no new runs, or takes them again; False: not stored."""
         try:
             await self._store.run(set_draining, node_id=node_id, draining=draining)
         except DatabaseUnavailable:
             # The node refuses runs by itself; the router does not know yet.
             log.warning("node.draining_unrecorded", node_id=node_id)
+            return False
         self._events.publish(NODES)
         if not draining:
             self._events.publish(QUEUED)
+        return True
 
     async def goodbye(self, *, node_id: int) -> None:
         """A node holds no run any more and leaves."""
