@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.support.databases import fresh_database
 from tests.support.xxl_job.installation import Installation, installation
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.imports import TOKEN_VARIABLE
@@ -190,6 +191,27 @@ def test_an_installation_is_imported_once(version: str, command: Command) -> Non
     before = command.rows("SELECT count(*) FROM audit")
     command.json("--apply")
     assert command.rows("SELECT count(*) FROM audit") == before
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
+def test_into_a_database_server(
+    kind: str, command: Command, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installation(command.theirs, "3.1") as made:
+        fill(made)
+    with fresh_database(request.getfixturevalue(f"{kind}_server")) as ours:
+        monkeypatch.setenv("TICKWHEEL_DATABASE_URL", ours)
+        assert main(["db", "upgrade"]) == 0
+        command.run()
+        assert command.json("--apply")[1]["counts"]["jobs"]["created"] == 4
+        # A circle with the links that were imported: the last one of it is left out.
+        command.sql("UPDATE xxl_job_info SET executor_timeout = 30, child_jobid = '4' WHERE id = 2")
+        _code, plan = command.json("--apply")
+        changes = {each["xxl_job_id"]: each["changes"] for each in plan["jobs"] if each["changes"]}
+        assert changes == {2: ["timeout_seconds", "children"], 4: ["children"]}
+        assert all(each["refused"] is None for each in plan["jobs"])
+        _code, plan = command.json()
+        assert plan["counts"]["jobs"] == {"created": 0, "changed": 0, "unchanged": 4, "cannot": 3}
 
 
 def test_only_what_changed_there_is_brought(command: Command) -> None:

@@ -100,7 +100,8 @@ class Importer:
         for executor in plan.executors:
             if executor.fate is not Fate.CANNOT:
                 await self._executor(actor, plan, executor, executor_ids, sealed, failures)
-        for job in plan.jobs:
+        # Links that go first make room: what takes their place may not close a circle with them.
+        for job in sorted(plan.jobs, key=lambda job: len(job.links or ())):
             is_wanted = job.links is not None or job.fate is Fate.CHANGED
             if is_wanted and (ImportKind.JOB, job.their_id) not in failures:
                 await self._change(actor, plan, job, failures)
@@ -228,6 +229,7 @@ class Importer:
         failures: Failures,
     ) -> None:
         content = user_content(user)
+        content["groups"] = [each for each in content["groups"] if each in executor_ids]
         grants = grants_of_content(content, executor_ids)
         user_id = user.our_id or await self._ids.take("user")
         source = plan.request.source
