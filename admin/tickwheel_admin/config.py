@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from tickwheel_admin import config_oidc as oidc
 from tickwheel_admin import config_values as values
 from tickwheel_admin.config_values import Network as Network
-from tickwheel_admin.domain.executors.xxl_job import DEFAULT_NETWORKS
+from tickwheel_admin.domain.executors.xxl_addresses import DEFAULT_NETWORKS
 from tickwheel_admin.domain.users.oidc import OidcSettings, RoleRule
 
 T = TypeVar("T")

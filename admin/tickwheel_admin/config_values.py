@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from yarl import URL
 
-from tickwheel_admin.domain.executors.xxl_job import Network as Network
-from tickwheel_admin.domain.executors.xxl_job import is_forbidden
+from tickwheel_admin.domain.executors.xxl_addresses import Network as Network
+from tickwheel_admin.domain.executors.xxl_addresses import is_forbidden
 
 KEY_BYTES = 32  # of AES-256
 _MAKE_KEY = "make one with `tickwheel secret-key`"

@@ -13,7 +13,8 @@ from tickwheel_admin.api.executors.views import (
 from tickwheel_admin.api.executors.xxl_job import read_xxl_fields, xxl_view
 from tickwheel_admin.api.inputs import ID, body_fields, path_id, query_fields
 from tickwheel_admin.domain.executors.executor import Protocol
-from tickwheel_admin.domain.executors.xxl_job import MAX_ADDRESS_CHARS, normal_address
+from tickwheel_admin.domain.executors.xxl_addresses import MAX_ADDRESS_CHARS
+from tickwheel_admin.domain.executors.xxl_job import normal_address
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.executors.service import MAX_OVERLAP_SECONDS

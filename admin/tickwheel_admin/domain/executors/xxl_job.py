@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.executors.xxl_addresses import (
+    MAX_ADDRESS_CHARS,
+    InvalidAddress,
+    normalise,
+)
 from tickwheel_admin.domain.fields import CONTROL_CHARACTERS, INVISIBLE_CHARACTER, is_clean
 from tickwheel_admin.domain.names import unseen_character
 
 MIN_APP_NAME_CHARS, MAX_APP_NAME_CHARS = 4, 64  # as XXL-JOB has it
 MAX_TOKEN_CHARS = 200
 MAX_ADDRESSES = 200
-MAX_ADDRESS_CHARS = 300
 MAX_PARAM_CHARS = 65_536
 DEFAULT_TOKEN = "default_token"  # noqa: S105 - in the configuration that XXL-JOB comes with
 
@@ -32,29 +34,7 @@ PARAMETER_SCHEMA = json.dumps(
     separators=(",", ":"),
 )
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-# Where executors are called unless the setting `xxl_job_networks` says something else.
-DEFAULT_NETWORKS: tuple[Network, ...] = tuple(
-    ipaddress.ip_network(each)
-    for each in (
-        "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7",
-    )
-)  # fmt: skip
-# Never called: link-local addresses, which machines' metadata services have, and other such
-# services; what names no host; multicast.
-FORBIDDEN_NETWORKS: tuple[Network, ...] = tuple(
-    ipaddress.ip_network(each)
-    for each in (
-        "169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128", "100.100.100.200/32",
-        "168.63.129.16/32", "0.0.0.0/8", "::/128", "224.0.0.0/4", "255.255.255.255/32", "ff00::/8",
-    )
-)  # fmt: skip
-
 _TOKEN = re.compile(rf"[\x21-\x7e]{{1,{MAX_TOKEN_CHARS}}}")
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?")
-_VISIBLE = re.compile(r"[\x21-\x7e]+")
-_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,35 +46,12 @@ class XxlSettings:
     addresses: tuple[str, ...] | None = None  # None: its processes register themselves
 
 
-def is_forbidden(network: Network) -> bool:
-    """Whether nothing in the network may ever be called."""
-    return any(
-        network.version == each.version and network.subnet_of(each)  # type: ignore[arg-type]
-        for each in FORBIDDEN_NETWORKS
-    )
-
-
 def normal_address(text: str) -> str | None:
     """The one form in which an address is kept; None: it is no URL of an executor."""
-    text = text.strip()
-    if not _VISIBLE.fullmatch(text):
-        return None  # before line ends are dropped from it, as readers of URLs do
     try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-        if ":" in host and "%" not in host:
-            host = f"[{ipaddress.IPv6Address(host)}]"
-        elif not _HOST.fullmatch(host):
-            return None
-    except ValueError:
+        return normalise(text)
+    except InvalidAddress:
         return None
-    if parts.scheme not in ("http", "https") or parts.username is not None:
-        return None
-    if "?" in text or "#" in text or port == 0 or not _PATH.fullmatch(parts.path):
-        return None
-    where = host if port is None else f"{host}:{port}"
-    address = f"{parts.scheme}://{where}{parts.path.rstrip('/')}"
-    return address if len(address) <= MAX_ADDRESS_CHARS else None
 
 
 def read_settings(

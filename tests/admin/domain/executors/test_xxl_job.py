@@ -9,10 +9,9 @@ import pytest
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.executors.xxl_addresses import DEFAULT_NETWORKS, is_forbidden, normalise
 from tickwheel_admin.domain.executors.xxl_job import (
-    DEFAULT_NETWORKS,
     PARAMETER_SCHEMA,
-    is_forbidden,
     normal_address,
     read_settings,
 )
@@ -28,12 +27,15 @@ from tickwheel_admin.domain.runs.blocking import WhenCutOff
         (" HTTP://Orders.Internal:9999// ", "http://orders.internal:9999"),
         ("https://orders_1:8443/job/", "https://orders_1:8443/job"),
         ("http://[FD00:0:0::1]:9999/", "http://[fd00::1]:9999"),
-        ("http://orders", "http://orders"),
+        ("http://orders", "http://orders:80"),
+        ("http://orders:80", "http://orders:80"),
+        ("http://2130706433:9999", "http://127.0.0.1:9999"),
     ],
 )
 def test_an_address_has_one_form(typed: str, kept: str) -> None:
     assert normal_address(typed) == kept
     assert normal_address(kept) == kept
+    assert normalise(typed) == kept  # what an executor registers
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,10 @@ def test_link_local_and_metadata_networks_are_forbidden() -> None:
         "fe80::/64",
         "fd00:ec2::254/128",
         "0.0.0.0",
+        "240.0.0.0/4",
+        "192.0.0.192/32",
+        "fd00:c1::/32",
+        "fd20:ce::/32",
     ):
         assert is_forbidden(ip_network(text)), text
     for network in (*DEFAULT_NETWORKS, ip_network("0.0.0.0/0"), ip_network("203.0.113.0/24")):
