@@ -66,6 +66,7 @@ from tickwheel_admin.services.users.oidc.login import OidcLogin
 from tickwheel_admin.services.users.own_account import OwnAccount
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.xxl_job.importer import Importer
+from tickwheel_admin.services.xxl_job.job_requests import XxlJobRequests
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.services.xxl_job.refusals import XxlRefusals
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
@@ -77,6 +78,7 @@ from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.server import create_runner, serve
 from tickwheel_admin.web.watchdog import Watchdog
 from tickwheel_admin.xxl_job import endpoint as xxl_endpoint
+from tickwheel_admin.xxl_job import job_endpoint
 from tickwheel_admin.xxl_job.addresses import AddressGuard
 from tickwheel_admin.xxl_job.bridge import XxlBridge
 from tickwheel_admin.xxl_job.caller import HttpCaller, NodeCaller
@@ -267,6 +269,8 @@ class Admin:
         link_endpoint.routes.add_to(app)
         app[xxl_endpoint.INBOUND] = bridge.inbound
         xxl_endpoint.routes.add_to(app)
+        app[job_endpoint.REQUESTS] = XxlJobRequests(self.services.jobs, self.services.settings)
+        job_endpoint.routes.add_to(app)
         app[CHECKS]["loops"] = self._check_loops
         return app
 

@@ -58,7 +58,7 @@ async def register(
     request: web.Request, executors: Sequence[XxlExecutor], dialect: Dialect | None
 ) -> str:
     """An executor tells where it listens."""
-    said = dialects.read_registry(await _body(request, dialects.MAX_REGISTRY_BYTES))
+    said = dialects.read_registry(await read_body(request, dialects.MAX_REGISTRY_BYTES))
     await request.app[INBOUND].register(said, executors, dialect, _client(request))
     return ""
 
@@ -68,7 +68,7 @@ async def unregister(
     request: web.Request, executors: Sequence[XxlExecutor], dialect: Dialect | None
 ) -> str:
     """An executor stops listening."""
-    said = dialects.read_registry(await _body(request, dialects.MAX_REGISTRY_BYTES))
+    said = dialects.read_registry(await read_body(request, dialects.MAX_REGISTRY_BYTES))
     await request.app[INBOUND].unregister(said, executors)
     return ""
 
@@ -78,7 +78,7 @@ async def callback(
     request: web.Request, executors: Sequence[XxlExecutor], dialect: Dialect | None
 ) -> str:
     """Runs have ended."""
-    said = dialects.read_callbacks(await _body(request, dialects.MAX_CALLBACKS_BYTES))
+    said = dialects.read_callbacks(await read_body(request, dialects.MAX_CALLBACKS_BYTES))
     inbound = request.app[INBOUND]
 
     def note(refused: CallerRefused) -> None:
@@ -117,7 +117,7 @@ def _client(request: web.Request) -> ClientKind:
     return client_of(request.headers.get(hdrs.USER_AGENT, ""))
 
 
-async def _body(request: web.Request, most: int) -> bytes:
+async def read_body(request: web.Request, most: int) -> bytes:
     """Raises BadRequest beyond `most` bytes, TimeoutError when it comes too slowly."""
     parts: list[bytes] = []
     size = 0
