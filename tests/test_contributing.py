@@ -24,6 +24,7 @@ OTHERS = (  # generated, examples that use what there is, and XXL-JOB's own stra
     "admin/tickwheel_admin/cli/demo_jobs.py",
     "admin/tickwheel_admin/domain/xxl_job/mapping.py",
     "tests/admin/domain/xxl_job/test_mapping.py",
+    "tests/simulation/xxl_executors/jobs.py",
 )
 
 

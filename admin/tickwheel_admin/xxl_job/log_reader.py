@@ -67,7 +67,7 @@ class _Log(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ReadPage:
     """Lines that were read."""
 
     last: int  # the number of the last line read so far
@@ -136,7 +136,7 @@ class LogReader:
         if len(self._places) > MAX_PLACES:
             self._places.popitem(last=False)
 
-    async def read_page(self, node: XxlNode, wanted: _Log, read: int) -> Page:
+    async def read_page(self, node: XxlNode, wanted: _Log, read: int) -> ReadPage:
         """Read lines behind line `read`; raises as `NodeCalls.ask`."""
         page = await node.calls.log_page(
             wanted.log_id, wanted.time_ms, read + 1, max_bytes=PAGE_BYTES
@@ -146,7 +146,7 @@ class LogReader:
             texts = page.content.split("\n")[: page.to_line - read]
             texts = texts[: MAX_LINES - read]
         if not texts:
-            return Page(last=read, chars=0, chunks=(), is_last=True)
+            return ReadPage(last=read, chars=0, chunks=(), is_last=True)
         last = read + len(texts)
         if last >= MAX_LINES:
             texts[-1] = CUT
@@ -155,7 +155,7 @@ class LogReader:
         # Java says of no page that it is the last.
         tells_end = node.calls.address.client != ClientKind.JAVA
         is_short = not page.truncated and len(texts) < SHORT_PAGE
-        return Page(
+        return ReadPage(
             last=last,
             chars=len(page.content),
             chunks=[
@@ -192,7 +192,7 @@ class _Pass:
     def is_full(self) -> bool:
         return self.chars >= MAX_CHARS
 
-    def add(self, executor_id: int, page: Page) -> None:
+    def add(self, executor_id: int, page: ReadPage) -> None:
         self.chunks += ((executor_id, chunk) for chunk in page.chunks)
         self.chars += page.chars
 

@@ -56,8 +56,8 @@ class Step(Enum):
     REFUSE = auto()  # a person has to decide
 
 
-class Why(StrEnum):
-    """Why nothing is done, or why it is refused."""
+class WhyNot(StrEnum):
+    """WhyNot nothing is done, or why it is refused."""
 
     STOPPED_THERE = "stopped_there"  # it was not running in XXL-JOB
     TAKEN_OVER = "taken_over"  # it was taken over before
@@ -74,7 +74,7 @@ class Decision:
 
     step: Step
     at: int | None = None  # STOP_THEIRS, ARM, RESUME_RETURN: the instant from which it goes on
-    why: Why | None = None  # NOTHING and REFUSE
+    why: WhyNot | None = None  # NOTHING and REFUSE
 
 
 def to_take_over(record: MoveRecord | None, theirs: TheirState, *, active_here: bool) -> Decision:
@@ -86,29 +86,29 @@ def to_take_over(record: MoveRecord | None, theirs: TheirState, *, active_here: 
     state = None if record is None else record.state
     if state is MoveState.DONE:
         if theirs.running:
-            return Decision(step=Step.REFUSE, why=Why.RUNS_THERE_AGAIN)
-        return Decision(step=Step.NOTHING, why=Why.TAKEN_OVER)
+            return Decision(step=Step.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
+        return Decision(step=Step.NOTHING, why=WhyNot.TAKEN_OVER)
     if active_here:
-        return Decision(step=Step.REFUSE, why=Why.RUNS_HERE_TOO)
+        return Decision(step=Step.REFUSE, why=WhyNot.RUNS_HERE_TOO)
     if theirs.running:
         return Decision(step=Step.STOP_THEIRS, at=theirs.next_at)
     if record is None or state is MoveState.GIVEN_BACK:
-        return Decision(step=Step.NOTHING, why=Why.STOPPED_THERE)
+        return Decision(step=Step.NOTHING, why=WhyNot.STOPPED_THERE)
     if theirs.next_at != record.their_next_at:
-        return Decision(step=Step.REFUSE, why=Why.CHANGED_THERE)
+        return Decision(step=Step.REFUSE, why=WhyNot.CHANGED_THERE)
     return Decision(step=Step.ARM, at=record.next_at)
 
 
 def to_give_back(record: MoveRecord | None, theirs: TheirState) -> Decision:
     """What brings a job back to XXL-JOB."""
     if record is None or record.state is MoveState.GIVEN_BACK:
-        return Decision(step=Step.NOTHING, why=Why.NOT_TAKEN_OVER)
+        return Decision(step=Step.NOTHING, why=WhyNot.NOT_TAKEN_OVER)
     if theirs.running:
         if record.state is MoveState.DONE:
-            return Decision(step=Step.REFUSE, why=Why.RUNS_THERE_AGAIN)
+            return Decision(step=Step.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
         return Decision(step=Step.SETTLE)
     if record.state is MoveState.DONE:
         return Decision(step=Step.RETURN)
     if theirs.next_at != record.their_next_at:
-        return Decision(step=Step.REFUSE, why=Why.CHANGED_THERE)
+        return Decision(step=Step.REFUSE, why=WhyNot.CHANGED_THERE)
     return Decision(step=Step.RESUME_RETURN, at=record.next_at)

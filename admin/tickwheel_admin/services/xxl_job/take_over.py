@@ -23,7 +23,7 @@ from tickwheel_admin.domain.xxl_job.take_over import (
     Decision,
     Step,
     TheirState,
-    Why,
+    WhyNot,
     to_give_back,
     to_take_over,
 )
@@ -111,7 +111,7 @@ class Moved:
 
     # From when on the new side fires it; None: given back stopped, as it was paused here.
     moved: dict[int, int | None] = field(default_factory=dict)
-    unchanged: dict[int, Why] = field(default_factory=dict)
+    unchanged: dict[int, WhyNot] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
 
 
@@ -120,12 +120,12 @@ class ClocksDiffer(Exception):
 
 
 _TEXTS = {
-    Why.RUNS_HERE_TOO: "It was resumed here while XXL-JOB runs it as well: pause it here first.",
-    Why.RUNS_THERE_AGAIN: "It was taken over, and somebody started it in XXL-JOB again, so that"
+    WhyNot.RUNS_HERE_TOO: "It was resumed here while XXL-JOB runs it as well: pause it here first.",
+    WhyNot.RUNS_THERE_AGAIN: "It was taken over, and somebody started it in XXL-JOB again, so that"
     " both fire it: stop it there, or pause it here.",
-    Why.CHANGED_THERE: "Somebody stopped it in XXL-JOB while it was being moved, so that nobody"
+    WhyNot.CHANGED_THERE: "Somebody stopped it in XXL-JOB while it was being moved, so that nobody"
     " fires it: resume it here, or start it there.",
-    Why.GONE_THERE: "XXL-JOB has no such job any more.",
+    WhyNot.GONE_THERE: "XXL-JOB has no such job any more.",
 }
 
 
@@ -389,7 +389,7 @@ class _Situation:
         decisions: dict[int, Decision] = {}
         for each in self.asked:
             if each not in self.states:
-                moved.refused[each] = _refusal(Why.GONE_THERE)
+                moved.refused[each] = _refusal(WhyNot.GONE_THERE)
             elif each not in self.ours:
                 moved.refused[each] = GONE
             else:
@@ -451,7 +451,7 @@ def _ready_at(move: StoredMove, ours: OurJob) -> int:
     return 0
 
 
-def _refusal(why: Why) -> Refusal:
+def _refusal(why: WhyNot) -> Refusal:
     return Refusal(code=why.value, text=_TEXTS[why])
 
 

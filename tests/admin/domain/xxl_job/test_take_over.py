@@ -10,7 +10,7 @@ from tickwheel_admin.domain.xxl_job.take_over import (
     MoveState,
     Step,
     TheirState,
-    Why,
+    WhyNot,
     to_give_back,
     to_take_over,
 )
@@ -24,11 +24,11 @@ def record(state: MoveState) -> MoveRecord:
     return MoveRecord(state=state, next_at=600, their_next_at=500, token=1)
 
 
-def nothing(why: Why) -> Decision:
+def nothing(why: WhyNot) -> Decision:
     return Decision(step=Step.NOTHING, why=why)
 
 
-def refused(why: Why) -> Decision:
+def refused(why: WhyNot) -> Decision:
     return Decision(step=Step.REFUSE, why=why)
 
 
@@ -42,10 +42,15 @@ SETTLE = Decision(step=Step.SETTLE)
 @pytest.mark.parametrize(
     ("state", "theirs", "take", "give"),
     [
-        (None, RUNNING, STOP, nothing(Why.NOT_TAKEN_OVER)),
-        (None, STOPPED, nothing(Why.STOPPED_THERE), nothing(Why.NOT_TAKEN_OVER)),
-        (MoveState.GIVEN_BACK, RUNNING, STOP, nothing(Why.NOT_TAKEN_OVER)),
-        (MoveState.GIVEN_BACK, STOPPED, nothing(Why.STOPPED_THERE), nothing(Why.NOT_TAKEN_OVER)),
+        (None, RUNNING, STOP, nothing(WhyNot.NOT_TAKEN_OVER)),
+        (None, STOPPED, nothing(WhyNot.STOPPED_THERE), nothing(WhyNot.NOT_TAKEN_OVER)),
+        (MoveState.GIVEN_BACK, RUNNING, STOP, nothing(WhyNot.NOT_TAKEN_OVER)),
+        (
+            MoveState.GIVEN_BACK,
+            STOPPED,
+            nothing(WhyNot.STOPPED_THERE),
+            nothing(WhyNot.NOT_TAKEN_OVER),
+        ),
         # Died before XXL-JOB's commit, or after it.
         (MoveState.PREPARED, RUNNING, STOP, SETTLE),
         (MoveState.PREPARED, STOPPED, ARM, RESUME),
@@ -55,18 +60,23 @@ SETTLE = Decision(step=Step.SETTLE)
         (
             MoveState.PREPARED,
             STOPPED_BY_HAND,
-            refused(Why.CHANGED_THERE),
-            refused(Why.CHANGED_THERE),
+            refused(WhyNot.CHANGED_THERE),
+            refused(WhyNot.CHANGED_THERE),
         ),
         (
             MoveState.RETURNING,
             STOPPED_BY_HAND,
-            refused(Why.CHANGED_THERE),
-            refused(Why.CHANGED_THERE),
+            refused(WhyNot.CHANGED_THERE),
+            refused(WhyNot.CHANGED_THERE),
         ),
-        (MoveState.DONE, STOPPED, nothing(Why.TAKEN_OVER), RETURN),
-        (MoveState.DONE, STOPPED_BY_HAND, nothing(Why.TAKEN_OVER), RETURN),
-        (MoveState.DONE, RUNNING, refused(Why.RUNS_THERE_AGAIN), refused(Why.RUNS_THERE_AGAIN)),
+        (MoveState.DONE, STOPPED, nothing(WhyNot.TAKEN_OVER), RETURN),
+        (MoveState.DONE, STOPPED_BY_HAND, nothing(WhyNot.TAKEN_OVER), RETURN),
+        (
+            MoveState.DONE,
+            RUNNING,
+            refused(WhyNot.RUNS_THERE_AGAIN),
+            refused(WhyNot.RUNS_THERE_AGAIN),
+        ),
     ],
 )
 def test_their_row_and_what_was_kept_say_what_is_next(
@@ -83,4 +93,4 @@ def test_a_job_that_was_resumed_here_by_hand_is_left_to_people(
     state: MoveState | None, theirs: TheirState
 ) -> None:
     kept = None if state is None else record(state)
-    assert to_take_over(kept, theirs, active_here=True) == refused(Why.RUNS_HERE_TOO)
+    assert to_take_over(kept, theirs, active_here=True) == refused(WhyNot.RUNS_HERE_TOO)

@@ -15,7 +15,7 @@ from tests.admin.kit.services import ADMIN, World
 from tests.support.databases import fresh_database
 from tests.support.servers import DatabaseServer
 from tests.support.xxl_job.installation import Installation, installation
-from tickwheel_admin.domain.xxl_job.take_over import Why
+from tickwheel_admin.domain.xxl_job.take_over import WhyNot
 from tickwheel_admin.services.xxl_job import take_over as module
 from tickwheel_admin.services.xxl_job.take_over import (
     ClocksDiffer,
@@ -144,12 +144,12 @@ async def test_a_job_goes_on_here_at_their_next_instant_and_back_at_ours(move: M
     assert await move.take() == Moved(moved={job.their_id: at})
     assert move.theirs(job) == (0, at)
     assert move.ours(job) == (False, at)
-    assert (await move.take()).unchanged == {job.their_id: Why.TAKEN_OVER}
+    assert (await move.take()).unchanged == {job.their_id: WhyNot.TAKEN_OVER}
 
     assert await move.give() == Moved(moved={job.their_id: at})
     assert move.theirs(job) == (1, at)
     assert move.ours(job) == (True, None)
-    assert (await move.give()).unchanged == {job.their_id: Why.NOT_TAKEN_OVER}
+    assert (await move.give()).unchanged == {job.their_id: WhyNot.NOT_TAKEN_OVER}
 
     actions = [row.action for row in move.world.rows(sa.select(tables.audit))]
     assert actions.count("job.taken_over") == actions.count("job.given_back") == 1
@@ -206,7 +206,7 @@ async def test_a_job_without_a_next_time_begins_with_the_next_instant(move: Move
 async def test_what_does_not_run_there_stays_paused_here(move: Move) -> None:
     job = await move.job(trigger_status=0, trigger_next_time=0)
 
-    assert (await move.take()).unchanged == {job.their_id: Why.STOPPED_THERE}
+    assert (await move.take()).unchanged == {job.their_id: WhyNot.STOPPED_THERE}
     assert move.ours(job) == (True, None)
 
 
