@@ -42,6 +42,8 @@ class RemoteAttempt:
     busy_since: float | None = None  # its node runs something of its job, perhaps it
     idle_since: float | None = None  # its node says that nothing of it runs
     absent_since: float | None = None  # its node never saw it, as it seems
+    kill_wanted_at: float | None = None  # the engine told to end it
+    is_stale: bool = False  # the ledger does not wait for its end
     killed_at: float | None = None  # the node said that it was killed
     is_asked: bool = False  # a call about it is under way
     full: bool = False  # no more lines of its log are read

@@ -96,7 +96,7 @@ class Callbacks:
                 token = (await self._nodes.older_tokens([(known.run, attempt)])).get(
                     (known.run, attempt)
                 )
-            if token is None:
+            if token is None or _is_of_another_claim(callback, known, attempt, client):
                 unknown += 1
                 continue
             results[known.executor_id].append(_result(callback, known, attempt, token, client))
@@ -206,6 +206,18 @@ def _result(
         result=_raw(text if outcome is Outcome.SUCCEEDED else b"null"),
         message="" if outcome is Outcome.SUCCEEDED else said,
     )
+
+
+def _is_of_another_claim(
+    callback: Callback, known: RunFacts, attempt: int, client: ClientKind
+) -> bool:
+    """Whether it names the current attempt and was started by another claim.
+
+    Numbers are given twice after a backup was restored, and their last eight bits again and again.
+    Java repeats the time that it was told; some others send one of their own.
+    """
+    is_told = client is ClientKind.JAVA and callback.time_ms and known.dispatched_at
+    return bool(is_told) and attempt == known.attempt and callback.time_ms != known.dispatched_at
 
 
 def _full_number(low: int, newest: int) -> int:

@@ -44,8 +44,6 @@ RUN_SECONDS = 3.0
 # way any more after so long, whichever admin made it.
 DENY_SECONDS = START_SECONDS + RUN_SECONDS
 KILL_SECONDS = 5.0  # beyond its time, for which a kill that was not answered may be on its way
-KILL_TRIES = 3
-KILL_AGAIN_SECONDS = 1.0
 BUSY_TRIES = 3
 BUSY_SECONDS = 0.05  # a thread that has just reported a run may still count as busy
 
@@ -216,28 +214,31 @@ class NodeRuns:
 
     async def cancel(self, cancel: Cancel) -> None:
         attempt = await self._known(cancel.run, cancel.attempt, cancel.token)
-        if attempt is None or attempt.copy is None:
-            return  # it is looked for (`watch`), and the engine asks again
-        if attempt.stage is Stage.SENDING or not self._attempts.owns(attempt):
+        if attempt is None:
             return
-        # The end of a run that timed out is recorded already: nobody asks again.
-        for _ in range(KILL_TRIES if cancel.reason is CancelReason.TIMEOUT else 1):
-            try:
-                async with self._turns:
-                    if not self._attempts.owns(attempt):
-                        return  # it ended while this waited for its turn
-                    # No other run may get the wire job while this call may be on its way.
-                    self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
-                    answer = await self._calls.ask(dialects.kill(attempt.wire_job))
-                    self._attempts.reserve(attempt.wire_job, _now())
-                break
-            except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
-                await asyncio.sleep(KILL_AGAIN_SECONDS)
-        else:
-            return  # the engine asks again
+        # Kept, for of a run that has ended already the engine does not ask again.
+        if attempt.kill_wanted_at is None:
+            attempt.kill_wanted_at = _now()
+        attempt.is_stale = attempt.is_stale or cancel.reason is CancelReason.STALE
+        await self.kill(attempt)
+
+    async def kill(self, attempt: RemoteAttempt) -> None:
+        """End an attempt, as far as it is known where it runs; `watch` looks for it else."""
+        if attempt.copy is None or attempt.stage is Stage.SENDING:
+            return
+        try:
+            async with self._turns:
+                if not self._attempts.owns(attempt):
+                    return  # another one runs there
+                # No other run may get the wire job while this call may be on its way.
+                self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
+                answer = await self._calls.ask(dialects.kill(attempt.wire_job))
+                self._attempts.reserve(attempt.wire_job, _now())
+        except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
+            return  # it is tried again
         if dialects.meaning(answer) is Meaning.OK and attempt.killed_at is None:
             attempt.killed_at = _now()
-            if cancel.reason is CancelReason.STALE:
+            if attempt.is_stale:
                 self._attempts.remove(attempt)
 
     async def _known(self, run: int, number: int, token: str) -> RemoteAttempt | None:

@@ -7,7 +7,8 @@ runs any more nor has reported is noticed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.engine.loop import Loop
@@ -31,6 +32,7 @@ IDLE_SECONDS = 10.0  # between two questions whether a job still runs
 IDLE_AGAIN_SECONDS = 3.0  # the same, after it did not
 LOST_SECONDS = 45.0  # executors send a callback again after 30 s
 KILLED_SECONDS = 60.0  # some executors never report what was killed
+KILL_TRIED_SECONDS = 60.0  # for which a run that has ended in the ledger is told to end
 ASKED_AT_ONCE = 50  # runs that are asked about in one pass, over all nodes
 ASKED_OF_NODE = 4  # the same, of one node: one that hangs must not hold up the others
 
@@ -61,10 +63,13 @@ class XxlWatch(Loop):
                     await self._time_out(attempt)
         for node, attempt in self._due(now):
             attempt.is_asked = True
-            task = asyncio.create_task(self._ask(node, attempt), name="xxl-watch")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._spawn(self._ask(node, attempt))
         return False
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="xxl-watch")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _look_at_ledger(self) -> None:
         """Forget what has ended, and adopt what others sent while they served a node, too."""
@@ -135,6 +140,8 @@ class XxlWatch(Loop):
                 await self._logs.follow(node, attempt)
         except _NO_ANSWER:
             attempt.log_asked_at = attempt.idle_asked_at = _now()  # counted by the caller
+        except DatabaseUnavailable:
+            attempt.log_asked_at = _now()
         finally:
             attempt.is_asked = False
 
@@ -219,11 +226,24 @@ class XxlWatch(Loop):
             known = facts.get(each.run)
             if known is not None and known.is_live and known.attempt == each.attempt:
                 continue
+            if _is_to_be_killed(each):
+                self._spawn(node.runs.kill(each))
+                continue
             node.attempts.remove(each)
             if each.stage is Stage.RUNNING and each.copy is not None and not each.full:
                 ended.append(expected_log(each, node.node_id))
         if ended:
             await self._nodes.expect_logs(ended)
+
+
+def _is_to_be_killed(attempt: RemoteAttempt) -> bool:
+    """Whether an attempt that has ended in the ledger may still run, and somebody wants its end."""
+    wanted_at = attempt.kill_wanted_at
+    return (
+        wanted_at is not None
+        and attempt.killed_at is None
+        and _now() - wanted_at < KILL_TRIED_SECONDS
+    )
 
 
 def expected_log(attempt: RemoteAttempt, node_id: int) -> ExpectedLog:

@@ -342,6 +342,42 @@ def test_an_executor_that_is_busy_with_the_very_run_has_accepted_it(
     loop.run_until_complete(story())
 
 
+def test_a_call_is_not_made_long_after_the_claim(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(age_ms=2_500)  # its admin was frozen, and others ask already
+        await bridge.runs.start([request()])
+        await asyncio.sleep(1)
+        assert bridge.executor.told("/run") == []
+        assert refusals(bridge) == [Refusal.FULL]
+
+    loop.run_until_complete(story())
+
+
+def test_runs_of_one_job_have_wire_jobs_of_their_own(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {3: facts(3), 4: facts(4)}
+        await bridge.runs.start([request(3), request(4)])
+        await asyncio.sleep(1)
+        assert len({each["jobId"] for each in bridge.executor.told("/run")}) == 2
+
+    loop.run_until_complete(story())
+
+
+def test_an_unanswered_call_is_asked_about(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        bridge.executor.says["/run"] = None
+        bridge.executor.on_run = lambda said: bridge.executor.logs.update({said["logId"]: ["x"]})
+        await bridge.runs.start([request()])
+        await bridge.live(6)
+        assert bridge.said == [Accepted(run=3, attempt=1, token="token")]
+
+    loop.run_until_complete(story())
+
+
 def test_a_call_is_not_made_for_a_process_that_is_gone(loop: SimLoop) -> None:
     async def story() -> None:
         bridge = Bridge()
@@ -443,6 +479,28 @@ def test_a_log_is_read_by_one_at_a_time_and_never_twice(loop: SimLoop) -> None:
         page = await bridge.reader.read_page(bridge.node, ended, place)
         chunks = [*bridge.chunks, *page.chunks]
         assert [(each.first_seq, len(each.lines)) for each in chunks] == [(1, 2), (3, 1)]
+
+    loop.run_until_complete(story())
+
+
+def test_a_run_that_has_ended_in_the_ledger_is_told_to_end_until_that_is_confirmed(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        await bridge.runs.start([request()])
+        await asyncio.sleep(0.1)
+        bridge.executor.says["/kill"] = None
+        bridge.ledger[3] = facts(state=RunState.TIMED_OUT)  # told once, and not asked about again
+        cancel = Cancel(run=3, attempt=1, token="token", reason=CancelReason.TIMEOUT)
+        await bridge.runs.cancel(cancel)
+        await bridge.live(12)
+        del bridge.executor.says["/kill"]
+        before = len(bridge.executor.told("/kill"))
+        await bridge.live(20)
+        assert len(bridge.executor.told("/kill")) == before + 1
+        assert bridge.attempts.get(3, 1) is None
 
     loop.run_until_complete(story())
 
