@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.simulation.mutations import MUTATIONS, XXL_MUTATIONS
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.search import first_failing, simulate_all, simulate_one
 from tests.simulation.world import Options, Outcome
 
@@ -70,7 +70,7 @@ def main() -> int:
         "--mutations",
         nargs="*",
         metavar="NAME",
-        choices=[*MUTATIONS, *XXL_MUTATIONS, []],
+        choices=[*MUTATIONS, []],
         help="switch mechanisms off, one by one, to see it noticed (default: all)",
     )
     arguments = parser.parse_args()
@@ -83,8 +83,7 @@ def main() -> int:
     )
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.mutations is not None:
-        known = XXL_MUTATIONS if arguments.xxl_job else MUTATIONS
-        return report_mutations(arguments.mutations or list(known), seeds, options)
+        return report_mutations(arguments.mutations or list(MUTATIONS), seeds, options)
     if arguments.seed is None:
         return 1 if report(simulate_all(seeds, options)) else 0
     outcome = simulate_one(arguments.seed, options)

@@ -530,12 +530,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         names_and_labels_are_not_looked_at,
         busy_nodes_are_not_seen,
         uses_are_not_kept,
-    )
-}
-# Of the protocol XXL-JOB: seeds without its executors cannot notice them.
-XXL_MUTATIONS: dict[str, Callable[[], None]] = {
-    mutation.__name__: mutation
-    for mutation in (
+        # Only worlds with executors of XXL-JOB's protocol can notice these.
         xxl_reports_are_answered_before_the_commit,
         xxl_unanswered_calls_are_queued_again,
         xxl_wire_jobs_are_shared,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.simulation.database import SimDatabase
-from tests.simulation.mutations import MUTATIONS, XXL_MUTATIONS
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.world import Options, Outcome, simulate
 
 PATIENCE_SECONDS = 120  # of processor time for one seed; they take one or two
@@ -122,7 +122,7 @@ def _patience(seed: int) -> Iterator[None]:
 def _first_failing(
     name: str, seeds: Sequence[int], options: Options
 ) -> tuple[str, Outcome | None, int]:
-    (MUTATIONS | XXL_MUTATIONS)[name]()
+    MUTATIONS[name]()
     with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
         database = SimDatabase(Path(directory))
         try:

@@ -48,7 +48,7 @@ def check_xxl_job(
     attempts = _attempts(database, ledger, gaps)
     _check_starts(journal, attempts, ledger, gaps, history)
     _check_handed_back(journal, ledger, gaps, history)
-    _check_ends(journal, attempts, ledger, gaps, history)
+    _check_ends(journal, attempts, ledger, world, gaps, history)
     _check_reports(database, attempts, ledger, world, gaps, history)
     _check_kills(ledger, world, gaps, history)
     _check_side_by_side(ledger, world, gaps, history)
@@ -111,11 +111,13 @@ def _check_ends(
     journal: Journal,
     attempts: Mapping[Key, Any],
     ledger: Ledger,
+    world: XxlWorld,
     gaps: Gaps,
     history: History,
 ) -> None:
     """A run ends as the handler of that very attempt did (G4, G6)."""
-    started = {(start.run, start.attempt) for start in journal.starts}
+    dead = {each.name for host in world.hosts for each in host.processes if each.died_at}
+    started = {(start.run, start.attempt): start for start in journal.starts}
     for key, (state, reason, _) in attempts.items():
         run = ledger.runs[key[0]]
         if state == "lost" or reason in BY_NOBODY:
@@ -124,7 +126,10 @@ def _check_ends(
         name = f"{key[0]}/{key[1]}"
         if key not in started and state in ("cancelled", "timed_out", "failed"):
             continue  # killed before its first step, or refused for good
-        is_silent = state == "cancelled" and gaps.has(key, LOST_WHILE_IT_RUNS)
+        # What was killed and is not reported counts as ended after a while.
+        is_silent = state == "cancelled" and (
+            gaps.has(key, LOST_WHILE_IT_RUNS) or started[key].process in dead
+        )
         if end not in ENDS.get(state, ()) and not is_silent:
             history.violation(f"G4: {name} is {state}; its handler has {end or 'not ended'}")
         if state == "succeeded" and json.loads(run.result or "null") != name:
