@@ -201,7 +201,7 @@ class AdminHost(Host):
 
 
 async def _answered(inbound: Inbound, path: str, token: str, body: bytes) -> str:
-    executors = inbound.shown_by(token, None)
+    executors = await inbound.shown_by(token, None)
     client = ClientKind.JAVA
     if path == "/callback":
         return await inbound.report(
