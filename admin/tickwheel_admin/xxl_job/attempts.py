@@ -45,6 +45,7 @@ class RemoteAttempt:
     kill_wanted_at: float | None = None  # the engine told to end it
     is_stale: bool = False  # the ledger does not wait for its end
     killed_at: float | None = None  # the node said that it was killed
+    is_untold: bool = False  # its node's logs do not tell which copy it is
     is_asked: bool = False  # a call about it is under way
     full: bool = False  # no more lines of its log are read
 

@@ -16,7 +16,7 @@ from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.calls import CALL_SECONDS, NodeCalls
-from tickwheel_admin.xxl_job.dialects import BadAnswer, Call, Dialect, Meaning, log_id
+from tickwheel_admin.xxl_job.dialects import MAX_RUN, BadAnswer, Call, Dialect, Meaning, log_id
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,
@@ -68,6 +68,8 @@ class NodeRuns:
         self._node_id = node_id
         self._say = say
         self._spawn = spawn
+        # Whether the node says of a run that it never had that there is no log; None: not asked.
+        self._logs_tell: bool | None = None
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
         self.refused_at = -1.0  # when nobody listened at the node's address
 
@@ -171,11 +173,25 @@ class NodeRuns:
     def _is_current(self, attempt: RemoteAttempt) -> bool:
         return self._attempts.get(attempt.run, attempt.attempt) is attempt
 
-    async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool:
-        """Whether the node has a log of the attempt: it has one from the moment it begins."""
-        number = log_id(attempt.run, attempt.attempt, copy)
-        page = await self._calls.log_page(number, attempt.time_ms, 1, max_bytes=4_096)
-        return not page.missing
+    async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool | None:
+        """Whether the node has a log of the attempt: it has one from the moment it begins.
+
+        None: its answers do not tell. Some clients have no logs, or one of every run there is.
+        """
+        if self._logs_tell is None:
+            unknown = await self._is_missing(log_id(MAX_RUN, attempt.attempt, copy), attempt)
+            self._logs_tell = unknown is True
+        if not self._logs_tell:
+            return None
+        missing = await self._is_missing(log_id(attempt.run, attempt.attempt, copy), attempt)
+        return None if missing is None else not missing
+
+    async def _is_missing(self, number: int, attempt: RemoteAttempt) -> bool | None:
+        try:
+            page = await self._calls.log_page(number, attempt.time_ms, 1, max_bytes=4_096)
+        except BadAnswer:
+            return None
+        return page.missing
 
     def _run_call(self, attempt: RemoteAttempt, request: RunRequest) -> Call:
         return dialects.run(

@@ -148,7 +148,8 @@ class XxlWatch(Loop):
     async def _probe(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         """Find out whether an attempt whose call was not answered has begun."""
         attempt.idle_asked_at = _now()
-        if await self._has_log(node, attempt):
+        has_log = await self._has_log(node, attempt)
+        if has_log:
             node.runs.confirm(attempt)
             return
         busy = await self._busy_copy(node, attempt)
@@ -164,27 +165,43 @@ class XxlWatch(Loop):
             return
         attempt.busy_since = None
         attempt.absent_since = now if attempt.absent_since is None else attempt.absent_since
-        if now - max(attempt.absent_since, attempt.known_at + DENY_SECONDS) >= ABSENT_SECONDS:
+        absent = now - max(attempt.absent_since, attempt.known_at + DENY_SECONDS)
+        if has_log is None:
+            # It may have run and ended, or never begun: nothing there tells.
+            if absent >= LOST_SECONDS:
+                text = "Its executor did not answer, and does not tell whether it ran it."
+                node.runs.end(attempt, Outcome.CUT_OFF, text)
+        elif absent >= ABSENT_SECONDS:
             node.runs.deny(attempt)
 
     async def _locate(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
         """Whether it is known which copy of its job an attempt is; its log tells."""
-        return attempt.copy is not None or await self._has_log(node, attempt)
+        if attempt.copy is None:
+            attempt.is_untold = await self._has_log(node, attempt) is None
+        return attempt.copy is not None
 
-    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
+    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt) -> bool | None:
+        """As `NodeRuns.has_log`; which copy it is is noted when a log tells."""
         if attempt.copy is not None:
             return await node.runs.has_log(attempt, attempt.copy)
         for copy in range(node.attempts.copies_of(attempt.job_id)):
-            if await node.runs.has_log(attempt, copy):
+            found = await node.runs.has_log(attempt, copy)
+            if found is None:
+                return None
+            if found:
                 node.attempts.found(attempt, copy)
                 return True
         return False
 
     async def _look_whether_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
-        if await self._busy_copy(node, attempt) is None:
+        busy = await self._busy_copy(node, attempt)
+        if busy is None:
             self._note_idle(node, attempt)
         else:
             attempt.idle_since = None
+            if attempt.copy is None and attempt.is_untold:
+                # Without logs the busy one is the best guess: else it could never be killed.
+                node.attempts.found(attempt, busy)
         attempt.idle_asked_at = _now()
 
     async def _busy_copy(self, node: XxlNode, attempt: RemoteAttempt) -> int | None:

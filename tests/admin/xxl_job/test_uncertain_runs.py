@@ -508,3 +508,49 @@ def test_a_run_that_has_ended_in_the_ledger_is_told_to_end_until_that_is_confirm
 def test_an_admin_serves_its_nodes_also_before_it_has_renewed_its_lease() -> None:
     view = BridgeView(executors={1: EXECUTOR}, addresses=[ADDRESS], admins={})
     assert mine(view, 17) == [ADDRESS]
+
+
+# A Go client without a log handler, one behind a proxy that has no such path, one that keeps none.
+LOGS_THAT_TELL_NOTHING = {
+    "the same line of every run": b'{"code":200,"content":{"fromLineNum":1,"toLineNum":2,'
+    b'"logContent":"no log handler","isEnd":true}}',
+    "no log at all": b'{"code":500,"msg":"logs are off"}',
+    "no answer of the protocol": b"<html>",
+}
+
+
+@pytest.mark.parametrize("answer", LOGS_THAT_TELL_NOTHING.values(), ids=LOGS_THAT_TELL_NOTHING)
+def test_logs_that_tell_nothing_decide_nothing(loop: SimLoop, answer: bytes) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.executor.says["/log"] = answer
+        bridge.ledger[3] = facts(age_ms=6_000)
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(40)
+        assert bridge.said == []
+        await bridge.live(15)
+        # As on a node that died: it may have run.
+        assert [each.outcome for each in bridge.said if isinstance(each, Result)] == [
+            Outcome.CUT_OFF
+        ]
+        assert not refusals(bridge)
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("answer", LOGS_THAT_TELL_NOTHING.values(), ids=LOGS_THAT_TELL_NOTHING)
+def test_a_run_that_was_taken_over_without_logs_can_be_stopped(
+    loop: SimLoop, answer: bytes
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.executor.says["/log"] = answer
+        bridge.executor.busy.add(wire_job_id(5, 1))
+        bridge.ledger[3] = facts(state=RunState.RUNNING, age_ms=6_000)
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(15)
+        stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        await bridge.runs.cancel(stop)
+        assert bridge.executor.told("/kill") == [{"jobId": wire_job_id(5, 1)}]
+
+    loop.run_until_complete(story())
