@@ -160,6 +160,7 @@ TIERS = (
         name="interop",
         budget_seconds=100,
         run=_pytest("tests/interop", processes=2, may_skip=True),
+        needs=system_packages.DATABASES,
         first_seconds=600,
     ),
     Tier(
@@ -222,6 +223,7 @@ def _nightly(report: Report, deadline: float) -> None:
     for part in (
         _command("tests.drill.soak", "--minutes", SOAK_MINUTES),
         _pytest("tests/admin", "tests/simulation", "tests/interleavings", processes=2),
+        _pytest("tests/interop", processes=2, may_skip=True),
         _command("tests.drill"),
     ):
         part(report, deadline)
