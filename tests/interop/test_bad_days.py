@@ -257,7 +257,7 @@ def test_one_that_goes_on_after_a_kill_is_said_to_be_running_and_can_be_released
     team.wait(run, "running")
     team.api.post(f"/runs/{run}/cancel")
     wait_until(
-        lambda: team.api.get(f"/runs/{run}")["reason"] == "still_running",
+        lambda: team.api.get(f"/runs/{run}")["reason"] == "cancel_unconfirmed",
         timeout_seconds=30,
         what="the run to be said to be running still",
     )

@@ -28,7 +28,15 @@ from tickwheel_admin.xxl_job import log_reader
 from tickwheel_admin.xxl_job.attempts import RemoteAttempts
 from tickwheel_admin.xxl_job.callbacks import Callbacks
 from tickwheel_admin.xxl_job.caller import NoAnswer, Reply
-from tickwheel_admin.xxl_job.dialects import Call, Callback, Dialect, log_id, read_log_id
+from tickwheel_admin.xxl_job.calls import NodeCalls
+from tickwheel_admin.xxl_job.dialects import (
+    Call,
+    Callback,
+    Dialect,
+    LogPage,
+    log_id,
+    read_log_id,
+)
 from tickwheel_admin.xxl_job.log_keeper import LogKeeper
 from tickwheel_admin.xxl_job.log_reader import LogReader, XxlLogs
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
@@ -69,6 +77,12 @@ class Node:
         content = "".join(f"{self.line}\n" for _ in range(begin, LINES + 1))
         page = {"fromLineNum": begin, "toLineNum": LINES, "logContent": content, "isEnd": False}
         return Reply(200, json.dumps({"code": 200, "content": page}).encode(), truncated=False)
+
+    async def log_page(
+        self, log_id: int, time_ms: int, from_line: int, *, max_bytes: int
+    ) -> LogPage:
+        calls = cast("NodeCalls", self)
+        return await NodeCalls.log_page(calls, log_id, time_ms, from_line, max_bytes=max_bytes)
 
 
 class Registrar:
