@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,13 @@ TESTED_MUTATIONS = (
     "results_bring_no_checkpoint",
     "names_and_labels_are_not_looked_at",
 )
+# The same, of the bridge to XXL-JOB: within the first seeds, in worlds that have its executors.
+TESTED_XXL_MUTATIONS = (
+    "xxl_unanswered_calls_are_queued_again",
+    "xxl_wire_jobs_are_shared",
+    "xxl_idle_runs_are_not_noticed",
+)
+XXL_MUTATION_SEEDS = range(1, 31)
 
 
 @pytest.mark.parametrize("first", SEEDS[::SEEDS_PER_TEST])
@@ -57,6 +65,16 @@ def test_broken_guarantees_are_noticed() -> None:
     unseen = [
         name
         for name, outcome, _ in first_failing(TESTED_MUTATIONS, MUTATION_SEEDS, MUTATION_LOAD)
+        if outcome is None
+    ]
+    assert not unseen
+
+
+def test_broken_guarantees_of_xxl_job_are_noticed() -> None:
+    options = replace(MUTATION_LOAD, xxl_job=True)
+    unseen = [
+        name
+        for name, outcome, _ in first_failing(TESTED_XXL_MUTATIONS, XXL_MUTATION_SEEDS, options)
         if outcome is None
     ]
     assert not unseen

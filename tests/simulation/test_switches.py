@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.test_simulation import TESTED_MUTATIONS
+from tests.simulation.test_simulation import TESTED_MUTATIONS, TESTED_XXL_MUTATIONS
 
 ROOT = Path(__file__).parents[2]
 ADMIN = "tests/admin"
@@ -153,11 +153,46 @@ MISSED_BY = {
         "engine/dispatcher/test_routed_runs.py",
         "test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins[sqlite]",
     ),
+    "xxl_reports_are_answered_before_the_commit": (
+        ADMIN,
+        "xxl_job/test_reports.py",
+        "test_a_report_is_answered_when_it_is_recorded",
+    ),
+    "xxl_calls_are_made_however_late": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_a_call_is_not_made_long_after_the_claim",
+    ),
+    "xxl_log_ids_carry_no_attempt": (
+        ADMIN,
+        "xxl_job/test_reports.py",
+        "test_a_report_counts_for_the_attempt_that_its_log_id_names[1-first]",
+    ),
+    "xxl_owners_are_missed_late": (
+        ADMIN,
+        "store/xxl_job/test_addresses.py",
+        "test_an_admin_that_died_is_missed_before_its_nodes_are_dead[sqlite]",
+    ),
+    "xxl_denials_count_while_calls_are_on_their_way": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_a_run_that_was_taken_over_is_denied_only_when_no_call_can_be_on_its_way",
+    ),
+    "xxl_one_denial_is_enough": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_a_run_without_a_log_is_not_denied_while_its_job_is_busy",
+    ),
+    "xxl_kills_may_hit_the_next_run": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_a_wire_job_is_not_used_again_while_a_kill_may_be_on_its_way",
+    ),
 }
 
 
 def test_every_mechanism_is_switched_off_somewhere() -> None:
-    assert {*TESTED_MUTATIONS, *MISSED_BY} == set(MUTATIONS)
+    assert {*TESTED_MUTATIONS, *TESTED_XXL_MUTATIONS, *MISSED_BY} == set(MUTATIONS)
 
 
 def test_what_is_switched_off_is_missed() -> None:

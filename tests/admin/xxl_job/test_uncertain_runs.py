@@ -191,7 +191,15 @@ def loop() -> Iterator[SimLoop]:
     loop = SimLoop()
     loop.now = 1_000.0
     yield loop
+    left = asyncio.all_tasks(loop)
+    for each in left:
+        each.cancel()
+    loop.run_until_complete(asyncio.wait_for(_ended(left), 60))
     loop.close()
+
+
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def facts(run: int = 3, *, state: RunState = RunState.DISPATCHED, age_ms: int = 0) -> RunFacts:

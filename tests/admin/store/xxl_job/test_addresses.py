@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.rows import add_job, add_run, now
+from tickwheel_admin.domain.executors.node import LEASE_MS
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.xxl_job.bridge import (
     MAX_KEPT,
@@ -17,8 +18,9 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     ClientKind,
     Registration,
 )
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.database.tables import xxl_address
+from tickwheel_admin.store.database.tables import admin, xxl_address
 from tickwheel_admin.store.executors.admins import enter_admin
 from tickwheel_admin.store.xxl_job import addresses as store
 from tickwheel_admin.store.xxl_job.executors import StoredXxlAddress, read_xxl_addresses
@@ -199,3 +201,18 @@ async def test_only_admins_that_said_what_they_serve_are_owners(database: Databa
     # Entered again, as after a freeze, it has said nothing yet.
     await database.run(enter_admin, admin_id=3, name="a3", url="http://a", version="1")
     assert await database.read(store.serving_admins) == {1: frozenset()}
+
+
+@pytest.mark.every_database
+async def test_an_admin_that_died_is_missed_before_its_nodes_are_dead(database: Database) -> None:
+    """Somebody else has to beat them before the lease ends that it renewed last."""
+    await database.run(enter_admin, admin_id=1, name="a1", url="http://a", version="1")
+    await database.run(store.tell_unreadable, admin_id=1, executor_ids=[])
+
+    def silent_for(conn: sa.Connection, ms: int) -> None:
+        conn.execute(sa.update(admin).values(lease_expires_at=now_ms(conn) + LEASE_MS - ms))
+
+    await database.run(silent_for, 4_000)
+    assert await database.read(store.serving_admins) == {1: frozenset()}
+    await database.run(silent_for, LEASE_MS // 2)
+    assert await database.read(store.serving_admins) == {}
