@@ -57,7 +57,7 @@ async def create_executor(request: web.Request) -> web.Response:
 async def _create_xxl(
     request: web.Request, fields: Fields, *, name: str, description: str
 ) -> web.Response:
-    given = read_xxl_fields(fields)
+    given = read_xxl_fields(Fields(fields.raw.get("xxl_job"), "xxl_job", fields.problems))
     raise_if_any(fields.problems)
     new_id = await request.app[SERVICES].xxl_executors.create(
         actor_of(request),
@@ -85,7 +85,7 @@ async def get_executor(request: web.Request) -> web.Response:
 @routes.put(f"{_ONE}/xxl-job", permission=Permission.ADMINISTER, api=True)
 async def change_xxl_executor(request: web.Request) -> web.Response:
     """What is not given stays as it is."""
-    body = Fields({"xxl_job": await read_json(request)}, "", [])
+    body = Fields(await read_json(request), "", [])
     given = read_xxl_fields(body)
     raise_if_any(body.problems)
     await request.app[SERVICES].xxl_executors.change(

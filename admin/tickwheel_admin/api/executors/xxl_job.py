@@ -23,9 +23,8 @@ class XxlFields:
     registers: bool  # `addresses` is null
 
 
-def read_xxl_fields(fields: Fields) -> XxlFields:
-    """Of a body that has it; problems go to those of the body."""
-    mine = Fields(fields.raw.get("xxl_job"), "xxl_job", fields.problems)
+def read_xxl_fields(mine: Fields) -> XxlFields:
+    """Of the object `xxl_job`; problems are noted in it."""
     if mine.is_object:
         mine.only(FIELDS)
     addresses = mine.raw.get("addresses")
