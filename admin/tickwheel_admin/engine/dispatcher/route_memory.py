@@ -67,12 +67,13 @@ class RouteMemory:
                 continue
             turns[job_id] += 1
         stood = lock_jobs_to_claim(conn, turns) if turns else {}
+        self._stood = stood
         self._cursors = {job_id: cursor + turns[job_id] for job_id, cursor in stood.items()}
         held = turns.keys() - stood.keys()
         only_by_turn = held - limited - counting - avoiding
         self.left |= held - only_by_turn
         if only_by_turn:
-            stood |= read_cursors(conn, only_by_turn)
+            stood = stood | read_cursors(conn, only_by_turn)
         routed = (by_turn | counting | avoiding) & stood.keys()
         router.turns = {job_id: stood[job_id] for job_id in routed}
         if counting & routed:
@@ -82,8 +83,14 @@ class RouteMemory:
 
     def keep(self, claimed: Collection[tuple[int, Placement]]) -> None:
         """Write what was claimed, by job; the rows of those jobs are still locked."""
-        # Turns for which no node was found were not taken: none is left out.
-        taken = self._router.turns
+        # Turns for which no node was found were not taken: none is left out. Nor were those of jobs
+        # whose runs were all left to other admins: where each node has a way to one admin only, two
+        # admins would pass a run to each other for ever.
+        jobs = {job_id for job_id, _ in claimed}
+        turns = self._router.turns
+        taken = {
+            job: turns[job] if job in jobs else self._stood.get(job, turns[job]) for job in turns
+        }
         late = {
             job_id: taken[job_id]
             for job_id, written in self._cursors.items()

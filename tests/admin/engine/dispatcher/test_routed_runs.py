@@ -514,3 +514,21 @@ async def test_every_attempt_keeps_why_it_went_where_it_did(
     archived = sa.select(tables.run_attempt.c.choice).where(tables.run_attempt.c.run_id == run_id)
     choice = await database.read(lambda conn: conn.execute(archived).scalar_one())
     assert told(choice) == ["Least busy: 0 of 100 slots used."]
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("strategy", [Routing.ROUND_ROBIN, Routing.WEIGHTED])
+async def test_admins_with_a_node_each_do_not_pass_runs_to_each_other_for_ever(
+    database: Database, strategy: Routing
+) -> None:
+    executor_id = new_executor_id()
+    admins = [Admin(database, admin_id=number) for number in (1, 2)]
+    for admin, name in zip(admins, "ab", strict=True):
+        await admin.add_node(executor_id, name=name, slots=100)
+    job_id = await add_job(database, executor_id=executor_id, routing=by(strategy))
+    for first in (admins, admins[::-1]):
+        for _ in range(3):
+            run_id = await ask(database, job_id)
+            for admin in first:
+                await admin.engine.dispatcher.run_once()
+            assert await states(database, run_id) == ["dispatched"]
