@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.admin.kit.served import Client, cheap_passwords, config_in, new_session
+from tests.admin.kit.served import SECRET_KEY, Client, cheap_passwords, config_in, new_session
 from tests.browser.samples.rows import NOW
 from tests.browser.samples.world import build
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
@@ -85,7 +86,8 @@ async def sample(
     """The sample of the browser tests behind real HTTP, or a fresh installation."""
     database = Database(f"sqlite:///{directory / 'console.db'}", clock=lambda: NOW)
     await database.run(metadata.create_all)
-    services = create_services(database, passwords=cheap_passwords())
+    cipher = Cipher([SECRET_KEY])
+    services = create_services(database, passwords=cheap_passwords(), cipher=cipher)
     await services.users.ensure_first_admin()
     ids = await build(services) if filled else {}
     app = create_app(config_in(directory), services)

@@ -30,7 +30,7 @@ def written_actions() -> Iterator[str]:
     for layer in ("services", "store", "engine", "links"):
         for path in sorted((PACKAGE / layer).rglob("*.py")):
             source = path.read_text()
-            if "audit" not in source:
+            if "audit" not in source and "note(" not in source:
                 continue
             tree = ast.parse(source)
             errors = {
