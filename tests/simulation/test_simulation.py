@@ -31,7 +31,6 @@ TESTED_MUTATIONS = (
 # The same, of the bridge to XXL-JOB: within the first seeds, in worlds that have its executors.
 TESTED_XXL_MUTATIONS = (
     "xxl_unanswered_calls_are_queued_again",
-    "xxl_wire_jobs_are_shared",
     "xxl_idle_runs_are_not_noticed",
 )
 XXL_MUTATION_SEEDS = range(1, 31)

@@ -158,6 +158,11 @@ MISSED_BY = {
         "xxl_job/test_reports.py",
         "test_a_report_is_answered_when_it_is_recorded",
     ),
+    "xxl_wire_jobs_are_shared": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_runs_of_one_job_have_wire_jobs_of_their_own",
+    ),
     "xxl_calls_are_made_however_late": (
         ADMIN,
         "xxl_job/test_uncertain_runs.py",
