@@ -33,6 +33,8 @@ MAX_SCHEMA_BYTES = 16 * 1024  # JSON Schema of a handler's parameters
 MAX_SCHEMAS_BYTES = 512 * 1024  # of all schemas of a hello together
 MAX_DECLARED_JOBS = 500  # jobs that a node declares in its code
 MAX_DECLARED_BYTES = 1024 * 1024  # of their JSON text together
+MAX_SCRIPT_BYTES = 256 * 1024  # UTF-8 source of a script
+MAX_SECRETS = 100  # values that a run's parameters take from its executor's secrets
 
 
 # Bounds that every store and JavaScript keep exactly.
@@ -249,6 +251,15 @@ class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
     seq: Count
 
 
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """The script of a script job, as the run's revision of the job has it."""
+
+    language: str  # shell, python, node, php, powershell, perl, ruby, or one that the node names
+    source: str  # MAX_SCRIPT_BYTES at most
+    sha256: str  # of `source` in UTF-8, 64 hex digits; the node MUST compare it
+    signature: str = ""  # base64 of an ed25519 signature of the script; "": it has none
+
+
 class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     """Start this attempt, unless it is already known."""
 
@@ -276,6 +287,10 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     # It must not overlap with another run: end it when all admins are lost (PROTOCOL.md, 3).
     stop_when_cut_off: bool = False
     recovering: bool = False  # an earlier attempt was lost; its work may be partly done
+    script: Script | msgspec.UnsetType = msgspec.UNSET  # of a script job. Since version 2.
+    # Values of secrets that `parameters` contain: the node MUST hide them in lines, messages,
+    # progress, results, state and checkpoints. MAX_SECRETS at most. Since version 2.
+    secrets: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Query(Message, frozen=True, kw_only=True, tag="query"):
@@ -430,6 +445,9 @@ def agree_version(offered: Sequence[int]) -> int | None:
 
 def for_version(message: _M, version: int) -> _M:
     """The message without what a peer with this agreed version does not know."""
-    if version < 2 and isinstance(message, RunRequest) and message.due_at is not msgspec.UNSET:
-        return msgspec.structs.replace(message, due_at=msgspec.UNSET)
-    return message
+    if version >= 2 or not isinstance(message, RunRequest):
+        return message
+    unset = msgspec.UNSET
+    if message.due_at is message.script is message.secrets is unset:
+        return message
+    return msgspec.structs.replace(message, due_at=unset, script=unset, secrets=unset)
