@@ -19,6 +19,7 @@ from .handlers.job_fields import JobFields
 from .logs.capture import set_up_logging
 from .node.embedding import EmbeddedNode
 from .node.lifecycle import NodeLifecycle
+from .offers import Offer
 from .process.loop_thread import cancel_leftovers
 from .process.pool import PoolProcessReached, in_pool_process
 from .process.signals import ShutdownSignals
@@ -49,9 +50,12 @@ class Executor:
         shutdown_grace_seconds: How long running handlers may take to finish at shutdown.
         max_log_mb: How much one attempt may write to its log, in MiB, 1 to 100,000; further lines
             are dropped and counted.
+        offers: Ready-made handlers to allow on this machine, such as `Script` and `Command`
+            (tickwheel_executor.offers).
 
     Raises:
         ConfigurationError: lists every invalid setting.
+        HandlerError: two offers have a handler of the same name.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Executor:
         spool_dir: str | os.PathLike[str] | None = None,
         shutdown_grace_seconds: float = 30.0,
         max_log_mb: int = 100,
+        offers: Sequence[Offer] = (),
     ) -> None:
         self._settings = check(
             executor=executor,
@@ -89,6 +94,8 @@ class Executor:
             grace_seconds=shutdown_grace_seconds,
         )
         self._embedded = EmbeddedNode(self._lifecycle, grace_seconds=shutdown_grace_seconds)
+        for offer in offers:
+            offer.register(self)
 
     @property
     def settings(self) -> NodeSettings:

@@ -25,6 +25,7 @@ from tickwheel_shared.protocol import (
     MAX_STATE_BYTES,
     Outcome,
     RunRequest,
+    Script,
 )
 
 from .log import RunLog
@@ -181,6 +182,15 @@ class Run:
     def shard_total(self) -> int:
         """How many shards the run has."""
         return self._request.shard_total
+
+    @property
+    def script(self) -> Script | None:
+        """The script of a script job, as the run's revision of the job has it; else None.
+
+        Its hash is not compared yet.
+        """
+        script = self._request.script
+        return None if isinstance(script, msgspec.UnsetType) else script
 
     def progress(self, fraction: float, text: str = "") -> None:
         """Report progress, `fraction` from 0 to 1. Only the latest counts: call it freely."""

@@ -51,7 +51,7 @@ def run_handler(
         cancel_after: Seconds after which the run is cancelled.
         fields: `state` (None: the job has no state), `checkpoint`, `try_number`, `max_tries`,
             `shard_index`, `shard_total`, `scheduled_at` and `due_at` (aware datetimes), `origin`,
-            `recovering`, `timeout` (seconds), `job` and `job_id`.
+            `recovering`, `timeout` (seconds), `job`, `job_id` and `script`.
 
     Raises:
         HandlerError: it cannot be registered, or there is no such handler.

@@ -15,6 +15,7 @@ from tickwheel_shared.protocol import (
     MAX_PARAMETERS_BYTES,
     MAX_STATE_BYTES,
     RunRequest,
+    Script,
 )
 
 
@@ -34,6 +35,7 @@ class RunFields(TypedDict, total=False):
     timeout: float | None  # seconds
     job: str | None  # name of the job; None: that of the handler
     job_id: int
+    script: Script | None  # of a script job
 
 
 def make_request(
@@ -54,6 +56,7 @@ def make_request(
     timeout: float | None = None,
     job: str | None = None,
     job_id: int = 1,
+    script: Script | None = None,
 ) -> RunRequest:
     """The request for one attempt of a run.
 
@@ -84,6 +87,7 @@ def make_request(
         state=kept,
         checkpoint=_json(checkpoint, "the checkpoint", MAX_CHECKPOINT_BYTES),
         recovering=recovering,
+        script=msgspec.UNSET if script is None else script,
     )
 
 
