@@ -4,6 +4,7 @@ TickwheelExecutorError
 ├── Retry                   raised by a handler: this try failed, try again (after a delay)
 ├── Fail                    raised by a handler: it failed, and another try would not help
 ├── Skip                    raised by a handler: there was nothing to do
+├── Failed                  raised by a ready-made handler: this try failed; the job decides on more
 ├── ConfigurationError      invalid settings; lists every problem
 ├── HandlerError            a handler that cannot be registered
 ├── OutsideRunError         current_run() outside of a handler
@@ -68,6 +69,14 @@ class Skip(TickwheelExecutorError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+class Failed(TickwheelExecutorError):
+    """Raised by a ready-made handler: this try failed, as the message says.
+
+    The run fails without a traceback, and the job's retry policy decides whether there is another
+    try, as for any other exception. Not part of the public interface.
+    """
 
 
 def _milliseconds(after: float | timedelta) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tickwheel_executor.as_json import NULL, encode
-from tickwheel_executor.errors import Fail, Retry, RunCancelledError, Skip
+from tickwheel_executor.errors import Fail, Failed, Retry, RunCancelledError, Skip
 from tickwheel_executor.text import clean, cut, describe, exception_text, traceback_of
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level, Outcome
 
@@ -16,7 +16,7 @@ from .context import Run, state_left_by, stop_of
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
-_SIGNALS = (Retry, Fail, Skip)  # raised on purpose: no traceback
+_SIGNALS = (Retry, Fail, Failed, Skip)  # raised on purpose: no traceback
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def _of(error: BaseException) -> AttemptOutcome:
         return _failed(exception_text(error), final=True)
     if isinstance(error, Skip):
         return AttemptOutcome(kind=Outcome.SKIPPED, message=fitting(exception_text(error)))
-    return _failed(describe(error))
+    return _failed(exception_text(error) if isinstance(error, Failed) else describe(error))
 
 
 def _failed(

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from tickwheel_executor import Executor, Run
+from tickwheel_executor.errors import Failed
 from tickwheel_executor.offers import HandlerRegistry
 from tickwheel_executor.offers.config import ConfigTable
 from tickwheel_executor.testing import run_handler
@@ -73,3 +74,14 @@ def test_a_section_is_read_with_all_its_problems() -> None:
         "http.inner.b: this is a number; write a table: [http.inner.b]",
         "http.timeuot: there is no such setting; did you mean 'timeout'?",
     ]
+
+
+async def test_a_failed_try_has_no_traceback_and_leaves_retries_to_the_job() -> None:
+    async def call() -> None:
+        raise Failed("the server answered 500")
+
+    end = await run_handler(call)
+    assert (end.outcome, end.message) == ("failed", "the server answered 500")
+    assert not end.final
+    assert end.retry_after is None
+    assert end.lines("error") == ["Failed: the server answered 500"]
