@@ -8,12 +8,10 @@ idempotent, of which POST is none.
 
 from __future__ import annotations
 
-import asyncio
 import errno
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
@@ -23,18 +21,21 @@ from tickwheel_admin.xxl_job.addresses import (
     ForbiddenAddress,
     GuardedResolver,
     InvalidAddress,
-    join,
 )
 from tickwheel_admin.xxl_job.dialects import Call
+from tickwheel_admin.xxl_job.places import NodePlaces, NoPlace
 
 MAX_ANSWER_BYTES = 256 * 1024
 CONNECT_SECONDS = 3.0
-MAX_CALLS = 600  # at the same time, to all executors
-MAX_CALLS_PER_NODE = 20
-_RESERVED = 4  # of those for calls that must come through: is it there, end that run
-_URGENT = frozenset(("/beat", "/idleBeat", "/kill"))
-_MAX_CALLS_WHILE_SILENT = 2  # besides the urgent ones, to a node that let a call time out
-_KEPT_SECONDS = 4.0  # Node closes idle connections after 5 s, and we must not meet that
+# Connections to all executors at the same time, of each kind. Whatever one kind does, the others
+# find theirs: logs hold up no beat, and nodes that are silent hold up nobody but each other.
+MAX_BEATS = 400
+MAX_ORDERS = 400  # to run something, to end it, and questions whether it runs
+MAX_LOGS = 100
+MAX_SILENT = 200  # of any kind, to nodes whose last call was not answered
+_BEAT, _LOG = "/beat", "/log"
+_URGENT = frozenset((_BEAT, "/idleBeat", "/kill"))
+KEPT_SECONDS = 4.0  # Node closes idle connections after 5 s, and we must not meet that
 _MAX_NODES = 4096  # remembered ones
 
 
@@ -61,6 +62,7 @@ class Reply:
     status: int  # of HTTP; redirects are not followed
     body: bytes
     truncated: bool  # there was more of it
+    is_new_connection: bool = False  # of a beat: none was left of the last one
 
 
 class NodeCaller(Protocol):
@@ -103,19 +105,11 @@ class HttpCaller(NodeCaller):
     def __init__(self, guard: AddressGuard, *, resolver: GuardedResolver | None = None) -> None:
         self._guard = guard
         self._resolver = resolver or GuardedResolver(guard)
-        self._nodes: dict[str, _Node] = {}
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=MAX_CALLS,
-                keepalive_timeout=_KEPT_SECONDS,
-                resolver=self._resolver,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Packed answers are refused as unreadable: a small one must not unpack to a large one.
-            auto_decompress=False,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-            skip_auto_headers=("User-Agent",),
-        )
+        self._nodes: dict[str, NodePlaces] = {}
+        self._beats = self._made(MAX_BEATS, trace_configs=[_noting_new_connections()])
+        self._orders = self._made(MAX_ORDERS)
+        self._logs = self._made(MAX_LOGS)
+        self._silent = self._made(MAX_SILENT)
 
     async def call(
         self,
@@ -127,16 +121,30 @@ class HttpCaller(NodeCaller):
         max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Reply:
         """Make the call once; see `NodeCaller.call`."""
-        if self._session.closed:
+        if self._orders.closed:
             raise NotSent("this admin stops")
         node = self._node(address)
         is_urgent = call.path in _URGENT
         if not node.enter(is_urgent=is_urgent):
-            seconds -= await node.wait(is_urgent=is_urgent, seconds=_connect_seconds(seconds))
+            try:
+                seconds -= await node.wait(is_urgent=is_urgent, seconds=_connect_seconds(seconds))
+            except NoPlace:
+                raise NotSent("too many calls to this node are under way") from None
         try:
-            reply = await self._call(node.url(call.path), call.body, headers, seconds, max_bytes)
+            reply = await self._call(
+                self._session(node, call),
+                node.url(call.path),
+                call.body,
+                headers,
+                seconds,
+                max_bytes,
+            )
         except NoAnswer:
             node.is_silent = True
+            raise
+        except NotSent:
+            # A call for a log may have waited for others' logs.
+            node.is_silent = node.is_silent or call.path != _LOG
             raise
         else:
             node.is_silent = False
@@ -146,10 +154,33 @@ class HttpCaller(NodeCaller):
 
     async def close(self) -> None:
         """Break off what is under way."""
-        await self._session.close()
+        for session in (self._beats, self._orders, self._logs, self._silent):
+            await session.close()
         await self._resolver.close()
 
-    def _node(self, address: str) -> _Node:
+    def _made(self, limit: int, **more: Any) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=limit,
+                keepalive_timeout=KEPT_SECONDS,
+                resolver=self._resolver,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Packed answers are refused as unreadable: a small one must not unpack to a large one.
+            auto_decompress=False,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            skip_auto_headers=("User-Agent",),
+            **more,
+        )
+
+    def _session(self, node: NodePlaces, call: Call) -> aiohttp.ClientSession:
+        if node.is_silent:
+            return self._silent
+        if call.path == _BEAT:
+            return self._beats
+        return self._logs if call.path == _LOG else self._orders
+
+    def _node(self, address: str) -> NodePlaces:
         node = self._nodes.get(address)
         if node is None:
             try:
@@ -158,12 +189,19 @@ class HttpCaller(NodeCaller):
                 raise NotSent(str(error)) from None
             if len(self._nodes) >= _MAX_NODES:
                 self._nodes = {key: kept for key, kept in self._nodes.items() if kept.is_in_use}
-            node = self._nodes[address] = _Node(address)
+            node = self._nodes[address] = NodePlaces(address)
         return node
 
     async def _call(
-        self, url: URL, body: bytes, headers: Mapping[str, str], seconds: float, max_bytes: int
+        self,
+        session: aiohttp.ClientSession,
+        url: URL,
+        body: bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+        max_bytes: int,
     ) -> Reply:
+        noted = _Noted()
         timeout = aiohttp.ClientTimeout(
             total=seconds,
             # Ends before the whole does: where that ends, something may have been sent.
@@ -171,10 +209,16 @@ class HttpCaller(NodeCaller):
             ceil_threshold=3600,  # else times beyond 5 s are rounded to whole seconds
         )
         try:
-            async with self._session.post(
-                url, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            async with session.post(
+                url,
+                data=body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                trace_request_ctx=noted,
             ) as response:
-                return await _read(response, max_bytes)
+                body, truncated = await _read(response, max_bytes)
+                return Reply(response.status, body, truncated, noted.is_new_connection)
         except aiohttp.ClientConnectorError as error:
             if error.errno == errno.ECONNREFUSED:
                 raise ConnectionRefused(str(error)) from None
@@ -193,84 +237,31 @@ def _connect_seconds(seconds: float) -> float:
     return min(CONNECT_SECONDS, seconds * 0.95)
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Reply:
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
+    """The answer's body, and whether there was more of it."""
     content = response.content
     body = await content.read(max_bytes + 1)
     while len(body) <= max_bytes:
         piece = await content.read(max_bytes + 1 - len(body))
         if not piece:
-            return Reply(response.status, body, truncated=False)
+            return body, False
         body += piece
     response.close()  # not read on to its end, which may be far
-    return Reply(response.status, body[:max_bytes], truncated=True)
+    return body[:max_bytes], True
 
 
-class _Node:
-    """The calls that one executor's process has at the moment."""
+@dataclass(slots=True)
+class _Noted:
+    """What a call met on its way."""
 
-    __slots__ = ("_address", "_count", "_ordinary", "_urgent", "_urls", "is_silent")
+    is_new_connection: bool = False
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._urls: dict[str, URL] = {}
-        self._count = 0
-        self._urgent: deque[asyncio.Future[None]] = deque()
-        self._ordinary: deque[asyncio.Future[None]] = deque()
-        self.is_silent = False  # its last answer did not come
 
-    @property
-    def is_in_use(self) -> bool:
-        return bool(self._count or self._urgent or self._ordinary)
+def _noting_new_connections() -> aiohttp.TraceConfig:
+    config = aiohttp.TraceConfig()
 
-    def url(self, path: str) -> URL:
-        """Of one of its paths."""
-        found = self._urls.get(path)
-        if found is None:
-            found = self._urls[path] = URL(join(self._address, path), encoded=True)
-        return found
+    async def note(_session: object, context: Any, _parameters: object) -> None:
+        context.trace_request_ctx.is_new_connection = True
 
-    def enter(self, *, is_urgent: bool) -> bool:
-        """Take a place, if one is free."""
-        if self._count >= self._places(is_urgent):
-            return False
-        self._count += 1
-        return True
-
-    async def wait(self, *, is_urgent: bool, seconds: float) -> float:
-        """Wait for a place; returns for how many seconds.
-
-        Raises:
-            NotSent: none came free in time.
-        """
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        place: asyncio.Future[None] = loop.create_future()
-        waiting = self._urgent if is_urgent else self._ordinary
-        waiting.append(place)
-        try:
-            async with asyncio.timeout(seconds):
-                await place
-        except BaseException as error:
-            if place.done() and not place.cancelled():
-                self.leave()  # it came free in the same moment
-            elif place in waiting:
-                waiting.remove(place)
-            if isinstance(error, TimeoutError):
-                raise NotSent("too many calls to this node are under way") from None
-            raise
-        return loop.time() - began
-
-    def leave(self) -> None:
-        """Give the place back."""
-        self._count -= 1
-        for is_urgent, waiting in ((True, self._urgent), (False, self._ordinary)):
-            while waiting and self._count < self._places(is_urgent):
-                place = waiting.popleft()
-                if not place.done():  # else its call was given up
-                    self._count += 1
-                    place.set_result(None)
-
-    def _places(self, is_urgent: bool) -> int:
-        if is_urgent:
-            return MAX_CALLS_PER_NODE
-        return _MAX_CALLS_WHILE_SILENT if self.is_silent else MAX_CALLS_PER_NODE - _RESERVED
+    config.on_connection_create_end.append(note)
+    return config

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.admin.xxl_job.fake_names import FakeNames
+from tickwheel_admin.xxl_job import caller as module
 from tickwheel_admin.xxl_job.addresses import AddressGuard, GuardedResolver
 from tickwheel_admin.xxl_job.caller import (
-    MAX_CALLS_PER_NODE,
     ConnectionRefused,
     HttpCaller,
     NoAnswer,
@@ -33,8 +33,10 @@ from tickwheel_admin.xxl_job.dialects import (
     kill,
     read_answer,
 )
+from tickwheel_admin.xxl_job.places import MAX_CALLS_PER_NODE
 
 RUN = Call("/run", b'{"jobId":1}')
+LOG = Call("/log", b'{"logId":1}')
 HEADERS = headers(Dialect.A, "secret", "billing")
 DONE = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}'
 
@@ -50,6 +52,12 @@ class Node:
     connections: int = 0  # so far
     open_now: int = 0
     most_open: int = 0
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    def hang_up(self) -> None:
+        """Break all connections, as the end of a process does."""
+        for writer in self.writers:
+            writer.transport.abort()
 
     @property
     def address(self) -> str:
@@ -59,13 +67,12 @@ class Node:
 @asynccontextmanager
 async def _node(script: Script) -> AsyncIterator[Node]:
     node = Node()
-    writers: set[asyncio.StreamWriter] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         node.connections += 1
         node.open_now += 1
         node.most_open = max(node.most_open, node.open_now)
-        writers.add(writer)
+        node.writers.add(writer)
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -85,8 +92,7 @@ async def _node(script: Script) -> AsyncIterator[Node]:
         yield node
     finally:
         server.close()
-        for writer in writers:
-            writer.transport.abort()
+        node.hang_up()
         await asyncio.sleep(0.01)
 
 
@@ -141,8 +147,8 @@ async def test_a_call_is_one_plain_post(caller: HttpCaller) -> None:
             "Content-Length": "11",
         }
         assert body == RUN.body
-        await caller.call(f"{node.address}/job", beat(), HEADERS, seconds=2)
-        assert node.requests[1].startswith(b"POST /job/beat HTTP/1.1\r\n")
+        await caller.call(f"{node.address}/job", kill(1), HEADERS, seconds=2)
+        assert node.requests[1].startswith(b"POST /job/kill HTTP/1.1\r\n")
         assert node.connections == 1  # kept open
 
 
@@ -227,7 +233,7 @@ async def test_what_was_checked_is_what_is_connected_to() -> None:
         guard = AddressGuard(("127.0.0.1/32",))
         names = FakeNames({"billing": [["127.0.0.1"], ["127.0.0.2"]]})
         caller = HttpCaller(guard, resolver=GuardedResolver(guard, names))
-        caller._session.connector._use_dns_cache = False  # type: ignore[union-attr]
+        caller._orders.connector._use_dns_cache = False  # type: ignore[union-attr]
         address = f"http://billing:{node.port}"
         assert (await caller.call(address, RUN, HEADERS, seconds=2)).status == 200
         assert names.asked == ["billing"]  # once: nothing resolves it again to connect
@@ -464,6 +470,69 @@ async def test_nodes_that_hang_cost_the_others_nothing(caller: HttpCaller) -> No
         for task in stuck:
             task.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
+
+
+async def test_vanished_nodes_hold_up_only_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a rack is gone: connections to it do not come about, and end after seconds."""
+    for name in ("MAX_BEATS", "MAX_ORDERS", "MAX_LOGS", "MAX_SILENT"):
+        monkeypatch.setattr(module, name, 4)
+    caller = HttpCaller(AddressGuard())
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("0.0.0.0", 0))  # as many addresses as the rack has
+        full.listen(0)  # its queue is full at once: more are not answered at all
+        port = full.getsockname()[1]
+        for each in (first, second):
+            each.setblocking(False)
+            each.connect_ex(("127.0.0.1", port))
+        rack = [f"http://127.0.1.{number}:{port}" for number in range(1, 13)]
+        async with _node(_says(DONE)) as good:
+            found = await asyncio.gather(
+                *(caller.call(each, beat(), HEADERS, seconds=0.2) for each in rack),
+                return_exceptions=True,
+            )
+            assert {type(each) for each in found} == {NotSent}
+            stuck = [
+                asyncio.create_task(caller.call(each, call, HEADERS, seconds=30))
+                for each in rack
+                for call in (beat(), RUN, LOG)
+            ]
+            await asyncio.sleep(0.05)
+            for call in (beat(), RUN, kill(1), LOG):
+                assert (await _call(caller, good, call)).status == 200
+            assert not any(each.done() for each in stuck)
+            for each in stuck:
+                each.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
+    await caller.close()
+
+
+async def test_logs_hold_up_no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LOGS", 2)
+    caller = HttpCaller(AddressGuard())
+    async with _node(_hang) as slow, _node(_says(DONE)) as good:
+        logs = [
+            asyncio.create_task(_call(caller, node, LOG, seconds=30)) for node in (slow, slow, good)
+        ]
+        await asyncio.sleep(0.05)
+        for call in (beat(), RUN, kill(1)):
+            assert (await _call(caller, good, call)).status == 200
+        assert not any(each.done() for each in logs)
+        for each in logs:
+            each.cancel()
+        await asyncio.gather(*logs, return_exceptions=True)
+    await caller.close()
+
+
+async def test_a_beat_tells_whether_the_last_one_s_connection_was_there_still(
+    caller: HttpCaller,
+) -> None:
+    async with _node(_says(DONE)) as node:
+        assert (await _call(caller, node, beat())).is_new_connection
+        await _call(caller, node, RUN)
+        assert not (await _call(caller, node, beat())).is_new_connection
+        node.hang_up()
+        await asyncio.sleep(0.05)
+        assert (await _call(caller, node, beat())).is_new_connection
 
 
 async def test_waiting_counts_into_the_time_of_a_call(caller: HttpCaller) -> None:
