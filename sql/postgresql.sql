@@ -511,7 +511,7 @@ CREATE TABLE xxl_log (
 
 CREATE INDEX ix_xxl_log_of_node ON xxl_log (node_id, run_id);
 
-CREATE TABLE xxl_import (
+CREATE TABLE import_record (
     source VARCHAR(200) NOT NULL,
     kind VARCHAR(16) NOT NULL,
     their_id BIGINT NOT NULL,

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from tests.support.databases import fresh_database
 from tests.support.xxl_job.installation import Installation, installation
 from tickwheel_admin.cli import main
-from tickwheel_admin.cli.imports import TOKEN_VARIABLE
+from tickwheel_admin.cli.imports.xxl_job import TOKEN_VARIABLE
 from tickwheel_admin.cli.xxl_job_source import PASSWORD_VARIABLE
 from tickwheel_admin.services.secrets.cipher import new_key
 from tickwheel_admin.store.database.database import Database

@@ -7,13 +7,14 @@ carried over differently is a remark.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.executors.executor import Protocol
-from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.imports.names import cleaned, shortened
+from tickwheel_admin.domain.imports.notes import ImportNote, note
 from tickwheel_admin.domain.input.job import (
     MAX_NAME_CHARS,
     MAX_OWNER_CHARS,
@@ -24,7 +25,7 @@ from tickwheel_admin.domain.input.job import (
 from tickwheel_admin.domain.input.run_rules import MAX_RETRIES
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, MAX_DEPTH
-from tickwheel_admin.domain.names import normal_name, unseen_character
+from tickwheel_admin.domain.names import normal_name
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlJob
@@ -49,7 +50,6 @@ BLOCKING = {
 MISFIRE = {"DO_NOTHING": "skip", "FIRE_ONCE_NOW": "fire_once"}
 _BEAN = "BEAN"
 _RETRY_SECONDS = 10  # XXL-JOB looks for failed runs so often
-_SHOWN = 60  # characters of a foreign text in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +73,13 @@ class XxlJobFields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappingNote:
-    """Something to tell about a job."""
-
-    code: str  # stable, for programs
-    text: str  # an English sentence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MappedJob:
     """A job in our form."""
 
     raw: Mapping[str, Any]  # as `POST …/jobs` takes it, every field named; without children
     children: tuple[int, ...]  # XXL-JOB's ids, as written: `link_children` says which can be had
-    notes: tuple[MappingNote, ...]  # what is different here
-    reasons: tuple[MappingNote, ...]  # why it cannot be had; then `raw` is not to be used
+    notes: tuple[ImportNote, ...]  # what is different here
+    reasons: tuple[ImportNote, ...]  # why it cannot be had; then `raw` is not to be used
 
 
 def fields_of_job(job: XxlJob) -> XxlJobFields:
@@ -150,8 +142,8 @@ def map_job(
         their_id: its id there, kept as a tag; None: it comes from nowhere.
         now: UTC epoch ms; a schedule that never fires after it is left out. None: not looked at.
     """
-    notes: list[MappingNote] = []
-    reasons: list[MappingNote] = []
+    notes: list[ImportNote] = []
+    reasons: list[ImportNote] = []
     raw: dict[str, Any] = {
         "name": _name(fields.name, their_id, notes),
         "handler": fields.handler,
@@ -165,13 +157,13 @@ def map_job(
     }
     if fields.glue_type != _BEAN:
         reasons.append(
-            _note("glue", f"it is a script ({_short(fields.glue_type)}); scripts do not run yet")
+            note("glue", f"it is a script ({shortened(fields.glue_type)}); scripts do not run yet")
         )
     elif not fields.handler:
-        reasons.append(_note("no_handler", "it names no handler"))
+        reasons.append(note("no_handler", "it names no handler"))
     if fields.alarm_emails:
         mails = ", ".join(fields.alarm_emails)
-        notes.append(_note("alarm_mail", f"alarm mails are not imported ({_short(mails)})"))
+        notes.append(note("alarm_mail", f"alarm mails are not imported ({shortened(mails)})"))
     children, wrong = _child_ids(fields.child_job_ids)
     notes += wrong
     config, problems = read_job(raw, Protocol.XXL_JOB)
@@ -182,8 +174,9 @@ def map_job(
     if not problems:
         if now is not None and config.triggers and _is_over(config.triggers[0], now):
             notes.append(
-                _note(
-                    "never_fires", f"“{_short(fields.schedule_conf)}” never fires again; no trigger"
+                note(
+                    "never_fires",
+                    f"“{shortened(fields.schedule_conf)}” never fires again; no trigger",
                 )
             )
             config = replace(config, triggers=())
@@ -197,20 +190,12 @@ def map_job(
     )
 
 
-def unique_name(name: str, taken: Collection[str], *, their_id: int) -> str:
-    """The name, with XXL-JOB's id behind it when it is taken."""
-    if name not in taken:
-        return name
-    suffix = f" ({their_id})"
-    return name[: MAX_NAME_CHARS - len(suffix)].rstrip() + suffix
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedChildren:
     """Links of all jobs that can be had, by XXL-JOB's ids, and what is told of the others."""
 
     links: Mapping[int, tuple[int, ...]]
-    notes: Mapping[int, tuple[MappingNote, ...]]
+    notes: Mapping[int, tuple[ImportNote, ...]]
 
 
 def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int]) -> LinkedChildren:
@@ -221,10 +206,10 @@ def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int])
         known: jobs that exist here, or will.
     """
     links: dict[int, tuple[int, ...]] = {}
-    notes: dict[int, list[MappingNote]] = {}
+    notes: dict[int, list[ImportNote]] = {}
 
     def leave_out(parent: int, code: str, text: str) -> None:
-        notes.setdefault(parent, []).append(_note(code, text))
+        notes.setdefault(parent, []).append(note(code, text))
 
     for parent, children in sorted(wanted.items()):
         for child in dict.fromkeys(children):
@@ -257,53 +242,53 @@ def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int])
 # --- fields --------------------------------------------------------------------------------------
 
 
-def _name(text: str, their_id: int | None, notes: list[MappingNote]) -> str:
-    name = _cleaned(text)
+def _name(text: str, their_id: int | None, notes: list[ImportNote]) -> str:
+    name = cleaned(text)
     if not name and their_id is not None:
-        notes.append(_note("no_name", "it has no name"))
+        notes.append(note("no_name", "it has no name"))
         return f"XXL-JOB {their_id}"
     if len(name) > MAX_NAME_CHARS:
-        notes.append(_note("name_cut", f"its name is cut to {MAX_NAME_CHARS} characters"))
+        notes.append(note("name_cut", f"its name is cut to {MAX_NAME_CHARS} characters"))
         return name[: MAX_NAME_CHARS - 1].rstrip() + "…"
     if name != normal_name(text):
-        notes.append(_note("name_cleaned", "its name had characters that nobody sees"))
+        notes.append(note("name_cleaned", "its name had characters that nobody sees"))
     return name
 
 
-def _owner(text: str, notes: list[MappingNote]) -> str:
-    owner = _cleaned(text)
+def _owner(text: str, notes: list[ImportNote]) -> str:
+    owner = cleaned(text)
     if len(owner) > MAX_OWNER_CHARS:
-        notes.append(_note("author_cut", f"its author is cut to {MAX_OWNER_CHARS} characters"))
+        notes.append(note("author_cut", f"its author is cut to {MAX_OWNER_CHARS} characters"))
     return owner[:MAX_OWNER_CHARS]
 
 
-def _routing(fields: XxlJobFields, reasons: list[MappingNote]) -> str:
+def _routing(fields: XxlJobFields, reasons: list[ImportNote]) -> str:
     routing = ROUTING.get(fields.route_strategy)
     if routing is None:
-        strategy = _short(fields.route_strategy)
-        reasons.append(_note("route_strategy", f"its route strategy “{strategy}” is not known"))
+        strategy = shortened(fields.route_strategy)
+        reasons.append(note("route_strategy", f"its route strategy “{strategy}” is not known"))
         return "round_robin"
     return routing
 
 
-def _blocking(fields: XxlJobFields, notes: list[MappingNote]) -> str:
+def _blocking(fields: XxlJobFields, notes: list[ImportNote]) -> str:
     blocking = BLOCKING.get(fields.block_strategy)
     if blocking is None:  # which is what executors do
-        strategy = _short(fields.block_strategy)
+        strategy = shortened(fields.block_strategy)
         notes.append(
-            _note("block_strategy", f"its block strategy “{strategy}” is not known: serial")
+            note("block_strategy", f"its block strategy “{strategy}” is not known: serial")
         )
         return "serial"
     return blocking
 
 
-def _limits(fields: XxlJobFields, notes: list[MappingNote]) -> dict[str, Any]:
+def _limits(fields: XxlJobFields, notes: list[ImportNote]) -> dict[str, Any]:
     limits: dict[str, Any] = {}
     longest = MAX_TIMEOUT_MS // 1_000
     if fields.timeout_seconds > 0:
         limits["timeout_seconds"] = min(fields.timeout_seconds, longest)
     if fields.timeout_seconds > longest:
-        notes.append(_note("timeout_cut", f"its timeout is cut to {longest:,} seconds, a week"))
+        notes.append(note("timeout_cut", f"its timeout is cut to {longest:,} seconds, a week"))
     if fields.retries > 0:
         limits |= {
             "retries": min(fields.retries, MAX_RETRIES),
@@ -311,12 +296,12 @@ def _limits(fields: XxlJobFields, notes: list[MappingNote]) -> dict[str, Any]:
             "retry_backoff": "fixed",
         }
     if fields.retries > MAX_RETRIES:
-        notes.append(_note("retries_cut", f"its retries are cut to {MAX_RETRIES}"))
+        notes.append(note("retries_cut", f"its retries are cut to {MAX_RETRIES}"))
     return limits
 
 
 def _triggers(
-    fields: XxlJobFields, cron_zone: str, notes: list[MappingNote], reasons: list[MappingNote]
+    fields: XxlJobFields, cron_zone: str, notes: list[ImportNote], reasons: list[ImportNote]
 ) -> list[dict[str, Any]]:
     conf = fields.schedule_conf
     match fields.schedule_type:
@@ -331,28 +316,28 @@ def _triggers(
             }
         case ScheduleType.FIX_RATE:
             if not (conf.isascii() and conf.isdigit() and len(conf) < 10):
-                text = f"“{_short(conf)}” is not a number of seconds"
-                reasons.append(_note("fix_rate", text))
+                text = f"“{shortened(conf)}” is not a number of seconds"
+                reasons.append(note("fix_rate", text))
                 return []
             trigger = {"kind": "fixed_rate", "every_seconds": int(conf)}
         case _:
-            text = f"its schedule type “{_short(fields.schedule_type)}” is not known"
-            reasons.append(_note("schedule_type", text))
+            text = f"its schedule type “{shortened(fields.schedule_type)}” is not known"
+            reasons.append(note("schedule_type", text))
             return []
     misfire = MISFIRE.get(fields.misfire_strategy)
     if misfire is None and fields.misfire_strategy:
-        strategy = _short(fields.misfire_strategy)
+        strategy = shortened(fields.misfire_strategy)
         notes.append(
-            _note("misfire_strategy", f"its misfire strategy “{strategy}” is not known: skip")
+            note("misfire_strategy", f"its misfire strategy “{strategy}” is not known: skip")
         )
     return [trigger | {"misfire": misfire or "skip"}]
 
 
-def _child_ids(text: str) -> tuple[tuple[int, ...], list[MappingNote]]:
+def _child_ids(text: str) -> tuple[tuple[int, ...], list[ImportNote]]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     good = [part for part in parts if part.isascii() and part.isdigit() and len(part) < 19]
     bad = [part for part in parts if part not in good]
-    notes = [_note("child_unknown", f"child “{_short(each)}” is no id, left out") for each in bad]
+    notes = [note("child_unknown", f"child “{shortened(each)}” is no id, left out") for each in bad]
     return tuple(dict.fromkeys(int(part) for part in good)), notes
 
 
@@ -366,33 +351,9 @@ def _is_over(spec: Any, now: int) -> bool:
 # --- texts ---------------------------------------------------------------------------------------
 
 
-def _cleaned(text: str) -> str:
-    """A text as a name: nothing in it that nobody sees."""
-    name = normal_name(text)
-    if is_clean(name) and unseen_character(name) is None:
-        return name
-    visible: Iterable[str] = (
-        " " if char in "\t\r\n" else char if _is_visible(char) else "" for char in name
-    )
-    return normal_name("".join(visible))
-
-
-def _is_visible(char: str) -> bool:
-    return is_clean(char) and unseen_character(char) is None
-
-
-def _of_problem(problem: Problem) -> MappingNote:
+def _of_problem(problem: Problem) -> ImportNote:
     field = problem.field.removeprefix("triggers[0].")
-    return _note(problem.code, f"{field}: {problem.message}".rstrip("."))
-
-
-def _short(text: str) -> str:
-    text = _cleaned(text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _note(code: str, text: str) -> MappingNote:
-    return MappingNote(code=code, text=text)
+    return note(problem.code, f"{field}: {problem.message}".rstrip("."))
 
 
 def _text_of(body: Mapping[str, Any], name: str) -> str:

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.users.user import Actor
-from tickwheel_admin.domain.xxl_job.imported import ImportKind
 from tickwheel_admin.services.executors.service import check_name_is_free
 from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.checks import name_taken
@@ -22,18 +22,18 @@ from tickwheel_admin.services.triggers.cutover import new_triggers
 from tickwheel_admin.services.xxl_job.import_plan import Fate, PlannedExecutor, PlannedJob
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import add_executor, get_executor
-from tickwheel_admin.store.jobs import jobs as store_jobs
-from tickwheel_admin.store.jobs.child_links import lock_child_links
-from tickwheel_admin.store.system.audit import NewAudit, find_audits, write_audits
-from tickwheel_admin.store.triggers import triggers as job_triggers
-from tickwheel_admin.store.xxl_job import executors as xxl_executors
-from tickwheel_admin.store.xxl_job.imports import (
+from tickwheel_admin.store.imports.records import (
     StoredImport,
     imported_keys,
     lock_imports,
     read_imports,
     write_imports,
 )
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.system.audit import NewAudit, find_audits, write_audits
+from tickwheel_admin.store.triggers import triggers as job_triggers
+from tickwheel_admin.store.xxl_job import executors as xxl_executors
 
 _NAMES_AT_ONCE = 500
 

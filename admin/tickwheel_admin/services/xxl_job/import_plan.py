@@ -14,26 +14,26 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.executors.executor import MAX_DESCRIPTION_CHARS
 from tickwheel_admin.domain.executors.xxl_job import normal_address, read_settings
 from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.imports.merge import ImportKind, merge_fields
+from tickwheel_admin.domain.imports.names import unique_name
+from tickwheel_admin.domain.imports.notes import ImportNote, note
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.schedule.zones import Zone
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
-from tickwheel_admin.domain.xxl_job.imported import ImportKind, merge_fields
 from tickwheel_admin.domain.xxl_job.mapping import (
-    MappingNote,
     fields_of_job,
     link_children,
     map_job,
-    unique_name,
 )
 from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlGroup, XxlJob, XxlUser
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import executor_name_is_taken
+from tickwheel_admin.store.imports.records import Imports, StoredImport, read_imports
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.users.grants import grants_of
 from tickwheel_admin.store.users.users import find_user, get_user
 from tickwheel_admin.store.xxl_job.executors import StoredXxlExecutor, read_xxl_executors
-from tickwheel_admin.store.xxl_job.imports import Imports, StoredImport, read_imports
 from tickwheel_admin.store.xxl_job.source.connection import Source
 from tickwheel_admin.store.xxl_job.source.tables import (
     read_group_tokens,
@@ -96,8 +96,8 @@ class PlannedExecutor:
     addresses: tuple[str, ...] | None = None
     content: Mapping[str, Any] = field(default_factory=dict)  # what counts as imported
     changes: tuple[str, ...] = ()
-    notes: tuple[MappingNote, ...] = ()
-    reasons: tuple[MappingNote, ...] = ()
+    notes: tuple[ImportNote, ...] = ()
+    reasons: tuple[ImportNote, ...] = ()
     same_as: int | None = None  # the group whose executor it shares
 
 
@@ -116,8 +116,8 @@ class PlannedJob:
     changes: tuple[str, ...] = ()
     is_rebased: bool = False  # what counts as imported changes, and nothing else
     links: tuple[int, ...] | None = None  # XXL-JOB's ids of its children to be; None: as they are
-    notes: tuple[MappingNote, ...] = ()
-    reasons: tuple[MappingNote, ...] = ()
+    notes: tuple[ImportNote, ...] = ()
+    reasons: tuple[ImportNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +130,8 @@ class PlannedUser:
     our_id: int | None = None
     is_admin: bool = False
     group_ids: tuple[int, ...] = ()
-    notes: tuple[MappingNote, ...] = ()
-    reasons: tuple[MappingNote, ...] = ()
+    notes: tuple[ImportNote, ...] = ()
+    reasons: tuple[ImportNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class ImportPlan:
             ImportKind.JOB: self.jobs,
             ImportKind.USER: self.users,
         }
-        return Counter(each.fate for each in items[kind])
+        return Counter(each.fate for each in items.get(kind, ()))
 
 
 def read_installation(source: Source) -> XxlInstallation:
@@ -295,7 +295,7 @@ class _Planning:
             notes=tuple(notes),
         )
         if problems:
-            reasons = tuple(_note("app_name", f"AppName: {each.message}") for each in problems)
+            reasons = tuple(note("app_name", f"AppName: {each.message}") for each in problems)
             return replace(planned, fate=Fate.CANNOT, reasons=reasons)
         stored = self.imports.get((ImportKind.EXECUTOR, group.id))
         first = self._planned_apps.get(planned.app_name)
@@ -309,7 +309,7 @@ class _Planning:
                 fate=Fate.UNCHANGED,
                 our_id=first.our_id,
                 same_as=first.their_id,
-                notes=(*notes, _note("same_app_name", text)),
+                notes=(*notes, note("same_app_name", text)),
             )
         if (ours := self._by_app.get(planned.app_name)) is not None:
             return replace(
@@ -317,7 +317,7 @@ class _Planning:
                 name=ours.name,
                 fate=Fate.UNCHANGED,
                 our_id=ours.executor_id,
-                notes=(*notes, _note("exists", "is here already: its jobs are added to it")),
+                notes=(*notes, note("exists", "is here already: its jobs are added to it")),
             )
         return replace(planned, name=self._free_name(planned.app_name, group.id))
 
@@ -326,16 +326,16 @@ class _Planning:
     ) -> PlannedExecutor:
         ours = self._ours.get(stored.our_id)
         if ours is None:
-            reason = _note("deleted_here", "was imported, and deleted here since")
+            reason = note("deleted_here", "was imported, and deleted here since")
             return replace(planned, fate=Fate.CANNOT, reasons=(reason,))
         planned = replace(planned, name=ours.name, our_id=ours.executor_id)
         if first is not None:
-            note = _note("same_app_name", f"shares the executor of {first.their_id}")
+            told = note("same_app_name", f"shares the executor of {first.their_id}")
             return replace(
                 planned,
                 fate=Fate.UNCHANGED,
                 same_as=first.their_id,
-                notes=(*planned.notes, note),
+                notes=(*planned.notes, told),
             )
         mine = {
             "app_name": ours.app_name,
@@ -408,11 +408,11 @@ class _Planning:
         if stored is not None:
             return self._known_job(planned, stored, executor)
         taken = self._taken[job.group_id]
-        name = unique_name(planned.name, taken, their_id=job.id)
+        name = unique_name(planned.name, taken, mark=job.id)
         content = {"job": dict(mapped.raw), "name": name, "children": []}
         if name != planned.name:
-            note = _note("name_taken", f"another job is called “{planned.name}”: named “{name}”")
-            planned = replace(planned, notes=(*planned.notes, note))
+            told = note("name_taken", f"another job is called “{planned.name}”: named “{name}”")
+            planned = replace(planned, notes=(*planned.notes, told))
         taken[name] = 0
         return replace(planned, name=name, raw={**mapped.raw, "name": name}, content=content)
 
@@ -433,13 +433,13 @@ class _Planning:
         if "name" in merge.changed:
             taken = self._taken[planned.group_id]
             others = {each for each, job_id in taken.items() if job_id != stored.our_id}
-            name = unique_name(values["name"], others, their_id=planned.their_id)
+            name = unique_name(values["name"], others, mark=planned.their_id)
             taken[name] = stored.our_id
         values["name"] = name
         notes = planned.notes + tuple(_kept(each) for each in merge.kept)
         if executor.our_id != brief.executor_id:
             text = f"belongs to “{executor.name}” in XXL-JOB now; here it stays where it is"
-            notes = (*notes, _note("moved", text))
+            notes = (*notes, note("moved", text))
         return replace(
             planned,
             name=name,
@@ -473,7 +473,7 @@ class _Planning:
         ]
 
     def _linked(
-        self, planned: PlannedJob, links: tuple[int, ...], notes: Sequence[MappingNote]
+        self, planned: PlannedJob, links: tuple[int, ...], notes: Sequence[ImportNote]
     ) -> PlannedJob:
         planned = replace(planned, notes=(*planned.notes, *notes), links=None)
         if planned.fate is Fate.CANNOT:
@@ -505,17 +505,17 @@ class _Planning:
             group_ids=() if user.is_admin else tuple(sorted(usable & set(user.group_ids))),
         )
         if not _USER_NAME.fullmatch(name):
-            reason = _note("user_name", "names here have a-z, 0-9 and . _ @ - only")
+            reason = note("user_name", "names here have a-z, 0-9 and . _ @ - only")
             return replace(planned, fate=Fate.CANNOT, reasons=(reason,))
         stored = self.imports.get((ImportKind.USER, user.id))
         if stored is None:
             if (found := find_user(self._conn, name)) is None:
                 return planned
-            note = _note("exists", "is here already: left as it is")
-            return replace(planned, fate=Fate.UNCHANGED, our_id=found.id, notes=(note,))
+            told = note("exists", "is here already: left as it is")
+            return replace(planned, fate=Fate.UNCHANGED, our_id=found.id, notes=(told,))
         known = get_user(self._conn, stored.our_id)
         if known is None:
-            reason = _note("deleted_here", "was imported, and deleted here since")
+            reason = note("deleted_here", "was imported, and deleted here since")
             return replace(planned, fate=Fate.CANNOT, reasons=(reason,))
         planned = replace(planned, name=known.name, our_id=known.id, fate=Fate.UNCHANGED)
         if user_content(planned) == stored.content:
@@ -561,18 +561,18 @@ def zone_imported(imports: Imports) -> str | None:
 # --- helpers -------------------------------------------------------------------------------------
 
 
-def _addresses(group: XxlGroup) -> tuple[list[str], list[MappingNote]]:
+def _addresses(group: XxlGroup) -> tuple[list[str], list[ImportNote]]:
     """Those that a person typed in; none: its processes register themselves."""
     if not group.is_manual:
         return [], []
     good = [each for each in group.addresses if normal_address(each) is not None]
     notes = [
-        _note("address", f"address “{each[:60]}” is none, left out")
+        note("address", f"address “{each[:60]}” is none, left out")
         for each in group.addresses
         if each not in good
     ]
     if not good:
-        notes.append(_note("no_addresses", "has no address: its processes register themselves"))
+        notes.append(note("no_addresses", "has no address: its processes register themselves"))
     return good, notes
 
 
@@ -590,13 +590,9 @@ def _jobs_named(conn: sa.Connection, executor_id: int, names: Collection[str]) -
 
 
 def _refused(planned: PlannedJob, code: str, text: str) -> PlannedJob:
-    reason = _note(code, text)
+    reason = note(code, text)
     return replace(planned, fate=Fate.CANNOT, reasons=(reason, *planned.reasons))
 
 
-def _kept(what: str) -> MappingNote:
-    return _note("kept", f"{what}: changed in XXL-JOB and here, so it stays as it is here")
-
-
-def _note(code: str, text: str) -> MappingNote:
-    return MappingNote(code=code, text=text)
+def _kept(what: str) -> ImportNote:
+    return note("kept", f"{what}: changed in XXL-JOB and here, so it stays as it is here")

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.executors.xxl_job import read_settings
 from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.users.user import Actor, Permission
-from tickwheel_admin.domain.xxl_job.imported import ImportKind
 from tickwheel_admin.services.events.events import JOBS, NODES, QUEUED, TRIGGERS, USERS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.jobs.edits import Edit
@@ -48,9 +48,9 @@ from tickwheel_admin.services.xxl_job.tokens import encrypt_token
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.imports.records import StoredImport, read_imports, write_imports
 from tickwheel_admin.store.jobs.jobs import brief_jobs
 from tickwheel_admin.store.users.users import StoredUser
-from tickwheel_admin.store.xxl_job.imports import StoredImport, read_imports, write_imports
 
 Failures = dict[tuple[ImportKind, int], str]
 

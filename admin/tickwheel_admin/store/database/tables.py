@@ -581,13 +581,14 @@ xxl_log = _table(
     sa.Index("ix_xxl_log_of_node", "node_id", "run_id"),
 )
 
-# What was imported from XXL-JOB, so that a second import finds it again, whatever its name is now.
-xxl_import = _table(
-    "xxl_import",
+# What was imported from other schedulers, so that a second import finds it again, whatever its name
+# is now.
+import_record = _table(
+    "import_record",
     sa.Column("source", sa.String(200), primary_key=True),  # names the installation
-    sa.Column("kind", sa.String(16), primary_key=True),  # a domain.xxl_job.imported.Kind
+    sa.Column("kind", sa.String(16), primary_key=True),  # a domain.imports.merge.ImportKind
     sa.Column("their_id", Id, primary_key=True, autoincrement=False),
-    sa.Column("our_id", Id, nullable=False),  # of the executor, job or user
+    sa.Column("our_id", Id, nullable=False),  # of the executor, job, calendar or user
     sa.Column("content", LongText, nullable=False),  # JSON: what was imported last
     sa.Column("imported_at", Instant, nullable=False),
 )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.admin.domain.xxl_job.audit.kit import make_job, utc
 from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.imports.names import unique_name
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.xxl_job.mapping import (
     MappedJob,
@@ -16,7 +17,6 @@ from tickwheel_admin.domain.xxl_job.mapping import (
     fields_of_request,
     link_children,
     map_job,
-    unique_name,
 )
 
 SHANGHAI = "Asia/Shanghai"
@@ -204,9 +204,9 @@ def test_names() -> None:
 
 
 def test_a_taken_name_gets_the_id() -> None:
-    assert unique_name("a", {"b"}, their_id=17) == "a"
-    assert unique_name("a", {"a"}, their_id=17) == "a (17)"
-    assert len(unique_name("n" * 200, {"n" * 200}, their_id=17)) == 200
+    assert unique_name("a", {"b"}, mark=17) == "a"
+    assert unique_name("a", {"a"}, mark=17) == "a (17)"
+    assert len(unique_name("n" * 200, {"n" * 200}, mark=17)) == 200
 
 
 def test_alarm_mails_are_told() -> None:

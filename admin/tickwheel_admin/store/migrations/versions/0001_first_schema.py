@@ -483,7 +483,7 @@ def upgrade() -> None:
         indexes={"ix_xxl_log_of_node": ["node_id", "run_id"]},
     )
     create_table(
-        "xxl_import",
+        "import_record",
         sa.Column("source", sa.String(200), primary_key=True),
         sa.Column("kind", sa.String(16), primary_key=True),
         sa.Column("their_id", Id, primary_key=True, autoincrement=False),

@@ -1,4 +1,4 @@
-"""What was imported from XXL-JOB: which of ours is which of theirs, and what it said then."""
+"""What was imported: which of ours is which of theirs, and what it said then."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.xxl_job.imported import ImportKind
+from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.edit_locks import lock_edits
-from tickwheel_admin.store.database.tables import xxl_import
+from tickwheel_admin.store.database.tables import import_record
 
-CHANGES = "xxl_imports"  # name of the setting that counts imports
+CHANGES = "imports"  # name of the setting that counts imports
 _FEW = 100  # ids of one query
 
 
@@ -44,11 +44,11 @@ def read_imports(
     their_ids: Collection[int] | None = None,
 ) -> Imports:
     """Of one installation; all, or those of a kind, or few of a kind by their ids."""
-    statement = sa.select(xxl_import).where(xxl_import.c.source == source)
+    statement = sa.select(import_record).where(import_record.c.source == source)
     if kind is not None:
-        statement = statement.where(xxl_import.c.kind == kind.value)
+        statement = statement.where(import_record.c.kind == kind.value)
     if their_ids is not None:
-        statement = statement.where(xxl_import.c.their_id.in_(sorted(their_ids)))
+        statement = statement.where(import_record.c.their_id.in_(sorted(their_ids)))
     return {
         (ImportKind(row.kind), row.their_id): StoredImport(
             kind=ImportKind(row.kind),
@@ -64,7 +64,7 @@ def imported_keys(
     conn: sa.Connection, source: str, *, their_ids: Collection[int] | None = None
 ) -> set[tuple[ImportKind, int]]:
     """Kind and id of all of one installation, or of few by their ids."""
-    table = xxl_import
+    table = import_record
     statement = sa.select(table.c.kind, table.c.their_id).where(table.c.source == source)
     if their_ids is not None:
         statement = statement.where(table.c.their_id.in_(sorted(their_ids)))
@@ -75,7 +75,7 @@ def write_imports(
     conn: sa.Connection, source: str, imports: Sequence[StoredImport], *, now: int
 ) -> None:
     """Write rows, in place of those that there are."""
-    table = xxl_import
+    table = import_record
     few = {each.their_id for each in imports} if len(imports) <= _FEW else None
     present = imported_keys(conn, source, their_ids=few)
     rows = []

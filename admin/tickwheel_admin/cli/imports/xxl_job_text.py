@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tickwheel_admin.domain.imports.merge import ImportKind
+from tickwheel_admin.domain.imports.notes import ImportNote
 from tickwheel_admin.domain.schedule.zones import Zone
-from tickwheel_admin.domain.xxl_job.imported import ImportKind
-from tickwheel_admin.domain.xxl_job.mapping import MappingNote
 from tickwheel_admin.domain.xxl_job.records import XxlJob
 from tickwheel_admin.services.xxl_job.import_plan import (
     Fate,
@@ -149,7 +149,7 @@ def _common_notes(plan: ImportPlan) -> dict[str, int]:
     return {text: count for text, count in counts.items() if count > 5}
 
 
-def _is_told(job: PlannedJob, note: MappingNote) -> bool:
+def _is_told(job: PlannedJob, note: ImportNote) -> bool:
     """What is different here is told when it is imported; what is to be decided, each time."""
     if job.fate is Fate.UNCHANGED:
         return note.code in _OPEN
@@ -157,8 +157,8 @@ def _is_told(job: PlannedJob, note: MappingNote) -> bool:
 
 
 def _told(
-    notes: Sequence[MappingNote],
-    reasons: Sequence[MappingNote],
+    notes: Sequence[ImportNote],
+    reasons: Sequence[ImportNote],
     shared: Collection[str],
     *,
     indent: str,

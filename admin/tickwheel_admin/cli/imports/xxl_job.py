@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.common import Failure, add_config_flags, config_of, with_services
-from tickwheel_admin.cli.import_text import (
+from tickwheel_admin.cli.imports.xxl_job_text import (
     moved_as_json,
     moved_as_text,
     plan_as_json,
     plan_as_text,
 )
 from tickwheel_admin.cli.xxl_job_source import add_url_flag, opened_source, source_url
+from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.xxl_job.audit.zone_guess import choose_cron_zone
-from tickwheel_admin.domain.xxl_job.imported import ImportKind
 from tickwheel_admin.domain.xxl_job.records import XxlJob
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -83,11 +83,7 @@ wrong usage; stderr says why.
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = subparsers.add_parser(
-        "import", help="bring executors, jobs and users of an existing XXL-JOB here"
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    command = commands.add_parser(
+    command = subparsers.add_parser(
         "xxl-job",
         help="import an XXL-JOB installation, 2.2 to 3.5, by its database, and move its jobs",
         description=_DESCRIPTION,

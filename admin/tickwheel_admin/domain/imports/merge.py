@@ -1,6 +1,7 @@
-"""What was imported from XXL-JOB before, and what of it a further import may change.
+"""What was imported before, and what of it a further import may change.
 
-A field is changed here only if it changed in XXL-JOB since the last import and not here.
+A field is changed here only if it changed in the other scheduler since the last import, and not
+here.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 class ImportKind(StrEnum):
     """What the row of an import is about."""
 
-    EXECUTOR = "executor"  # their group
+    EXECUTOR = "executor"  # a group of an XXL-JOB
     JOB = "job"
+    CALENDAR = "calendar"
     USER = "user"
 
 
@@ -36,7 +38,7 @@ def merge_fields(
 
     Args:
         base: what was imported last.
-        theirs: the same fields as XXL-JOB has them now.
+        theirs: the same fields as the other scheduler has them now.
         ours: all fields as they are here now.
     """
     values, new_base = dict(ours), dict(base)

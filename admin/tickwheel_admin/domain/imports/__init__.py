@@ -1,0 +1,1 @@
+"""What importing from another scheduler means, whichever it is."""

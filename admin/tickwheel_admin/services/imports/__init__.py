@@ -1,0 +1,1 @@
+"""Importing jobs and calendars of other schedulers."""

@@ -1,0 +1,1 @@
+"""What was imported before, and the databases of other schedulers that are read."""
