@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +21,24 @@ from tests.simulation.world import Options, Outcome, simulate
 PATIENCE_SECONDS = 120  # of processor time for one seed; they take one or two
 
 _database: SimDatabase | None = None  # of this worker process
+
+
+def forks() -> BaseContext:
+    """How workers start: forked from a process that has everything imported, and begin at once.
+
+    They are not forked from the caller: they must not inherit the locks of its threads.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        [
+            "pytest",
+            "tests.simulation.world",
+            "tests.simulation.mutations",
+            "tests.conftest",
+            "tests.admin.conftest",
+        ]
+    )
+    return context
 
 
 def simulate_all(
@@ -38,8 +57,7 @@ def simulate_all(
         tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory,
         ProcessPoolExecutor(
             processes or len(os.sched_getaffinity(0)),
-            # Not forked: a worker must not inherit the caller's threads' locks.
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=forks(),
             initializer=_begin,
             initargs=(directory, prepare),
         ) as pool,
@@ -56,13 +74,10 @@ def first_failing(
 ) -> Iterator[tuple[str, Outcome | None, int]]:
     """(mutation, the first outcome with a violation if there is one, seeds tried) as they come.
 
-    Each mutation has a process of its own, for it cannot be undone; these are forked from one that
-    has everything imported, so that they begin at once.
+    Each mutation has a process of its own, for it cannot be undone.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.simulation.world", "tests.simulation.mutations"])
     with ProcessPoolExecutor(
-        processes or len(os.sched_getaffinity(0)), mp_context=context, max_tasks_per_child=1
+        processes or len(os.sched_getaffinity(0)), mp_context=forks(), max_tasks_per_child=1
     ) as pool:
         try:
             for future in as_completed(

@@ -6,15 +6,16 @@ What the seeds notice (test_simulation.py) and what only locks of a real server 
 
 from __future__ import annotations
 
+import itertools
 import os
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.search import forks
 from tests.simulation.test_simulation import TESTED_MUTATIONS, TESTED_XXL_MUTATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -200,32 +201,36 @@ def test_every_mechanism_is_switched_off_somewhere() -> None:
     assert {*TESTED_MUTATIONS, *TESTED_XXL_MUTATIONS, *MISSED_BY} == set(MUTATIONS)
 
 
-def test_what_is_switched_off_is_missed() -> None:
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        told = list(pool.map(_without, MISSED_BY))
+def test_what_is_switched_off_is_missed(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(
+        len(os.sched_getaffinity(0)), mp_context=forks(), max_tasks_per_child=1
+    ) as pool:
+        codes = list(pool.map(_without, MISSED_BY, itertools.repeat(tmp_path)))
+    told = {name: (tmp_path / name).read_text() for name in MISSED_BY}
     unnoticed = {
-        name: output
-        for name, (code, output) in zip(MISSED_BY, told, strict=True)
+        name: told[name][-2000:]
+        for name, code in zip(MISSED_BY, codes, strict=True)
         # 1 means that a test failed; a test that is not there, or does not start, is another code.
-        if code != pytest.ExitCode.TESTS_FAILED or "1 failed" not in output
+        if code != pytest.ExitCode.TESTS_FAILED or "1 failed" not in told[name]
     }
     assert not unnoticed
 
 
-def _without(mutation: str) -> tuple[int, str]:
+def _without(mutation: str, outputs: Path) -> int:
+    """The exit code of pytest; it runs in a process of its own, which ends with it."""
+    with (outputs / mutation).open("wb") as output:
+        for number in (1, 2):
+            os.dup2(output.fileno(), number)
+    os.chdir(ROOT)
+    MUTATIONS[mutation]()
     directory, file, test = MISSED_BY[mutation]
-    done = subprocess.run(
+    code = pytest.main(
         [
-            *(sys.executable, "-m", "pytest", "--quiet", "--no-header", "--tb=line"),
-            *("-p", "no:cacheprovider", "-p", "tests.support.switched_off"),
-            f"{directory}/{file}::{test}",
-        ],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "SWITCH_OFF": mutation},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
+            *("--quiet", "--no-header", "--tb=line"),
+            # They take longer to load than the test takes.
+            *(f"-pno:{plugin}" for plugin in ("cacheprovider", "playwright", "xdist", "anyio")),
+            *(f"--basetemp={outputs / mutation}.temp", f"{directory}/{file}::{test}"),
+        ]
     )
-    return done.returncode, done.stdout[-2000:]
+    sys.stdout.flush()
+    return int(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -59,10 +59,11 @@ def sqlite_with_tables(path: Path) -> str:
 
 @cache
 def _sqlite_file() -> bytes:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "template.db")
-        _create_tables(f"sqlite:///{path}")
-        return path.read_bytes()
+    engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+    metadata.create_all(engine)
+    with engine.connect() as conn:
+        connection: sqlite3.Connection = conn.connection.driver_connection  # type: ignore[assignment]
+        return connection.serialize()
 
 
 class KeptDatabase:
