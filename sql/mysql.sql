@@ -44,6 +44,7 @@ CREATE TABLE executor (
     paused_at BIGINT,
     code_jobs VARCHAR(16) NOT NULL DEFAULT 'apply',
     protocol VARCHAR(16) NOT NULL DEFAULT 'tickwheel',
+    scripts BOOL NOT NULL DEFAULT true,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -155,6 +156,13 @@ CREATE TABLE job_revision (
     created_at BIGINT NOT NULL,
     created_by VARCHAR(100) NOT NULL,
     PRIMARY KEY (job_id, revision)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE script_source (
+    sha256 VARCHAR(64) NOT NULL,
+    source MEDIUMTEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (sha256)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE handler_schema (

@@ -44,6 +44,7 @@ CREATE TABLE executor (
     paused_at BIGINT,
     code_jobs VARCHAR(16) DEFAULT 'apply' NOT NULL,
     protocol VARCHAR(16) DEFAULT 'tickwheel' NOT NULL,
+    scripts BOOLEAN DEFAULT 1 NOT NULL,
     created_at BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
     PRIMARY KEY (id),
@@ -155,6 +156,13 @@ CREATE TABLE job_revision (
     created_at BIGINT NOT NULL,
     created_by VARCHAR(100) NOT NULL,
     PRIMARY KEY (job_id, revision)
+);
+
+CREATE TABLE script_source (
+    sha256 VARCHAR(64) NOT NULL,
+    source TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (sha256)
 );
 
 CREATE TABLE handler_schema (

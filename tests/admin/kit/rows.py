@@ -22,6 +22,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.jobs.configs import read_configs
+from tickwheel_admin.store.jobs.scripts import add_sources
 from tickwheel_admin.store.runs.inserts import insert_fires
 from tickwheel_admin.store.runs.rows import run_from_row
 
@@ -68,6 +69,7 @@ def _insert_job(
                 deleted_at=0,
             )
         )
+    add_sources(conn, [config.script])
     conn.execute(
         sa.insert(tables.job).values(
             id=job_id,

@@ -153,3 +153,15 @@ async def resume_executor(request: web.Request) -> web.Response:
     raise_if_any((await body_fields(request, ())).problems)
     await request.app[SERVICES].executors.resume(actor_of(request), path_id(request, "executor_id"))
     return web.Response(status=204)
+
+
+@routes.put(f"{_ONE}/scripts", permission=Permission.ADMINISTER, api=True)
+async def set_scripts(request: web.Request) -> web.Response:
+    fields = await body_fields(request, ("allowed",))
+    fields.require("allowed")
+    allowed = fields.boolean("allowed", default=False)
+    raise_if_any(fields.problems)
+    await request.app[SERVICES].executors.set_scripts(
+        actor_of(request), path_id(request, "executor_id"), allowed=allowed
+    )
+    return web.Response(status=204)

@@ -33,6 +33,7 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
         "paused_at": instant(item.paused_at),
         "old_token_until": instant(item.old_token_until),
         "code_jobs": item.code_jobs.value,
+        "scripts": item.scripts,
         "declared_waiting": item.declared_waiting,
         "created_at": instant(item.created_at),
     }

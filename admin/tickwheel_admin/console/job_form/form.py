@@ -15,6 +15,7 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.units import FormFields, in_percent, in_units, pretty
 from tickwheel_admin.console.job_form import routing_fields as routing_form
+from tickwheel_admin.console.job_form import script_fields as script_form
 from tickwheel_admin.console.job_form.yaml_view import YamlView, with_plain_ends, yaml_as_sent
 from tickwheel_admin.console.parameters.form import (
     ParameterForm,
@@ -174,6 +175,7 @@ def form_of_job(
         "revision": str(revision),
         "name": config.name,
         "handler": config.handler,
+        **script_form.values_of(config.script, is_stored=revision > 0),
         "description": config.description,
         "owner": config.owner,
         "tags": ", ".join(config.tags),
@@ -256,6 +258,7 @@ def draft_of_form(
     raw: dict[str, Any] = {
         "name": form["name"],
         "handler": form["handler"],
+        **script_form.read(values),
         "description": form["description"],
         "owner": form["owner"],
         "tags": [tag.strip() for tag in form["tags"].split(",") if tag.strip()],
@@ -309,6 +312,7 @@ _DEFAULTS: dict[str, str] = {
     "revision": "",
     "name": "",
     "handler": "",
+    **script_form.DEFAULTS,
     "description": "",
     "owner": "",
     "tags": "",

@@ -102,7 +102,11 @@ def draft_of(raw: Mapping[str, Any]) -> tuple[JobConfig, frozenset[str]]:
     Raises:
         InvalidInput: with every problem found, but that one of these is missing.
     """
-    missing = frozenset(name for name in _MISSING if raw.get(name) in (None, ""))
+    missing = frozenset(
+        name
+        for name in _MISSING
+        if raw.get(name) in (None, "") and not (name == "handler" and raw.get("script"))
+    )
     return parse_job({**raw, **{name: _MISSING[name] for name in missing}}), missing
 
 

@@ -31,7 +31,7 @@ _ORDER = (
     DeclaredState.IGNORED.value,
     DeclaredState.RELEASED.value,
 )
-MONO = frozenset({"handler", "parameters", "selector", "hash_by"})
+MONO = frozenset({"handler", "script", "parameters", "selector", "hash_by"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +148,7 @@ def field_names() -> dict[str, str]:
     return {
         "name": _("Name"),
         "handler": _("Handler"),
+        "script": _("Script"),
         "description": _("Description"),
         "owner": _("Owner"),
         "tags": _("Tags"),
@@ -213,11 +214,20 @@ def _children(raw: list[Any]) -> list[str]:
     ]
 
 
+def _script(raw: dict[str, Any]) -> list[str]:
+    """Its hash stands for its source, which is shown on a page of its own."""
+    told = [f"{raw['language']} {raw['sha256']}", raw["remark"]]
+    if raw["signature"]:
+        told.append(_("signed"))
+    return [line for line in told if line]
+
+
 def _backoff(value: str) -> list[str]:
     return [_("the same") if value == "fixed" else _("twice as long as the one before")]
 
 
 _WORDS: dict[str, Callable[[Any], list[str]]] = {
+    "script": _script,
     "parameters": lambda value: json.dumps(value, indent=2, ensure_ascii=False).splitlines(),
     "routing": lambda value: [routing_labels.name_of(Routing(value))],
     "blocking": lambda value: [name_of(policy_labels.blocking_choices(), value)],

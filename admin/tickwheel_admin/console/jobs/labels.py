@@ -34,7 +34,11 @@ class ConfigGroup:
 def groups_of(config: JobConfig) -> list[ConfigGroup]:
     """Every field that applies to this job; one that it leaves open with what holds instead."""
     headings = (
-        ("what", _("What"), ("name", "handler", "description", "owner", "tags", "parameters")),
+        (
+            "what",
+            _("What"),
+            ("name", "handler", "script", "description", "owner", "tags", "parameters"),
+        ),
         ("when", _("When"), ("triggers",)),
         ("where", _("Where"), ("routing", "shards", "nodes", "selector", "hash_by", "priority")),
         (

@@ -102,6 +102,8 @@ def _label(name: str) -> str:
         "overlap_seconds": _("Former token works for"),
         "older_than_seconds": _("Older than"),
         "keep_newest": _("All but the newest"),
+        "script": _("Script"),
+        "remark": _("Remark"),
         "slots": _("Slots"),
         "weight": _("Weight"),
         "version": _("Version"),

@@ -70,6 +70,8 @@ def action_labels() -> dict[str, str]:
         "executor.token_rotated": _("Token of an executor rotated"),
         "executor.old_token_revoked": _("Former token of an executor revoked"),
         "executor.code_jobs_set": _("Rule for declared jobs set"),
+        "executor.scripts_allowed": _("Scripts allowed on an executor"),
+        "executor.scripts_forbidden": _("Scripts forbidden on an executor"),
         "node.cordoned": _("Node cordoned"),
         "node.drained": _("Node drained"),
         "node.resumed": _("Node resumed"),

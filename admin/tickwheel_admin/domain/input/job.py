@@ -36,10 +36,12 @@ from tickwheel_admin.domain.input.run_rules import (
     read_retry,
     retry_to_raw,
 )
+from tickwheel_admin.domain.input.script import handler_with_script, read_script, script_to_raw
 from tickwheel_admin.domain.input.trigger import parse_trigger as parse_trigger
 from tickwheel_admin.domain.input.trigger import read_trigger
 from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_raw
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.script import Script
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.planning.fires import merged_parameters
 from tickwheel_admin.domain.triggers.kinds import AnySpec
@@ -49,6 +51,7 @@ from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 JOB_FIELDS = (
     "name",
     "handler",
+    "script",
     "description",
     "owner",
     "tags",
@@ -98,9 +101,8 @@ def read_job(
     fields.only(JOB_FIELDS)
     config = JobConfig(
         name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True, is_name=True),
-        handler=fields.text(
-            "handler", max_chars=MAX_NAME_CHARS, required=True, is_name=True, exact=True
-        ),
+        handler=_read_handler(fields, protocol),
+        script=_read_script(fields),
         description=fields.text("description", max_chars=MAX_DESCRIPTION_CHARS, lines=True),
         owner=fields.text("owner", max_chars=MAX_OWNER_CHARS, is_name=True),
         tags=_read_tags(fields),
@@ -140,6 +142,7 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
     return {
         "name": config.name,
         "handler": config.handler,
+        "script": script_to_raw(config.script),
         "description": config.description,
         "owner": config.owner,
         "tags": list(config.tags),
@@ -155,10 +158,29 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
     }
 
 
+def changed_fields(before: JobConfig | None, after: JobConfig) -> dict[str, tuple[Any, Any]]:
+    """What each field of the API said and says, for those that differ; None: nothing was there.
+
+    A script is told by its hash, not by its source.
+    """
+    old = {} if before is None else job_to_raw(without_source(before))
+    new = job_to_raw(without_source(after))
+    return {name: (old.get(name), value) for name, value in new.items() if old.get(name) != value}
+
+
+def without_source(config: JobConfig) -> JobConfig:
+    """The same with its script known by the hash alone, as revisions are stored."""
+    script = config.script
+    if script is None or script.source is None:
+        return config
+    return dataclasses.replace(config, script=dataclasses.replace(script, source=None))
+
+
 def config_to_json(config: JobConfig) -> str:
     """The form in which a revision is stored."""
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     fields["triggers"] = [all_fields(spec) for spec in config.triggers]
+    fields["script"] = script_to_raw(without_source(config).script)  # the source is kept once
     return msgspec.json.encode(fields).decode()
 
 
@@ -211,6 +233,20 @@ def _read_tags(fields: Fields) -> tuple[str, ...]:
             "tags", "too_long", "At most %(limit)d characters in all, please.", limit=MAX_TAGS_CHARS
         )
     return tuple(tags)
+
+
+def _read_handler(fields: Fields, protocol: Protocol) -> str:
+    required = not fields.has("script")
+    handler = fields.text(
+        "handler", max_chars=MAX_NAME_CHARS, required=required, is_name=True, exact=True
+    )
+    return handler_with_script(fields, handler, protocol)
+
+
+def _read_script(fields: Fields) -> Script | None:
+    if not fields.has("script"):
+        return None
+    return read_script(fields.raw["script"], fields.where("script"), fields.problems)
 
 
 def _read_parameters(fields: Fields) -> str:

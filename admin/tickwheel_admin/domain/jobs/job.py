@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tickwheel_admin.domain.jobs.children import ChildLink
+from tickwheel_admin.domain.jobs.script import Script
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
@@ -17,6 +18,7 @@ class JobConfig:
 
     name: str  # 1..200 characters, unique within its executor
     handler: str  # name of a handler that the executor's nodes register
+    script: Script | None = None  # of a script job, whose handler is `script`
     description: str = ""
     owner: str = ""
     tags: tuple[str, ...] = ()

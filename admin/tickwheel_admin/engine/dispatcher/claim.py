@@ -14,6 +14,7 @@ from tickwheel_admin.domain.runs.run import Move, Origin
 from tickwheel_admin.engine.dispatcher.claim_decisions import ClaimDecisions
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext, ClaimInputs
 from tickwheel_admin.engine.dispatcher.run_request import request_of
+from tickwheel_admin.engine.dispatcher.scripts import read_scripts
 from tickwheel_admin.engine.handoff import prepare_inputs
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.node_slots import take_slots
@@ -86,7 +87,7 @@ def _write(
     ]
     inputs.memory.keep([(run.job_id, each) for placed in kept.values() for run, each in placed])
     move_runs(conn, claimed, slots_are_taken=True)
-    result.requests = _requests(conn, claimed, inputs)
+    result.requests = _requests(conn, claimed, inputs, context)
     router = inputs.router
     result.targets = {node_id: router.targets_of(node_id) for node_id in result.requests}
     result.claimed, result.settled = len(claimed), len(moves)
@@ -116,9 +117,10 @@ def _move(
 
 
 def _requests(
-    conn: sa.Connection, claimed: Sequence[Move], inputs: ClaimInputs
+    conn: sa.Connection, claimed: Sequence[Move], inputs: ClaimInputs, context: ClaimContext
 ) -> dict[int, list[RunRequest]]:
     """What is sent to each node."""
+    scripts = read_scripts(conn, [move.after for move in claimed], inputs, context.sources)
     attempts = prepare_inputs(conn, [move.after for move in claimed], inputs.configs)
     requests: dict[int, list[RunRequest]] = {}
     for move in claimed:
@@ -131,6 +133,7 @@ def _requests(
             state=attempts.state_of(run),
             checkpoint=attempts.checkpoint_of(run),
             recovering=run.id in attempts.recovering,
+            script=scripts.get(run.id),
         )
         requests.setdefault(node_id, []).append(request)
     return requests

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.runs.blocking import Blocking, Verdict
 from tickwheel_admin.domain.runs.run import (
     NO_HANDLER,
     NO_MATCHING_NODE,
+    NO_SCRIPTS,
     NO_SLOT,
     PUT_OFF_MS,
     Move,
@@ -103,7 +104,9 @@ class ClaimDecisions:
             self._concurrency.left(run)
 
     def _start(self, run: Run, config: JobConfig) -> None:
-        if not self._router.offers(config.handler):
+        if config.script is not None and not self._inputs.scripts_allowed:
+            self._put_off(run, NO_SCRIPTS, NO_NODE_DELAY_MS)
+        elif not self._router.offers(config.handler):
             self._put_off(run, NO_HANDLER, NO_NODE_DELAY_MS)
         elif run.pinned_node_id is None and not self._router.matches(run, config):
             self._put_off(run, NO_MATCHING_NODE, NO_NODE_DELAY_MS)

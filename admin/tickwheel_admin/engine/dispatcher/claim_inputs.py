@@ -19,8 +19,10 @@ from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
 from tickwheel_admin.engine.dispatcher.router import Router
+from tickwheel_admin.store.executors.executors import allows_scripts
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.scripts import ScriptSources
 from tickwheel_admin.store.runs.due import DueRun, claimable_runs
 from tickwheel_admin.store.runs.inserts import unused_run_ids
 from tickwheel_admin.store.runs.lanes import lock_parked_runs
@@ -44,6 +46,7 @@ class ClaimContext:
     random: RandomSource
     new_token: Callable[[], str]
     configs: JobConfigs
+    sources: ScriptSources
     run_ids: Sequence[int] = ()  # for shards
     no_slot_delay_ms: int = NO_SLOT_DELAY_MS
 
@@ -63,6 +66,7 @@ class ClaimInputs:
     run_ids: Sequence[int]  # for shards, not used yet
     used_ids: int  # of those that the context has
     has_free_slots: bool
+    scripts_allowed: bool
     window_is_full: bool  # there may be more due runs than were read
     looks: int  # batches to search next time
 
@@ -133,6 +137,7 @@ class ClaimInputs:
             run_ids=run_ids,
             used_ids=len(context.run_ids) - len(run_ids),
             has_free_slots=has_free_slots,
+            scripts_allowed=_scripts_allowed(conn, executor_id, configs),
             window_is_full=window_is_full or memory.is_full or locked.more,
             looks=locked.looks,
         )
@@ -173,6 +178,15 @@ def _ended_nodes(conn: sa.Connection, due: Iterable[Run], router: Router) -> set
         if run.pinned_node_id is not None and not router.knows(run.pinned_node_id)
     }
     return ended_nodes(conn, pinned) if pinned else set()
+
+
+def _scripts_allowed(
+    conn: sa.Connection, executor_id: int, configs: Mapping[tuple[int, int], JobConfig]
+) -> bool:
+    """What the executor allows; not asked for runs that have no script."""
+    return all(each.script is None for each in configs.values()) or allows_scripts(
+        conn, executor_id
+    )
 
 
 def _needs_no_slot(config: JobConfig) -> bool:

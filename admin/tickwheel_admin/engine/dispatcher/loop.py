@@ -19,6 +19,7 @@ from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.scripts import ScriptSources
 from tickwheel_admin.store.runs.due import due_executors
 from tickwheel_shared.protocol import Refusal
 
@@ -67,6 +68,7 @@ class Dispatcher(Loop):
         self._random = random
         self._new_token = new_token
         self._configs = configs
+        self._sources = ScriptSources()
         self._claims = 0
         self._blocked = False
         self._avoided: dict[tuple[int, str], float] = {}
@@ -113,6 +115,7 @@ class Dispatcher(Loop):
             random=self._random,
             new_token=self._new_token,
             configs=self._configs,
+            sources=self._sources,
             no_slot_delay_ms=self._no_slot_delay(executor_id),
         )
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import Run
-from tickwheel_shared.protocol import RunRequest
+from tickwheel_shared.protocol import RunRequest, Script
 
 
 def request_of(
@@ -18,6 +18,7 @@ def request_of(
     state: str | None = None,
     checkpoint: str | None = None,
     recovering: bool = False,
+    script: Script | None = None,
 ) -> RunRequest:
     """The message that starts a dispatched run on its node.
 
@@ -25,6 +26,7 @@ def request_of(
         state: the state of the job; None: it keeps none.
         checkpoint: what an earlier attempt of the run left.
         recovering: an earlier attempt of the run was lost.
+        script: of a script job.
     """
     parameters = config.parameters if run.parameters is None else run.parameters
     due_at = run.first_due_at if run.tries == 0 else run.due_at
@@ -48,6 +50,7 @@ def request_of(
         checkpoint=_raw(checkpoint),
         stop_when_cut_off=stop_when_cut_off,
         recovering=recovering,
+        script=UNSET if script is None else script,
     )
 
 

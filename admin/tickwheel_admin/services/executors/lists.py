@@ -60,6 +60,7 @@ class ExecutorItem:
     old_token_until: int | None  # the token before this one works until then; None: it does not
     protocol: Protocol
     code_jobs: CodeJobs  # what becomes of jobs declared in code
+    scripts: bool  # whether its jobs may have scripts
     declared_waiting: int  # of those, how many wait for a person
     created_at: int
 
@@ -217,6 +218,7 @@ def _item(
         old_token_until=None if until is None or until <= now else until,
         protocol=executor.protocol,
         code_jobs=executor.code_jobs,
+        scripts=executor.scripts,
         declared_waiting=declared_waiting,
         created_at=executor.created_at,
     )

@@ -233,6 +233,23 @@ class Executors:
 
         await self._audited.run(actor, change, NODES, TRIGGERS, QUEUED)
 
+    async def set_scripts(self, actor: Actor, executor_id: int, *, allowed: bool) -> None:
+        """Allow scripts on its nodes, or forbid them altogether.
+
+        While they are forbidden no job gets a new script, and runs of jobs that have one wait.
+        """
+        actor.require(Permission.ADMINISTER, executor_id)
+
+        def change(conn: sa.Connection, entry: AuditEntry) -> None:
+            found = _get(conn, executor_id, lock=True)
+            if found.scripts == allowed:
+                return
+            store_executors.set_scripts(conn, executor_id, allowed=allowed)
+            action = "executor.scripts_allowed" if allowed else "executor.scripts_forbidden"
+            _write(entry, action, executor_id, found.name)
+
+        await self._audited.run(actor, change, NODES, QUEUED)
+
     async def names(self, actor: Actor) -> builtins.list[ExecutorName]:
         """Every executor that the caller may see, by name; at most 1,000. For choices and filters:
         nothing is counted."""

@@ -37,6 +37,7 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.declared import managed_jobs
+from tickwheel_admin.store.jobs.scripts import jobs_with_sources
 
 MAX_IDS = 1_000
 STEP = 50  # jobs of one step through all that match a filter
@@ -146,14 +147,16 @@ class JobBulk:
         query, cursor = replace(query, sort=JobSort.NAME), None
         while True:
             page = await self._jobs.page(actor, query, cursor=cursor, limit=STEP)
-            yield _documents([item.job for item in page.items])
+            jobs = [item.job for item in page.items]
+            yield _documents(await self._store.read(jobs_with_sources, jobs))
             if (cursor := page.next) is None:
                 return
 
     async def _seen(self, actor: Actor, job_ids: Sequence[int]) -> list[Job]:
         def read(conn: sa.Connection) -> list[Job]:
             found = (store_jobs.get_job(conn, job_id) for job_id in job_ids)
-            return [job for job in found if job and actor.may(Permission.VIEW, job.executor_id)]
+            seen = [job for job in found if job and actor.may(Permission.VIEW, job.executor_id)]
+            return jobs_with_sources(conn, seen)
 
         return await self._store.read(read)
 

@@ -17,6 +17,7 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.calendars.of_triggers import look_at_calendars
 from tickwheel_admin.services.handlers.known import check_handler
+from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.runs.parameters import check_job_parameters
 from tickwheel_admin.store.jobs import jobs
@@ -87,6 +88,9 @@ def further_problems(
     found = ProblemCollector()
     if "name" not in bad:
         found.ask(check_name, conn, executor_id, config.name, by_other_than=job_id)
+    if not bad & {"script", "handler"} and config.script is not None:
+        before = jobs.current_configs(conn, [job_id]).get(job_id) if job_id else None
+        found.ask(check_script, conn, actor, executor_id, config, before=before)
     if "handler" not in bad:
         found.ask(check_handler, conn, executor_id, config.handler)
     if not bad & {"handler", "parameters", "triggers"}:

@@ -24,6 +24,7 @@ from tickwheel_admin.services.calendars.of_triggers import check_calendars
 from tickwheel_admin.services.events.events import JOBS, TRIGGERS, Events
 from tickwheel_admin.services.handlers.known import check_offered
 from tickwheel_admin.services.handlers.schemas import schema_of
+from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.jobs.checks import name_taken
 from tickwheel_admin.services.jobs.edits import Edit, created_detail, made_before
 from tickwheel_admin.services.jobs.service import Jobs
@@ -277,6 +278,7 @@ class _Batch:
         if executor_id not in self._alive:
             raise not_found()
         check_offered(self._offered.get(executor_id), config.handler)
+        check_script(self._conn, wanted.edit.actor, executor_id, config)
         check_against_schema(self._schema(executor_id, config.handler), config)
         if config.name in self._taken[executor_id]:
             raise name_taken(config.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
-from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.input.job import changed_fields
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.runs.moves import cancelled_while_queued
@@ -22,6 +22,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.calendars.of_triggers import held_calendars
 from tickwheel_admin.services.events.transactions import AuditedEdit
 from tickwheel_admin.services.handlers.known import check_handler
+from tickwheel_admin.services.handlers.scripts import check_script, noted
 from tickwheel_admin.services.jobs.checks import ProblemCollector, check_name
 from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.jobs.declared.guard import check_not_managed, give_up_declarations
@@ -76,6 +77,7 @@ def create_job(
     links = config.children
     found = ProblemCollector()
     found.ask(check_handler, conn, executor_id, config.handler)
+    found.ask(check_script, conn, edit.actor, executor_id, config)
     found.ask(check_job_parameters, conn, executor_id, config)
     found.ask(check_name, conn, executor_id, config.name)
     found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
@@ -106,7 +108,7 @@ def create_job(
 
 def created_detail(edit: Edit, config: JobConfig) -> dict[str, object]:
     """What the audit keeps of a new job."""
-    detail: dict[str, object] = {"name": config.name}
+    detail: dict[str, object] = {"name": config.name} | noted(config)
     return detail if edit.request_key is None else detail | {"request": _digest(edit.request_key)}
 
 
@@ -142,6 +144,16 @@ def update_job(
     if old.config == config:
         return old.revision
     found, links = ProblemCollector(), config.children
+    is_stored = edit.rolled_back_to is not None
+    found.ask(
+        check_script,
+        conn,
+        edit.actor,
+        old.executor_id,
+        config,
+        before=old.config,
+        is_stored=is_stored,
+    )
     if config.handler != old.config.handler:
         found.ask(check_handler, conn, old.executor_id, config.handler)
     if _given(config) != _given(old.config):
@@ -165,13 +177,12 @@ def update_job(
     new = replace(old, config=config, revision=old.revision + 1)
     added = [spec for spec in config.triggers if spec not in standing]
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
-    before, after = job_to_raw(old.config), job_to_raw(config)
-    changed = [name for name in after if after[name] != before[name]]
+    changed = changed_fields(old.config, config)
     detail: dict[str, object] = {
         "name": config.name,
         "revision": new.revision,
-        "changed": changed,
-    }
+        "changed": list(changed),
+    } | noted(config, old.config)
     if edit.rolled_back_to is None:
         _note(conn, edit, "job.updated", new, detail)
     else:

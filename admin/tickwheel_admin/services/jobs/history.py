@@ -13,7 +13,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, NotFound
-from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.input.job import changed_fields, job_to_raw, parse_job
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
@@ -30,9 +31,11 @@ from tickwheel_admin.services.lists.paging import (
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.executors.executors import protocol_of
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import read_configs
 from tickwheel_admin.store.jobs.revisions import page_revisions
+from tickwheel_admin.store.jobs.scripts import with_source
 
 SHOWN = 20
 
@@ -108,7 +111,7 @@ class JobHistory:
 
         def read(conn: sa.Connection) -> JobConfig:
             _visible(conn, actor, job_id)
-            return _config(conn, job_id, revision)
+            return with_source(conn, _config(conn, job_id, revision))
 
         return await self._store.read(read)
 
@@ -138,13 +141,14 @@ class JobHistory:
                 nothing would change.
         """
 
-        def wanted(conn: sa.Connection) -> JobConfig:
-            job = _visible(conn, actor, job_id)
-            actor.require(Permission.DEVELOP, job)
-            return _config(conn, job_id, revision)
+        def wanted(conn: sa.Connection) -> tuple[JobConfig, Protocol]:
+            executor_id = _visible(conn, actor, job_id)
+            actor.require(Permission.DEVELOP, executor_id)
+            return _config(conn, job_id, revision), protocol_of(conn, executor_id)
 
         # A stored revision is read without checks; as an edit it obeys the rules of today.
-        config = parse_job(job_to_raw(await self._store.read(wanted)))
+        stored, protocol = await self._store.read(wanted)
+        config = parse_job(job_to_raw(stored), protocol)
         edit = Edit(
             actor=actor,
             audit_id=await self._ids.take("audit"),
@@ -173,12 +177,8 @@ class JobHistory:
 
 def differences(before: JobConfig, after: JobConfig) -> list[Difference]:
     """The fields of the API that differ, in their order."""
-    old, new = job_to_raw(before), job_to_raw(after)
-    return [
-        Difference(field=field, before=old[field], after=value)
-        for field, value in new.items()
-        if old[field] != value
-    ]
+    changed = changed_fields(before, after)
+    return [Difference(field=field, before=b, after=a) for field, (b, a) in changed.items()]
 
 
 def _visible(conn: sa.Connection, actor: Actor, job_id: int) -> int:

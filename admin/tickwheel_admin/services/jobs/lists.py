@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from statistics import median_low
@@ -33,6 +33,7 @@ from tickwheel_admin.store.jobs.declared import managed_jobs
 from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
 from tickwheel_admin.store.jobs.last_outcomes import page_outcomes
 from tickwheel_admin.store.jobs.pages import ListedJob, list_jobs, page_jobs
+from tickwheel_admin.store.jobs.scripts import with_source
 from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 from tickwheel_admin.store.triggers.pauses import read_pauses
 from tickwheel_admin.store.triggers.triggers import StoredTrigger, triggers_of_jobs
@@ -275,6 +276,7 @@ def _followed(
 
 def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: CalendarCache) -> JobDetail:
     executor = get_executor(conn, job.executor_id)
+    job = replace(job, config=with_source(conn, job.config))
     listed = ListedJob(job=job, executor_name="" if executor is None else executor.name)
     triggers = triggers_of_jobs(conn, [job.id]).get(job.id, [])
     followed = _followed(conn, triggers, calendars)

@@ -27,6 +27,8 @@ def to_yaml(raw: Mapping[str, Any]) -> str:
         value = raw.get(name)
         if name == "triggers" and value:
             value = [_without_nulls(trigger) for trigger in value]
+        if name == "script" and value:
+            value = _script(value)
         if name in _ALWAYS or not _says_nothing(value):
             shown[name] = "" if value is None else _plain(value)
     return write_yaml(shown)
@@ -62,6 +64,14 @@ def placed(problems: Sequence[Problem], text: YamlObject) -> list[Problem]:
 def _plain(value: Any) -> Any:
     """A whole number as such: "0" and not "0.0", which means the same in every field of a job."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _script(script: Any) -> Any:
+    """Without the hash of a source that is there: whoever edits the source cannot compute it."""
+    if not isinstance(script, Mapping):
+        return script
+    hidden = () if script.get("source") is None else ("sha256",)
+    return {n: value for n, value in script.items() if n not in hidden and not _says_nothing(value)}
 
 
 def _without_nulls(trigger: Any) -> Any:

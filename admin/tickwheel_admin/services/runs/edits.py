@@ -17,6 +17,7 @@ from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.transactions import AuditedEdit
+from tickwheel_admin.services.handlers.scripts import may_run_again
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.requests import RunRequest, request_run, request_shards
 from tickwheel_admin.store.database.clock import now_ms
@@ -172,6 +173,7 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     revision = (ended.job_id, ended.job_revision)
     config = edit.configs.get_many(conn, {revision})[revision]
     if retry.revision is RetryRevision.ORIGINAL:
+        may_run_again(edit.actor, job.executor_id, script=config.script, now=job.config.script)
         job = replace(job, revision=ended.job_revision, config=config)
     request = RunRequest(
         actor=edit.actor,

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.executors.reports import REFUSED_HANDLER
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.strategy import Memory, NodeNames, Split
-from tickwheel_admin.domain.runs.run import PUT_OFF, Run, RunState
+from tickwheel_admin.domain.runs.run import NO_SCRIPTS, PUT_OFF, Run, RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.executors.nodes import live_nodes_of
@@ -28,7 +28,8 @@ class Waiting:
     """What a queued run waits for."""
 
     # Stable: paused, not_due, retry, blocked, pinned_node, no_live_node, no_handler,
-    # no_matching_node, cordoned, draining, job_busy_everywhere, no_free_slot, starting.
+    # no_matching_node, scripts_forbidden, cordoned, draining, job_busy_everywhere, no_free_slot,
+    # starting.
     code: str
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)  # instants are UTC epoch ms
@@ -175,6 +176,10 @@ def _for_its_instant(run: Run, config: JobConfig, *, now: int) -> Waiting | None
 
 
 def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
+    if config.script is not None and run.reason == NO_SCRIPTS:
+        return Waiting(
+            code="scripts_forbidden", template="Its executor forbids scripts at the moment."
+        )
     nodes = facts.nodes.get(run.executor_id, ())
     if run.pinned_node_id is not None:
         return _for_its_node(run.pinned_node_id, nodes)

@@ -85,6 +85,8 @@ executor = _table(
     sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
     # How its nodes are reached: a domain.executors.executor.Protocol.
     sa.Column("protocol", sa.String(16), nullable=False, server_default=sa.text("'tickwheel'")),
+    # Whether its jobs may have scripts, and their scripts be sent.
+    sa.Column("scripts", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -190,6 +192,14 @@ job_revision = _table(
     sa.Column("config", LongText, nullable=False),  # JSON of domain.job.JobConfig
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("created_by", sa.String(100), nullable=False),
+)
+
+# Sources of scripts, which revisions of jobs and runs name by their hashes.
+script_source = _table(
+    "script_source",
+    sa.Column("sha256", sa.String(64), primary_key=True),
+    sa.Column("source", LongText, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
 )
 
 # What a handler takes, as the process that started last says.

@@ -29,6 +29,7 @@ class StoredExecutor:
     old_token_until: int | None  # the token before the current one works until then
     paused_at: int | None  # fires after this instant do not run
     code_jobs: CodeJobs  # what becomes of jobs declared in code
+    scripts: bool  # whether its jobs may have scripts
     protocol: Protocol
     created_at: int
 
@@ -67,6 +68,7 @@ _SELECTED = sa.select(
     executor.c.old_token_until,
     executor.c.paused_at,
     executor.c.code_jobs,
+    executor.c.scripts,
     executor.c.protocol,
     executor.c.created_at,
 ).where(executor.c.deleted_at == ALIVE)
@@ -172,6 +174,17 @@ def delete_executor(conn: sa.Connection, executor_id: int, *, now: int) -> None:
     )
 
 
+def allows_scripts(conn: sa.Connection, executor_id: int) -> bool:
+    """Whether its jobs may have scripts; an executor that does not exist allows none."""
+    found = conn.execute(sa.select(executor.c.scripts).where(executor.c.id == executor_id))
+    return bool(found.scalar_one_or_none())
+
+
+def set_scripts(conn: sa.Connection, executor_id: int, *, allowed: bool) -> None:
+    """Note whether its jobs may have scripts."""
+    conn.execute(sa.update(executor).where(executor.c.id == executor_id).values(scripts=allowed))
+
+
 def has_jobs(conn: sa.Connection, executor_id: int) -> bool:
     """Whether any job of it is not deleted."""
     found = sa.select(job.c.id).where(job.c.executor_id == executor_id, job.c.deleted_at == ALIVE)
@@ -272,6 +285,7 @@ def _stored(row: Any) -> StoredExecutor:
         old_token_until=row.old_token_until,
         paused_at=row.paused_at,
         code_jobs=CodeJobs(row.code_jobs),
+        scripts=bool(row.scripts),
         protocol=Protocol(row.protocol),
         created_at=row.created_at,
     )

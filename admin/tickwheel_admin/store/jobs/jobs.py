@@ -13,6 +13,7 @@ from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
 from tickwheel_admin.store.database.tables import ALIVE, job, job_revision, run
+from tickwheel_admin.store.jobs.scripts import add_sources
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
 # One more is a prime: a job whose runs are all asked for, and so locked once each, skips no node.
@@ -168,6 +169,7 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
         for each in new
     ]
     if rows:
+        add_sources(conn, [each.config.script for each in new])
         insert_rows(conn, job, rows, columns=tuple(rows[0]))
         insert_rows(conn, job_revision, revisions, columns=tuple(revisions[0]))
 
@@ -247,6 +249,7 @@ def _searched(config: JobConfig) -> dict[str, str]:
 def _add_revision(
     conn: sa.Connection, job_id: int, revision: int, config: JobConfig, *, now: int, by: str
 ) -> None:
+    add_sources(conn, [config.script])
     conn.execute(
         sa.insert(job_revision).values(
             job_id=job_id,

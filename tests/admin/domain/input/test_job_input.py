@@ -53,6 +53,7 @@ NOTHING_SPECIAL = {
 FULL: dict[str, Any] = {
     "name": "Invoices 发票",
     "handler": "send-invoices",
+    "script": None,
     "description": "Sends them.\nEvery month.",
     "owner": "billing team",
     "tags": ["money", "monthly"],

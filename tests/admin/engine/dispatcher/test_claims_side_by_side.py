@@ -21,6 +21,7 @@ from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.scripts import ScriptSources
 from tickwheel_admin.store.runs.runs import lock_queued_runs
 from tickwheel_shared.protocol import RunRequest
 
@@ -82,6 +83,7 @@ def _looking_through(looks: int, *, limit: int, node_id: int) -> ClaimContext:
         random=random.Random(1),
         new_token=lambda: f"token-{next(tokens)}",
         configs=JobConfigs(),
+        sources=ScriptSources(),
     )
 
 

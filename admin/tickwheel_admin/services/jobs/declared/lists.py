@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.job import job_to_raw, parse_job
+from tickwheel_admin.domain.input.job import changed_fields, job_to_raw, parse_job, without_source
 from tickwheel_admin.domain.jobs.declared_job import DeclaredJob, DeclaredState
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.services.lists.scope import not_found
@@ -168,12 +168,11 @@ def differences(before: JobConfig | None, raw: Mapping[str, Any]) -> list[Differ
     A job that is not there yet has every field that code names.
     """
     try:
-        after = job_to_raw(parse_job(raw))
+        config = parse_job(raw)
     except InvalidInput:
         return []
-    stored = {} if before is None else job_to_raw(before)
-    return [
-        Difference(field=field, before=stored.get(field), after=value)
-        for field, value in after.items()
-        if (field in raw if before is None else stored.get(field) != value)
-    ]
+    if before is None:
+        named = job_to_raw(without_source(config)).items()
+        return [Difference(field=f, before=None, after=value) for f, value in named if f in raw]
+    changed = changed_fields(before, config)
+    return [Difference(field=field, before=b, after=a) for field, (b, a) in changed.items()]

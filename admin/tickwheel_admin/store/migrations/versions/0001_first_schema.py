@@ -59,6 +59,7 @@ def upgrade() -> None:
         sa.Column("paused_at", sa.BigInteger),
         sa.Column("code_jobs", sa.String(16), nullable=False, server_default=sa.text("'apply'")),
         sa.Column("protocol", sa.String(16), nullable=False, server_default=sa.text("'tickwheel'")),
+        sa.Column("scripts", sa.Boolean, nullable=False, server_default=sa.true()),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("deleted_at", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("name", "deleted_at", name="uq_executor_name"),
@@ -161,6 +162,12 @@ def upgrade() -> None:
         sa.Column("config", LongText, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("created_by", sa.String(100), nullable=False),
+    )
+    create_table(
+        "script_source",
+        sa.Column("sha256", sa.String(64), primary_key=True),
+        sa.Column("source", LongText, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
     )
     create_table(
         "handler_schema",
