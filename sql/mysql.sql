@@ -480,6 +480,28 @@ CREATE TABLE saved_view (
 
 CREATE INDEX ix_saved_view_shared ON saved_view (page, shared, name);
 
+CREATE TABLE secret (
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    ciphertext MEDIUMTEXT NOT NULL,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by VARCHAR(100) NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by VARCHAR(100) NOT NULL,
+    last_used_at BIGINT,
+    PRIMARY KEY (executor_id, name)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE job_secret (
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    job_id BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, name, job_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_job_secret_of_job ON job_secret (job_id);
+
 CREATE TABLE xxl_executor (
     executor_id BIGINT NOT NULL,
     app_name VARCHAR(100) NOT NULL,

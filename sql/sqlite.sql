@@ -480,6 +480,28 @@ CREATE TABLE saved_view (
 
 CREATE INDEX ix_saved_view_shared ON saved_view (page, shared, name);
 
+CREATE TABLE secret (
+    executor_id INTEGER NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    ciphertext TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by VARCHAR(100) NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by VARCHAR(100) NOT NULL,
+    last_used_at BIGINT,
+    PRIMARY KEY (executor_id, name)
+);
+
+CREATE TABLE job_secret (
+    executor_id INTEGER NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    job_id INTEGER NOT NULL,
+    PRIMARY KEY (executor_id, name, job_id)
+);
+
+CREATE INDEX ix_job_secret_of_job ON job_secret (job_id);
+
 CREATE TABLE xxl_executor (
     executor_id INTEGER NOT NULL,
     app_name VARCHAR(100) NOT NULL,

@@ -54,6 +54,7 @@ from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.secrets.service import Secrets
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
@@ -124,6 +125,7 @@ def create_services(
         oidc=OidcLogin(store, ids, events, logins, oidc) if oidc else None,
         executors=Executors(store, ids, events),
         nodes=Nodes(store, ids, events),
+        secrets=Secrets(store, ids, events, cipher),
         xxl_executors=XxlExecutors(store, ids, events, cipher),
         importer=Importer(store, ids, events, cipher),
         jobs=jobs,
@@ -246,6 +248,7 @@ class Admin:
             new_token=lambda: secrets.token_hex(16),
             retention_days=self._config.retention_days,
             wall_clock=_wall_clock_ms,
+            cipher=self.services.cipher,
             stall=self._watchdog.told,
         )
 

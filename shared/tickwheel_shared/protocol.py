@@ -292,6 +292,10 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     # progress, results, state and checkpoints. MAX_SECRETS at most. Since version 2.
     secrets: list[str] | msgspec.UnsetType = msgspec.UNSET
 
+    def __repr__(self) -> str:
+        # Parameters may hold secrets: whoever logs or raises this must not print them.
+        return f"RunRequest(run={self.run}, attempt={self.attempt}, handler={self.handler!r})"
+
 
 class Query(Message, frozen=True, kw_only=True, tag="query"):
     """Ask for an attempt. Answered by accepted, a result, or refused(never_seen)."""

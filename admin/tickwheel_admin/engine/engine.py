@@ -21,6 +21,8 @@ from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.engine.sweeper.loop import Sweeper
 from tickwheel_admin.services.events import events as topics
 from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -45,6 +47,7 @@ class Engine:
         new_token: Callable[[], str],
         retention_days: int,
         wall_clock: Callable[[], int],
+        cipher: Cipher | None = None,
         stall: Callable[[], LoopStall | None] = lambda: None,
     ) -> None:
         """Wire the loops; nothing runs yet.
@@ -54,6 +57,7 @@ class Engine:
             new_token: an unguessable claim token of at most 32 characters.
             retention_days: how long ended runs are kept.
             wall_clock: this machine's clock, in UTC epoch ms; only shown, it decides nothing.
+            cipher: of secrets; None: this admin has no key, and runs that need one wait.
             stall: what blocked the event loop lately, for the status.
         """
         configs, calendars = JobConfigs(), CalendarCache()
@@ -89,6 +93,7 @@ class Engine:
             random=random,
             new_token=new_token,
             configs=configs,
+            secrets=SecretReader(cipher or Cipher()),
             planning_is_behind=lambda: self.planner.is_behind,
         )
         self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)

@@ -24,6 +24,7 @@ from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.secrets.service import Secrets
 from tickwheel_admin.services.system.audit import AuditLog
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.system.settings import Settings
@@ -55,6 +56,7 @@ class Services:
     oidc: OidcLogin | None  # None: nobody logs in at a provider
     executors: Executors
     nodes: Nodes
+    secrets: Secrets
     xxl_executors: XxlExecutors
     importer: Importer  # of XXL-JOB installations
     jobs: Jobs

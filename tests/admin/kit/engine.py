@@ -16,6 +16,7 @@ from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events.events import Events
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.nodes import Arrival
@@ -93,7 +94,12 @@ class Admin:
     """One admin of the cluster under test."""
 
     def __init__(
-        self, database: Database, *, admin_id: int = 1, hub: LinkHub | None = None
+        self,
+        database: Database,
+        *,
+        admin_id: int = 1,
+        hub: LinkHub | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
         self.database = database
         self.links = FakeLinks()  # not asked when there is a real hub
@@ -113,6 +119,7 @@ class Admin:
             new_token=lambda: f"token-{admin_id}-{next(token)}",
             retention_days=30,
             wall_clock=lambda: time.time_ns() // 1_000_000,
+            cipher=cipher,
         )
 
     async def add_node(

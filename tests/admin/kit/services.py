@@ -20,6 +20,7 @@ from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.secrets.service import Secrets
 from tickwheel_admin.services.system.service import System
 from tickwheel_admin.services.triggers.service import Triggers
 from tickwheel_admin.services.xxl_job.service import XxlExecutors
@@ -62,6 +63,7 @@ class World:
         self.purge = Purge(self.database, ids, self.events)
         self.nodes = Nodes(self.database, ids, self.events)
         self.cipher = Cipher([SECRET_KEY])
+        self.secrets = Secrets(self.database, ids, self.events, self.cipher)
         self.xxl_executors = XxlExecutors(self.database, ids, self.events, self.cipher)
         self.system = System(self.database, ids, self.events)
         self._numbers = itertools.count(1_000_000)

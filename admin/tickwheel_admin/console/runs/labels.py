@@ -192,5 +192,6 @@ def waiting_note(waiting: Waiting) -> str:
         "draining": _("waiting: every node for it is shutting down"),
         "job_busy_everywhere": _("waiting: every node runs this job already"),
         "no_free_slot": _("waiting for a slot on %(executor)s"),
+        "secret": _("waiting for the secret %(names)s"),
         "starting": _("about to start"),
     }.get(waiting.code, _(waiting.template)) % params

@@ -108,6 +108,8 @@ def _label(name: str) -> str:
         "weight": _("Weight"),
         "version": _("Version"),
         "tag": _("Tag"),
+        "secret": _("Secret"),
+        "secrets": _("Secrets that it uses from now on"),
         "grants": _("Roles"),
         "role": _("Role"),
         "executors": _("Executors"),

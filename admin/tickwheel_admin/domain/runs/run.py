@@ -84,7 +84,11 @@ NO_HANDLER = "no_node_offers_handler"
 NO_MATCHING_NODE = "no_matching_node"  # by the names and labels that its job asks for
 NO_SLOT = "no_free_slot"
 NO_SCRIPTS = "scripts_forbidden"  # its job has a script, and its executor forbids them
-PUT_OFF = frozenset({NO_HANDLER, NO_MATCHING_NODE, NO_SLOT, NO_SCRIPTS})
+NO_SECRET = "secret_missing"  # noqa: S105 - its parameters name one that there is not
+UNREADABLE_SECRET = "secret_unreadable"  # noqa: S105 - or one that this admin cannot decrypt
+PUT_OFF = frozenset(
+    {NO_HANDLER, NO_MATCHING_NODE, NO_SLOT, NO_SCRIPTS, NO_SECRET, UNREADABLE_SECRET}
+)
 PUT_OFF_MS = 5_000  # the longest such moment; then it is looked at again
 CUT_OFF = "cut_off"  # reason of a live run that keeps its place although its node's lease is over
 STILL_RUNNING = "cancel_unconfirmed"  # reason of a live run that its node did not end in time

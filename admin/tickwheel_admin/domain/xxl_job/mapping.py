@@ -25,6 +25,7 @@ from tickwheel_admin.domain.input.job import (
 from tickwheel_admin.domain.input.run_rules import MAX_RETRIES
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, MAX_DEPTH
+from tickwheel_admin.domain.jobs.secret_references import MARK
 from tickwheel_admin.domain.names import normal_name
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
@@ -149,7 +150,8 @@ def map_job(
         "handler": fields.handler,
         "owner": _owner(fields.author, notes),
         "tags": [] if their_id is None else [f"xxl-job:{their_id}"],
-        "parameters": {"param": fields.param} if fields.param else {},
+        # What looks like a reference to a secret is text there.
+        "parameters": {"param": fields.param.replace(MARK, f"${MARK}")} if fields.param else {},
         "routing": _routing(fields, reasons),
         "blocking": _blocking(fields, notes),
         "triggers": _triggers(fields, cron_zone, notes, reasons),

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from tickwheel_admin.domain.executors.node import NodeTargets
+from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.run import Move, Origin
 from tickwheel_admin.engine.dispatcher.claim_decisions import ClaimDecisions
@@ -18,6 +19,7 @@ from tickwheel_admin.engine.dispatcher.scripts import read_scripts
 from tickwheel_admin.engine.handoff import prepare_inputs
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.node_slots import take_slots
+from tickwheel_admin.store.executors.secrets import note_secret_use
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.inserts import insert_fires
 from tickwheel_admin.store.runs.runs import move_runs
@@ -88,6 +90,7 @@ def _write(
     inputs.memory.keep([(run.job_id, each) for placed in kept.values() for run, each in placed])
     move_runs(conn, claimed, slots_are_taken=True)
     result.requests = _requests(conn, claimed, inputs, context)
+    _note_secrets(conn, claimed, inputs)
     router = inputs.router
     result.targets = {node_id: router.targets_of(node_id) for node_id in result.requests}
     result.claimed, result.settled = len(claimed), len(moves)
@@ -134,9 +137,20 @@ def _requests(
             checkpoint=attempts.checkpoint_of(run),
             recovering=run.id in attempts.recovering,
             script=scripts.get(run.id),
+            secrets=inputs.secrets.values,
         )
         requests.setdefault(node_id, []).append(request)
     return requests
+
+
+def _note_secrets(conn: sa.Connection, claimed: Sequence[Move], inputs: ClaimInputs) -> None:
+    """Note once an hour that a secret is used."""
+    if not inputs.secrets.idle:  # nearly always
+        return
+    runs = [move.after for move in claimed]
+    used = {name for run in runs for name in secrets_of_run(inputs.config(run), run.parameters)}
+    if idle := used.intersection(inputs.secrets.idle):
+        note_secret_use(conn, runs[0].executor_id, idle, now=inputs.now)
 
 
 def _merged(moves: Sequence[Move]) -> list[Move]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.planning.fires import shards_of
 from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs import moves as run_moves
@@ -13,8 +14,10 @@ from tickwheel_admin.domain.runs.run import (
     NO_HANDLER,
     NO_MATCHING_NODE,
     NO_SCRIPTS,
+    NO_SECRET,
     NO_SLOT,
     PUT_OFF_MS,
+    UNREADABLE_SECRET,
     Move,
     Run,
 )
@@ -110,10 +113,19 @@ class ClaimDecisions:
             self._put_off(run, NO_HANDLER, NO_NODE_DELAY_MS)
         elif run.pinned_node_id is None and not self._router.matches(run, config):
             self._put_off(run, NO_MATCHING_NODE, NO_NODE_DELAY_MS)
+        elif (why := self._lacks_secret(run, config)) is not None:
+            self._put_off(run, why, NO_NODE_DELAY_MS)
         elif run.is_fire:
             self._expand(run, config)
         else:
             self._place(run, config)
+
+    def _lacks_secret(self, run: Run, config: JobConfig) -> str | None:
+        secrets = self._inputs.secrets
+        lacking = secrets_of_run(config, run.parameters).difference(secrets.values)
+        if not lacking:
+            return None
+        return UNREADABLE_SECRET if lacking <= set(secrets.unreadable) else NO_SECRET
 
     def _place(self, run: Run, config: JobConfig) -> None:
         placement = self._router.place(run, config)

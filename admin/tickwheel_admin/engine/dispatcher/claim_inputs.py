@@ -13,12 +13,14 @@ from typing import NamedTuple, Self
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.routing.strategy import RandomSource, Split
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
 from tickwheel_admin.engine.dispatcher.router import Router
+from tickwheel_admin.services.secrets.values import SecretReader, SecretValues
 from tickwheel_admin.store.executors.executors import allows_scripts
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -47,6 +49,7 @@ class ClaimContext:
     new_token: Callable[[], str]
     configs: JobConfigs
     sources: ScriptSources
+    secrets: SecretReader
     run_ids: Sequence[int] = ()  # for shards
     no_slot_delay_ms: int = NO_SLOT_DELAY_MS
 
@@ -62,6 +65,7 @@ class ClaimInputs:
     concurrency: ConcurrencyControl
     due: Sequence[Run]  # locked
     configs: Mapping[tuple[int, int], JobConfig]  # of the due runs, by job and revision
+    secrets: SecretValues  # that the due runs need
     ended_nodes: Collection[int]  # to which due runs are pinned
     run_ids: Sequence[int]  # for shards, not used yet
     used_ids: int  # of those that the context has
@@ -124,6 +128,7 @@ class ClaimInputs:
             configs = {**configs, **context.configs.get_many(conn, revisions)}
             due = [*sorted(parked, key=lambda run: run.scheduled_at), *due]
         ended = _ended_nodes(conn, due, router)
+        secrets = context.secrets.read(conn, executor_id, _secrets_of(due, configs), now=now)
         run_ids = unused_run_ids(conn, context.run_ids)
         return cls(
             now=now,
@@ -133,6 +138,7 @@ class ClaimInputs:
             concurrency=concurrency,
             due=due,
             configs=configs,
+            secrets=secrets,
             ended_nodes=ended,
             run_ids=run_ids,
             used_ids=len(context.run_ids) - len(run_ids),
@@ -187,6 +193,10 @@ def _scripts_allowed(
     return all(each.script is None for each in configs.values()) or allows_scripts(
         conn, executor_id
     )
+
+
+def _secrets_of(due: Iterable[Run], configs: Mapping[tuple[int, int], JobConfig]) -> set[str]:
+    return {name for run in due for name in secrets_of_run(_config(configs, run), run.parameters)}
 
 
 def _needs_no_slot(config: JobConfig) -> bool:

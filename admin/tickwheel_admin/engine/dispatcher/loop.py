@@ -16,6 +16,7 @@ from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.ports import NodeLinks
 from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
+from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -54,6 +55,7 @@ class Dispatcher(Loop):
         random: RandomSource,
         new_token: Callable[[], str],
         configs: JobConfigs,
+        secrets: SecretReader,
         planning_is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
@@ -69,6 +71,7 @@ class Dispatcher(Loop):
         self._new_token = new_token
         self._configs = configs
         self._sources = ScriptSources()
+        self._secrets = secrets
         self._claims = 0
         self._blocked = False
         self._avoided: dict[tuple[int, str], float] = {}
@@ -116,6 +119,7 @@ class Dispatcher(Loop):
             new_token=self._new_token,
             configs=self._configs,
             sources=self._sources,
+            secrets=self._secrets,
             no_slot_delay_ms=self._no_slot_delay(executor_id),
         )
 

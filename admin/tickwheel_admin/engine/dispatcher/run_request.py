@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import UNSET
 
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.secret_references import MARK, resolve, secrets_of_run
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_shared.protocol import RunRequest, Script
+
+NO_VALUES: Mapping[str, str] = {}
 
 
 def request_of(
@@ -19,6 +24,7 @@ def request_of(
     checkpoint: str | None = None,
     recovering: bool = False,
     script: Script | None = None,
+    secrets: Mapping[str, str] = NO_VALUES,
 ) -> RunRequest:
     """The message that starts a dispatched run on its node.
 
@@ -27,8 +33,13 @@ def request_of(
         checkpoint: what an earlier attempt of the run left.
         recovering: an earlier attempt of the run was lost.
         script: of a script job.
+        secrets: at least those that the run needs, by name.
     """
     parameters = config.parameters if run.parameters is None else run.parameters
+    hidden: list[str] | msgspec.UnsetType = UNSET
+    if MARK in parameters and (names := secrets_of_run(config, run.parameters)):
+        parameters = resolve(config, run.parameters, secrets)
+        hidden = sorted({secrets[name] for name in names})
     due_at = run.first_due_at if run.tries == 0 else run.due_at
     return RunRequest(
         run=run.id,
@@ -51,6 +62,7 @@ def request_of(
         stop_when_cut_off=stop_when_cut_off,
         recovering=recovering,
         script=UNSET if script is None else script,
+        secrets=hidden,
     )
 
 

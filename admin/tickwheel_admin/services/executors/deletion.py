@@ -20,6 +20,7 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors import executors as store_executors
 from tickwheel_admin.store.executors.executors import StoredExecutor
 from tickwheel_admin.store.executors.handler_schemas import forget_schemas
+from tickwheel_admin.store.executors.secrets import delete_secrets
 from tickwheel_admin.store.jobs import deletion as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.declared import forget_declared, give_up_declared
@@ -153,6 +154,7 @@ def delete_empty(
     store_executors.delete_executor(conn, found.id, now=now_ms(conn))
     forget_declared(conn, found.id)
     forget_schemas(conn, found.id)
+    delete_secrets(conn, found.id)
     delete_xxl_executor(conn, found.id)
     write_audits(
         conn,

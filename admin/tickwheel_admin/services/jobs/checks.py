@@ -14,13 +14,16 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.secret_references import secret_names
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.calendars.of_triggers import look_at_calendars
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.runs.parameters import check_job_parameters
+from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.store.jobs import jobs
+from tickwheel_admin.store.jobs.jobs import current_configs
 
 NAME_TAKEN = "job.name_taken"
 T = TypeVar("T")
@@ -95,6 +98,10 @@ def further_problems(
         found.ask(check_handler, conn, executor_id, config.handler)
     if not bad & {"handler", "parameters", "triggers"}:
         found.ask(check_job_parameters, conn, executor_id, config)
+    if not bad & {"parameters", "triggers"}:
+        stored = current_configs(conn, [job_id]).get(job_id) if job_id else None
+        kept = () if stored is None else secret_names(stored)
+        found.ask(check_secret_references, conn, executor_id, config, kept=kept)
     if "children" not in bad:
         links = config.children
         found.ask(check_children, conn, actor, job_id=job_id, name=config.name, links=links)

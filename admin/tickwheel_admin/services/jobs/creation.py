@@ -32,6 +32,7 @@ from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.batches import code_of
 from tickwheel_admin.services.runs.parameters import check_against_schema
 from tickwheel_admin.services.runs.requests import check_request_key
+from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries
 from tickwheel_admin.services.triggers.cutover import new_triggers
 from tickwheel_admin.store.calendars.calendars import read_calendars
@@ -280,6 +281,7 @@ class _Batch:
         check_offered(self._offered.get(executor_id), config.handler)
         check_script(self._conn, wanted.edit.actor, executor_id, config)
         check_against_schema(self._schema(executor_id, config.handler), config)
+        check_secret_references(self._conn, executor_id, config)
         if config.name in self._taken[executor_id]:
             raise name_taken(config.name)
         check_calendars(config, self._calendars, now=self._now)

@@ -16,6 +16,7 @@ from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.input.job import changed_fields
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
+from tickwheel_admin.domain.jobs.secret_references import secret_names
 from tickwheel_admin.domain.runs.moves import cancelled_while_queued
 from tickwheel_admin.domain.runs.run import Move, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -28,6 +29,7 @@ from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.jobs.declared.guard import check_not_managed, give_up_declarations
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.parameters import check_job_parameters
+from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.services.triggers.cutover import add_triggers, cut_over, rearm
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import get_executor
@@ -79,6 +81,8 @@ def create_job(
     found.ask(check_handler, conn, executor_id, config.handler)
     found.ask(check_script, conn, edit.actor, executor_id, config)
     found.ask(check_job_parameters, conn, executor_id, config)
+    allowed = None if edit.by_code else ()
+    found.ask(check_secret_references, conn, executor_id, config, kept=allowed)
     found.ask(check_name, conn, executor_id, config.name)
     found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
     calendars = found.ask(held_calendars, conn, config) or {}
@@ -109,6 +113,8 @@ def create_job(
 def created_detail(edit: Edit, config: JobConfig) -> dict[str, object]:
     """What the audit keeps of a new job."""
     detail: dict[str, object] = {"name": config.name} | noted(config)
+    if secrets := secret_names(config):
+        detail["secrets"] = sorted(secrets)
     return detail if edit.request_key is None else detail | {"request": _digest(edit.request_key)}
 
 
@@ -158,6 +164,9 @@ def update_job(
         found.ask(check_handler, conn, old.executor_id, config.handler)
     if _given(config) != _given(old.config):
         found.ask(check_job_parameters, conn, old.executor_id, config)
+    named = secret_names(old.config)
+    allowed = None if edit.by_code else named
+    found.ask(check_secret_references, conn, old.executor_id, config, kept=allowed)
     found.ask(check_name, conn, old.executor_id, config.name, by_other_than=old.id)
     if links != old.config.children:
         found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
@@ -183,6 +192,8 @@ def update_job(
         "revision": new.revision,
         "changed": list(changed),
     } | noted(config, old.config)
+    if new_secrets := secret_names(config) - named:
+        detail["secrets"] = sorted(new_secrets)
     if edit.rolled_back_to is None:
         _note(conn, edit, "job.updated", new, detail)
     else:

@@ -12,12 +12,21 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.executors.reports import REFUSED_HANDLER
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.strategy import Memory, NodeNames, Split
-from tickwheel_admin.domain.runs.run import NO_SCRIPTS, PUT_OFF, Run, RunState
+from tickwheel_admin.domain.runs.run import (
+    NO_SCRIPTS,
+    NO_SECRET,
+    PUT_OFF,
+    UNREADABLE_SECRET,
+    Run,
+    RunState,
+)
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.executors.nodes import live_nodes_of
+from tickwheel_admin.store.executors.secrets import secret_names_of
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes
 from tickwheel_admin.store.runs.lanes import live_before
 from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
@@ -29,7 +38,7 @@ class Waiting:
 
     # Stable: paused, not_due, retry, blocked, pinned_node, no_live_node, no_handler,
     # no_matching_node, scripts_forbidden, cordoned, draining, job_busy_everywhere, no_free_slot,
-    # starting.
+    # secret, starting.
     code: str
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)  # instants are UTC epoch ms
@@ -66,6 +75,7 @@ class _Facts:
     before: Mapping[int, Sequence[int]]  # parked run -> live runs that it waits for
     nodes: Mapping[int, Sequence[Node]]  # executor -> its live nodes, by name
     busy: Mapping[int, set[int]]  # job that avoids busy nodes -> those
+    secrets: Mapping[int, set[str]]  # executor of a run that lacks one -> the names that it has
 
 
 def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) -> _Facts:
@@ -80,6 +90,7 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
     for run, config in due:
         if config.routing.record.memory is Memory.BUSY:
             avoiding[run.executor_id].add(run.job_id)
+    lacking = {run.executor_id for run, _ in due if run.reason in (NO_SECRET, UNREADABLE_SECRET)}
     busy: dict[int, set[int]] = {}
     for executor_id, job_ids in avoiding.items():
         busy |= busy_nodes(conn, job_ids, executor_id=executor_id)
@@ -98,6 +109,7 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
         ),
         nodes=live_nodes_of(conn, {run.executor_id for run, _ in due}, now=now),
         busy=busy,
+        secrets=secret_names_of(conn, lacking) if lacking else {},
     )
 
 
@@ -109,6 +121,7 @@ def _why(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
         _for_a_pause(run, facts)
         or _for_its_turn(run, facts)
         or _for_its_instant(run, config, now=facts.now)
+        or _for_want_of_a_secret(run, config, facts)
         or _for_want_of_a_node(run, config, facts)
     )
     return replace(
@@ -173,6 +186,25 @@ def _for_its_instant(run: Run, config: JobConfig, *, now: int) -> Waiting | None
             params={"due_at": run.due_at, "number": run.tries + 1, "of": config.retry.retries + 1},
         )
     return None
+
+
+def _for_want_of_a_secret(run: Run, config: JobConfig, facts: _Facts) -> Waiting | None:
+    needed = secrets_of_run(config, run.parameters)
+    if run.reason == UNREADABLE_SECRET:
+        return Waiting(
+            code="secret",
+            template="It needs the secret %(names)s, which was encrypted with a key that"
+            " TICKWHEEL_SECRET_KEY does not have.",
+            params={"names": ", ".join(sorted(needed))},
+        )
+    missing = needed - facts.secrets.get(run.executor_id, needed)
+    if run.reason != NO_SECRET or not missing:
+        return None
+    return Waiting(
+        code="secret",
+        template="It waits for the secret %(names)s, which its executor does not have.",
+        params={"names": ", ".join(sorted(missing))},
+    )
 
 
 def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:

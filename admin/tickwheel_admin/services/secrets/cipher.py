@@ -108,7 +108,10 @@ class Cipher:
         """Add the key of the file; its id. None: there is no file."""
         if self._key_file is None or not self._key_file.exists():
             return None
-        key = base64.b64decode(self._key_file.read_bytes())
+        try:
+            key = base64.b64decode(self._key_file.read_bytes())
+        except ValueError:
+            key = b""
         if len(key) != KEY_BYTES:
             raise Conflict(
                 "secret_key.broken",

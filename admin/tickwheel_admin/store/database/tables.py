@@ -546,6 +546,29 @@ saved_view = _table(
     sa.Index("ix_saved_view_shared", "page", "shared", "name"),
 )
 
+# Named values that the jobs of an executor use; the rows are deleted with the executor.
+secret = _table(
+    "secret",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("ciphertext", LongText, nullable=False),  # services.secrets.cipher
+    sa.Column("version", sa.Integer, nullable=False),  # rises each time that a value is set
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("created_by", sa.String(100), nullable=False),
+    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("updated_by", sa.String(100), nullable=False),
+    sa.Column("last_used_at", Instant),  # to the hour; NULL: no run was given it yet
+)
+
+# The secrets that the current revisions of jobs name, whether they exist or not.
+job_secret = _table(
+    "job_secret",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Index("ix_job_secret_of_job", "job_id"),
+)
+
 # What an executor of the protocol `xxl_job` has besides; the row is deleted with the executor.
 xxl_executor = _table(
     "xxl_executor",

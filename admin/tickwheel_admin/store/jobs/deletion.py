@@ -10,6 +10,7 @@ from tickwheel_admin.domain.runs.run import TIMEOUT
 from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, run, trigger
 from tickwheel_admin.store.jobs.jobs import ROUND
+from tickwheel_admin.store.jobs.secret_uses import forget_secret_uses
 
 
 def lock_some_jobs(conn: sa.Connection, executor_id: int, *, limit: int) -> dict[int, str]:
@@ -70,6 +71,7 @@ def pause_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> None
 def delete_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> None:
     """Mark them deleted; their names are free again, their runs and revisions stay."""
     conn.execute(sa.update(job).where(job.c.id.in_(job_ids)).values(deleted_at=now, updated_at=now))
+    forget_secret_uses(conn, job_ids)
 
 
 def waiting_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:

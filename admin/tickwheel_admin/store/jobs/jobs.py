@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +14,11 @@ from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
 from tickwheel_admin.store.database.tables import ALIVE, job, job_revision, run
 from tickwheel_admin.store.jobs.scripts import add_sources
+from tickwheel_admin.store.jobs.secret_uses import (
+    add_secret_uses,
+    change_secret_uses,
+    forget_secret_uses,
+)
 
 # Turns of a round robin after which it stands where it stood, with any number of nodes up to 16.
 # One more is a prime: a job whose runs are all asked for, and so locked once each, skips no node.
@@ -172,6 +177,7 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
         add_sources(conn, [each.config.script for each in new])
         insert_rows(conn, job, rows, columns=tuple(rows[0]))
         insert_rows(conn, job_revision, revisions, columns=tuple(revisions[0]))
+        add_secret_uses(conn, new)
 
 
 def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by: str) -> bool:
@@ -184,6 +190,7 @@ def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by
     if revised.rowcount != 1:
         return False
     _add_revision(conn, old.id, old.revision + 1, config, now=now, by=by)
+    change_secret_uses(conn, old, replace(old, config=config))
     return True
 
 
@@ -200,6 +207,7 @@ def touch_job(conn: sa.Connection, job_id: int, *, now: int) -> None:
 def delete_job(conn: sa.Connection, job_id: int, *, now: int) -> None:
     """Mark it deleted; its name is free again, its runs and revisions stay."""
     conn.execute(sa.update(job).where(job.c.id == job_id).values(deleted_at=now, updated_at=now))
+    forget_secret_uses(conn, [job_id])
 
 
 def unclaimed_runs_of_job(conn: sa.Connection, of: Job, *, limit: int) -> list[int]:

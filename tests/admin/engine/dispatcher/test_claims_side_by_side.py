@@ -18,6 +18,8 @@ from tickwheel_admin.engine.dispatcher import claim
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.engine.dispatcher.claim import claim_queued_runs
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext
+from tickwheel_admin.services.secrets.cipher import Cipher
+from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -84,6 +86,7 @@ def _looking_through(looks: int, *, limit: int, node_id: int) -> ClaimContext:
         new_token=lambda: f"token-{next(tokens)}",
         configs=JobConfigs(),
         sources=ScriptSources(),
+        secrets=SecretReader(Cipher()),
     )
 
 

@@ -455,6 +455,25 @@ def upgrade() -> None:
         indexes={"ix_saved_view_shared": ["page", "shared", "name"]},
     )
     create_table(
+        "secret",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("ciphertext", LongText, nullable=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("created_by", sa.String(100), nullable=False),
+        sa.Column("updated_at", sa.BigInteger, nullable=False),
+        sa.Column("updated_by", sa.String(100), nullable=False),
+        sa.Column("last_used_at", sa.BigInteger),
+    )
+    create_table(
+        "job_secret",
+        sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        indexes={"ix_job_secret_of_job": ["job_id"]},
+    )
+    create_table(
         "xxl_executor",
         sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
         sa.Column("app_name", sa.String(100), nullable=False),

@@ -1,0 +1,13 @@
+"""What each encrypted value is bound to: copied to another row, it cannot be read."""
+
+from __future__ import annotations
+
+
+def purpose_of_secret(executor_id: int, name: str) -> str:
+    """Of a secret of an executor."""
+    return f"secret {executor_id} {name}"
+
+
+def purpose_of_xxl_token(executor_id: int) -> str:
+    """Of the access token of an executor of the protocol `xxl_job`."""
+    return f"xxl_executor.token {executor_id}"
