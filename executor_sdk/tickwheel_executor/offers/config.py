@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -36,6 +36,9 @@ class ConfigTable:
     def is_good(self) -> bool:
         """Whether `problems` has not grown since this table was opened, whoever appended."""
         return len(self.problems) == self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
 
     def problem(self, field: str, text: str) -> None:
         """Append a problem of this field."""

@@ -31,6 +31,7 @@ from tickwheel_shared.protocol import (
 from .log import RunLog
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STOP_SECONDS = 10.0  # for an async handler that was cancelled, before it is cancelled again
 
 # The run whose handler executes in this context. asyncio copies it into every task that the handler
 # starts, and the thread runner sets it in the thread.
@@ -81,6 +82,7 @@ class Run:
         "_save",
         "_state",
         "_stop",
+        "_stop_seconds",
         "log",
         "parameters",
     )
@@ -102,6 +104,7 @@ class Run:
         self._deadline_at = run_input.deadline_at
         self._save = save
         self._stop: Stop | None = None
+        self._stop_seconds = _STOP_SECONDS
         self.parameters = run_input.parameters
         """The run's parameters, from the job or from the caller that started the run."""
         self.log = log
@@ -271,6 +274,24 @@ def mark_cancelled(run: Run, stop: Stop) -> None:
 def stop_of(run: Run) -> Stop | None:
     """Why the run has to end; None if it does not."""
     return run._stop
+
+
+def expect_stop_within(run: Run, seconds: float) -> None:
+    """An async handler may take this long to end after it was cancelled; 10 s at least.
+
+    Then it is cancelled again.
+    """
+    run._stop_seconds = max(_STOP_SECONDS, seconds)
+
+
+def stop_seconds_of(run: Run) -> float:
+    """How long its handler may take to end after it was cancelled."""
+    return run._stop_seconds
+
+
+def has_state(run: Run) -> bool:
+    """Whether its job keeps a state."""
+    return run._state is not None
 
 
 def deadline_of(run: Run) -> int | None:

@@ -102,6 +102,15 @@ class RunLog:
         if newline:
             self.write(level, "\n".join(_last_state(line) for line in lines.split("\n")))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit of its size was reached; further lines are only counted."""
+        return self.left_out > 0
+
+    def leave_out(self, lines: int) -> None:
+        """Count lines that are not even written, because it is full."""
+        self.left_out += lines
+
     def finish_prints(self) -> None:
         """Write what is left without a newline."""
         while self._unfinished:

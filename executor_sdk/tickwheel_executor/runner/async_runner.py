@@ -12,12 +12,10 @@ from tickwheel_executor.handlers.handlers import Handler
 from tickwheel_executor.handlers.invoke import invoke_async
 from tickwheel_executor.logs.shipper import LogShipper
 from tickwheel_executor.process import forks
-from tickwheel_executor.run.context import Run, running
+from tickwheel_executor.run.context import Run, running, stop_seconds_of
 from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
 
 from . import MustStop, OnEnd
-
-RECANCEL_SECONDS = 10.0
 
 
 class AsyncRunner:
@@ -100,11 +98,12 @@ class AsyncExecution:
         return self._task.done()
 
     def stop(self) -> str:
-        """Cancel the task, and again every 10 s for as long as the handler swallows it."""
+        """Cancel the task, and again and again while the handler swallows it (every 10 s)."""
         self._task.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._task.get_loop().call_later(RECANCEL_SECONDS, self._stop_again)
+        seconds = stop_seconds_of(self._run)
+        self._timer = self._task.get_loop().call_later(seconds, self._stop_again)
         return ""
 
     def abandon(self) -> None:
@@ -117,7 +116,7 @@ class AsyncExecution:
     def _stop_again(self) -> None:
         self._run.log.warning(
             "the handler did not end within %.0f s of being cancelled; cancelling it again",
-            RECANCEL_SECONDS,
+            stop_seconds_of(self._run),
         )
         self.stop()
 

@@ -1,0 +1,79 @@
+"""What a child writes, as lines of its run's log."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from tickwheel_executor.run.context import Run
+from tickwheel_shared.protocol import MAX_LINE_CHARS, Level
+
+# "::progress 0.4 halfway::", alone on its line
+_PROGRESS = re.compile(rb"^::progress ([0-9.]{1,20})(?: ([^\n]{0,4000}?))?::\r?\n", re.MULTILINE)
+_MARK = b"::progress "
+_COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+_MAX_REST_BYTES = 4 * MAX_LINE_CHARS
+_TAIL_BYTES = 4_096
+
+
+class OutputLines:
+    """Makes lines of the bytes of one stream. Bytes that are not UTF-8 become U+FFFD."""
+
+    def __init__(self, run: Run, level: Level) -> None:
+        self._run = run
+        self._level = level
+        self._rest = b""  # the line that is not complete
+        self._is_cut = False  # the rest of a line that is too long is left out
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if self._is_cut:
+            _, newline, data = data.partition(b"\n")
+            if not newline:
+                return
+            self._is_cut = False
+        head, newline, rest = data.rpartition(b"\n")
+        if newline:
+            self._write(self._rest + head + newline)
+            self._rest = rest
+        else:
+            self._rest += data
+        if len(self._rest) > _MAX_REST_BYTES:
+            self._write(self._rest + b"\n")
+            self._rest, self._is_cut = b"", True
+
+    def finish(self) -> None:
+        """Take what is left without a newline."""
+        if self._rest:
+            self._write(self._rest + b"\n")
+            self._rest = b""
+
+    def last_lines(self, count: int) -> str:
+        """The last lines that are not empty, without colours."""
+        text = _COLOURS.sub("", self._tail.decode("utf-8", "replace"))
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return "\n".join(lines[-count:])
+
+    def _write(self, lines: bytes) -> None:
+        if _MARK in lines:
+            lines = _PROGRESS.sub(self._report, lines)
+            if not lines:
+                return
+        self._tail = (self._tail + lines[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        log = self._run.log
+        if log.is_full:  # a gigabyte is counted, not looked at
+            log.leave_out(lines.count(b"\n"))
+            return
+        text = lines.decode("utf-8", "replace")
+        if "\r" in text:
+            log.printed(self._level, text)
+        else:
+            log.write(self._level, text[:-1])
+
+    def _report(self, found: re.Match[bytes]) -> bytes:
+        with suppress(ValueError):  # "1.2.3": an ordinary line
+            fraction = float(found[1])
+            self._run.progress(fraction, (found[2] or b"").decode("utf-8", "replace"))
+            return b""
+        return found[0]
