@@ -12,7 +12,7 @@ from typing import Any
 from tickwheel_executor.offers.keeper.wire import FrameReader, frame
 from tickwheel_executor.process import forks
 
-from .keeper import Keeper, KeeperError
+from .keeper import Keeper
 
 _CHUNK_BYTES = 64 * 1024
 _REPORT_BYTES = 256 * 1024
@@ -26,10 +26,10 @@ class Child:
     """Made on the running loop; use it in one task, and `close` it."""
 
     def __init__(self, keeper: Keeper) -> None:
-        """Start a supervisor.
+        """Take a supervisor.
 
         Raises:
-            KeeperError: that is not possible.
+            KeeperError: there is none.
             OSError: this process has too many open files.
         """
         self._loop = asyncio.get_running_loop()
@@ -40,50 +40,50 @@ class Child:
         self._armed: set[int] = set()
         self._waiter: asyncio.Future[None] | None = None
         self.report: dict[str, Any] | None = None
-        self.directory = ""  # for the private directory of the run
-        self._control, theirs = socket.socketpair()
-        files: list[int] = []
+        self._keeper = keeper
+        self._is_reusable = True  # its supervisor, after the report
+        self._supervisor = keeper.take()
+        self._control = self._supervisor.connection
+        self.directory = self._supervisor.directory  # for the private directory of the run
+        self._theirs: list[int] = []  # the ends of the pipes for the command
+        self.output = self.errors = -1
         try:
-            with theirs:
-                self.output, output = _pipe(files)
-                self.errors, errors = _pipe(files)
-                self._start(keeper, (theirs.fileno(), output, errors))
-        except BaseException:
-            self._control.close()
-            for file in files:
-                os.close(file)
+            self.output = self._pipe()
+            self.errors = self._pipe()
+        except OSError:
+            self.close()
             raise
-        os.close(output)
-        os.close(errors)
-        self._control.setblocking(False)
         self._open = dict.fromkeys((self._control.fileno(), self.output, self.errors))
         forks.watch(self)
 
-    def _start(self, keeper: Keeper, files: tuple[int, int, int]) -> None:
-        self.directory = keeper.start()
-        try:
-            keeper.send(files)
-        except KeeperError:  # it was killed since its last run
-            self.directory = keeper.start()
-            keeper.send(files)
+    def _pipe(self) -> int:
+        reader, writer = os.pipe()
+        self._theirs.append(writer)
+        os.set_blocking(reader, False)
+        return reader
 
     def forked(self) -> None:
-        """In a child of this process: they would keep the run alive when the agent dies."""
-        for file in (self._control.fileno(), self.output, self.errors):
+        """In a child of this process: the pipes belong to the parent."""
+        for file in (self.output, self.errors, *self._theirs):
             forks.release_file(file)
 
     async def order(self, order: dict[str, Any]) -> None:
         """Say what to start."""
         data = frame(order)
         with suppress(ConnectionError):  # `wait` finds out
-            sent = 0
-            with suppress(BlockingIOError):
-                sent = self._control.send(data)
+            sent = socket.send_fds(self._control, [data], self._theirs)  # its buffer is empty
+            self._close_theirs()
             if sent < len(data):
                 await self._loop.sock_sendall(self._control, data[sent:])
 
+    def _close_theirs(self) -> None:
+        files, self._theirs = self._theirs, []
+        for file in files:
+            os.close(file)
+
     def stop(self, grace_seconds: float) -> None:
         """Ask it to end, and kill what is left after these seconds; 0: kill it now."""
+        self._is_reusable = False  # this may come after the report
         with suppress(OSError):
             self._control.send(frame({"stop": grace_seconds}))
 
@@ -129,12 +129,17 @@ class Child:
 
     def close(self) -> None:
         """Close all files; a command that still runs is killed."""
+        self._close_theirs()
         for file in self._armed:
             self._loop.remove_reader(file)
         self._armed.clear()
-        self._control.close()
-        os.close(self.output)
-        os.close(self.errors)
+        for file in (self.output, self.errors):
+            if file >= 0:
+                os.close(file)
+        if self.report is not None and self._is_reusable:
+            self._keeper.give_back(self._supervisor)
+        else:
+            self._supervisor.close()
 
     def _on_readable(self, file: int) -> None:
         # Once: whoever reads may have to wait before, and would be called in every turn.
@@ -171,10 +176,3 @@ class Child:
                 file(message)
         if self.report is not None:
             self._open.pop(self._control.fileno(), None)
-
-
-def _pipe(files: list[int]) -> tuple[int, int]:
-    reader, writer = os.pipe()
-    files += (reader, writer)
-    os.set_blocking(reader, False)
-    return reader, writer

@@ -1,4 +1,4 @@
-"""The agent's side of the keeper: starts it, and hands it the files of each run."""
+"""The agent's side of the keeper: starts it, and takes supervisors from it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,42 @@ from tickwheel_executor.runner.guard import python
 
 _PROGRAM = Path(__file__).parents[1] / "keeper" / "boot.py"
 _END_SECONDS = 1.0
+_MAX_IDLE = 16  # supervisors; each has three megabytes of its own
 _BACKLOG_SECONDS = 5.0  # for a keeper that is busy with other runs
 
 
 class KeeperError(Exception):
     """There is no keeper, and none can be started; says why."""
+
+
+class Supervisor:
+    """The socket to a supervisor, and where it makes private directories."""
+
+    __slots__ = ("__weakref__", "connection", "directory")
+
+    def __init__(self, connection: socket.socket, directory: str) -> None:
+        self.connection = connection
+        self.directory = directory
+        forks.watch(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it waits for an order."""
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # it was closed, or says what nobody asked for
+
+    def close(self) -> None:
+        """Let it kill what it runs, and end."""
+        self.connection.close()
+
+    def forked(self) -> None:
+        """In a child of this process: it would keep the run alive when the agent dies."""
+        forks.release_file(self.connection.fileno())
 
 
 class Keeper:
@@ -39,31 +70,54 @@ class Keeper:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._directory = ""
+        self._idle: list[Supervisor] = []
         forks.watch(self)
 
-    def start(self) -> str:
-        """Start it if it does not run; returns the directory for the runs' own ones.
+    def start(self) -> None:
+        """Start it if it does not run.
 
         Raises:
             KeeperError: that is not possible.
         """
         with self._lock:
-            return self._started()
+            self._started()
 
-    def send(self, files: tuple[int, int, int]) -> None:
-        """Let it fork a supervisor with these files: socket, output, errors.
+    def take(self) -> Supervisor:
+        """An idle supervisor, or a new one. The caller closes it, or gives it back.
 
         Raises:
-            KeeperError: it has ended; `start` starts another.
+            KeeperError: no keeper can be started.
+            OSError: this process has too many open files.
         """
         with self._lock:
-            if self._socket is None:
-                raise KeeperError("the keeper of child processes has ended")
-            try:
-                socket.send_fds(self._socket, [b"+"], files)
-            except OSError as error:
-                self._forget()
-                raise KeeperError(f"the keeper of child processes has ended: {error}") from error
+            directory = self._started()
+            while self._idle:
+                supervisor = self._idle.pop()
+                if supervisor.is_alive:
+                    return supervisor
+                supervisor.close()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                try:
+                    self._request(theirs)
+                except OSError:  # it was killed
+                    self._forget()
+                    directory = self._started()
+                    self._request(theirs)
+            ours.setblocking(False)
+            return Supervisor(ours, directory)
+
+    def give_back(self, supervisor: Supervisor) -> None:
+        """It has reported the end of its command, and nothing else was asked of it."""
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE and self._process is not None:
+                self._idle.append(supervisor)
+                return
+        supervisor.close()
+
+    def _request(self, theirs: socket.socket) -> None:
+        if self._socket is not None:
+            socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
 
     def close(self) -> None:
         """Let it end; it ends by itself when this process does."""
@@ -76,6 +130,7 @@ class Keeper:
             forks.release_file(self._socket.fileno())
         self._lock = threading.Lock()
         self._process = self._socket = None
+        self._idle = []
 
     def _started(self) -> str:
         if self._process is not None and self._process.poll() is not None:
@@ -110,6 +165,9 @@ class Keeper:
 
     def _forget(self) -> None:
         atexit.unregister(self.close)
+        idle, self._idle = self._idle, []
+        for supervisor in idle:
+            supervisor.close()
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:

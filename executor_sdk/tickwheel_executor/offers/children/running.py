@@ -80,7 +80,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
     files = report.get("files", {})
     _checkpoint(run, files.get(CHECKPOINT), is_last=True)
     if report.get("left"):
-        run.log.warning("%d processes that it had left behind were killed", report["left"])
+        run.log.warning("what it had left behind was killed (processes: %d)", report["left"])
     if "left_directory" in report:
         run.log.warning("its directory %s cannot be removed", report["left_directory"])
     if cancelled is not None:

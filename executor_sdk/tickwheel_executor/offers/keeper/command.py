@@ -6,14 +6,12 @@ import errno
 import json
 import os
 import resource
-import signal
-from contextlib import suppress
 from typing import Any
 
 from . import linux
 from .run_cgroup import RunCgroup
 
-_OOM_SCORE = "500"  # the kernel takes a command before the agent, when the machine has no memory
+_OOM_SCORE = b"500"  # the kernel takes a command before the agent, when the machine has no memory
 _LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "data_bytes": getattr(resource, "RLIMIT_DATA", resource.RLIMIT_AS),
@@ -73,14 +71,15 @@ def _become(
     parent: int,
     writer: int,
 ) -> None:
+    # A fork shares its pages until one side writes to them, and counting a reference is writing: so
+    # what runs here is kept short.
     step = "session"
     try:
         os.setsid()
         if cgroup is not None:
             step = "cgroup"
             cgroup.join()
-        with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-            score.write(_OOM_SCORE)
+        _write_oom_score()
         step = "limits"
         _limit(order["limits"])
         os.umask(0o022)
@@ -100,14 +99,25 @@ def _become(
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         for number, file in enumerate(files):
             os.dup2(file, number)
-        for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_DFL)
         step = "program"
         os.execve(order["argv"][0], order["argv"], order["environment"])  # noqa: S606 (no shell is wanted)
     except BaseException as error:  # noqa: BLE001 (this copy of the supervisor must end here)
         os.write(writer, json.dumps(problem_of(step, error)).encode())
     finally:
         os._exit(127)
+
+
+def _write_oom_score() -> None:
+    try:
+        file = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:  # not Linux
+        return
+    try:
+        os.write(file, _OOM_SCORE)
+    except OSError:  # forbidden: the agent's own score is higher
+        pass
+    finally:
+        os.close(file)
 
 
 def _limit(limits: dict[str, int]) -> None:

@@ -13,10 +13,12 @@ from contextlib import suppress
 
 from . import linux
 from .supervisor import Supervisor
-from .wake import ChildWake
+from .wake import ChildWake, ignore
 from .workspace import remove_tree
 
-_FILES = 3  # of a run: its supervisor's socket, output, errors
+_FILES = 1  # of a request: a supervisor's socket
+# The agent decides when runs end. Python itself ignores the last two, so a program would, too.
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 _ORPHANS_MS = 20  # between two looks for the orphans of a supervisor that was killed
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -35,8 +37,8 @@ class Keeper:
         self._directory = directory
         self._supervisors: set[int] = set()
         self._has_orphans = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the agent decides when runs end
+        for number in _IGNORED:
+            signal.signal(number, ignore)
         linux.become_subreaper()
         self._wake = ChildWake()
         gc.disable()  # no cycles here; a collection would copy the shared pages of every fork
@@ -72,19 +74,18 @@ class Keeper:
                 pass  # no processes left: the agent sees that its socket closes
             else:
                 if pid == 0:
-                    self._supervise(files)
+                    self._supervise(files[0])
                 self._supervisors.add(pid)
         for file in files:
             os.close(file)
         return True
 
-    def _supervise(self, files: list[int]) -> None:
+    def _supervise(self, file: int) -> None:
         code = 1
         try:
             self._agent.close()
             self._wake.close()
-            control, output, errors = files
-            Supervisor(control, output, errors).run()
+            Supervisor(file).run()
             code = 0
         except BaseException:  # noqa: BLE001 (the child must never return into the keeper's loop)
             traceback.print_exc()

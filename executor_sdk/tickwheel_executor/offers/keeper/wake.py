@@ -15,7 +15,7 @@ class ChildWake:
         os.set_blocking(self.file, False)
         os.set_blocking(self._writer, False)
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _ignore)  # only a Python handler writes to the pipe
+        signal.signal(signal.SIGCHLD, ignore)  # only a Python handler writes to the pipe
 
     def clear(self) -> None:
         """Make it unreadable; look for children that have ended after this."""
@@ -30,5 +30,8 @@ class ChildWake:
         os.close(self._writer)
 
 
-def _ignore(*_: object) -> None:
-    return
+def ignore(*_: object) -> None:
+    """Handle a signal by doing nothing. Programs started from here get the default again.
+
+    They would inherit SIG_IGN.
+    """
