@@ -120,8 +120,8 @@ def _keys(texts: Sequence[str], problems: list[str]) -> list[Any]:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
         problems.append(
-            "public_keys: the library cryptography is missing; "
-            "pip install 'tickwheel-executor[agent]'"
+            "public_keys: the library cryptography is missing; install it, or this package with "
+            "its extra agent"
         )
         return []
     keys: list[Any] = []

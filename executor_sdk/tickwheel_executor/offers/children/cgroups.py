@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from tickwheel_executor.offers.keeper.linux import descendants
+
 _CONTROLLERS = ("memory", "pids", "cpu")
 _AGENT = "agent"
 
@@ -20,11 +22,15 @@ class RunCgroups:
     Args:
         path: of the directory that is the parent of all.
         controllers: those whose limits can be set.
+        is_temporary: whether the parent is to be removed with the agent.
     """
 
-    def __init__(self, path: Path, controllers: frozenset[str]) -> None:
+    def __init__(
+        self, path: Path, controllers: frozenset[str], *, is_temporary: bool = False
+    ) -> None:
         self.path = path
         self.controllers = controllers
+        self.is_temporary = is_temporary
 
     def limits(
         self, *, memory_mb: int | None, processes: int | None, cpu_percent: int | None
@@ -42,36 +48,43 @@ class RunCgroups:
         return limits
 
 
-def prepare(mounts: Path = Path("/proc/self/mountinfo")) -> RunCgroups:
+def prepare(proc: Path = Path("/proc/self")) -> RunCgroups:
     """Make this process's cgroup the parent of others.
 
-    A group with limits for its children may hold no processes itself: so this process, and the
-    others in its group, move to a child named `agent`. Under systemd that needs `Delegate=yes`.
+    A group with limits for its children may hold no processes itself: so this process, and those
+    that it started, move to a child named `agent`. Under systemd that needs `Delegate=yes`.
 
     Raises:
         NoCgroupsError: the system has none, or this user may not change them.
     """
-    mount = _mount_of(mounts)
-    own = mount / _own_path().lstrip("/")
+    mount = _mount_of(proc / "mountinfo")
+    own = mount / _own_path(proc / "cgroup").lstrip("/")
     if own.name == _AGENT and os.access(own.parent, os.W_OK):
         own = own.parent  # systemd's DelegateSubgroup=agent, or an agent before this one
+    is_temporary = own == mount  # the root may hold processes, and is not ours to change
     try:
-        if own == mount:  # the root may hold processes, and is not ours to change
-            own = mount / f"tickwheel-{os.getpid()}"
+        if is_temporary:
+            own = mount / f"tickwheel-{os.getpid()}-{os.urandom(4).hex()}"
             own.mkdir()
         else:
             _move_all(own)
+        return RunCgroups(own, _enable(own), is_temporary=is_temporary)
     except OSError as error:
         raise NoCgroupsError(f"{own}: {error.strerror or error}") from error
-    return RunCgroups(own, _enable(own))
 
 
 def _move_all(own: Path) -> None:
+    pids = [int(pid) for pid in (own / "cgroup.procs").read_text(encoding="ascii").split()]
+    ours = {os.getpid(), *descendants()}
+    if not ours.issuperset(pids):
+        raise NoCgroupsError(
+            f"{own} holds processes that are not the agent's; run it as a service with Delegate=yes"
+        )
     leaf = own / _AGENT
     leaf.mkdir(exist_ok=True)
-    for pid in (own / "cgroup.procs").read_text(encoding="ascii").split():
+    for pid in pids:
         with suppress(ProcessLookupError):
-            (leaf / "cgroup.procs").write_text(pid, encoding="ascii")
+            (leaf / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
 
 def _enable(path: Path) -> frozenset[str]:
@@ -95,9 +108,9 @@ def _mount_of(mounts: Path) -> Path:
     raise NoCgroupsError("this system has no cgroups of version 2")
 
 
-def _own_path() -> str:
+def _own_path(path: Path) -> str:
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("0::"):
                 return line[3:]
     raise NoCgroupsError("this process is in no cgroup of version 2")

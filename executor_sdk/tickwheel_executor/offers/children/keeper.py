@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import socket
@@ -10,7 +9,9 @@ import subprocess
 import tempfile
 import threading
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from weakref import finalize
 
 from tickwheel_executor.process import forks
 from tickwheel_executor.runner.guard import python
@@ -55,23 +56,48 @@ class Supervisor:
         forks.release_file(self.connection.fileno())
 
 
+@dataclass(slots=True)
+class _Process:
+    """A keeper that was started."""
+
+    process: subprocess.Popen[bytes]
+    connection: socket.socket
+    directory: str  # for the runs' own ones
+    idle: list[Supervisor] = field(default_factory=list)
+
+    def end(self) -> None:
+        for supervisor in self.idle:
+            supervisor.close()
+        self.idle.clear()
+        self.connection.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_END_SECONDS)  # longer only if runs go on
+
+
 class Keeper:
     """One keeper process, started when it is needed. Safe to use from any thread.
+
+    It ends with this object, or with this process.
 
     Args:
         parent: directory for the private directories of runs; None: that for temporary files.
         is_open: whether users other than this process's own may pass through it.
+        cgroup: a group to remove at the end.
     """
 
-    def __init__(self, parent: Path | None, *, is_open: bool) -> None:
+    def __init__(self, parent: Path | None, *, is_open: bool, cgroup: Path | None = None) -> None:
         self._parent = parent
+        self._cgroup = cgroup
         self._is_open = is_open
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._directory = ""
-        self._idle: list[Supervisor] = []
+        self._running: _Process | None = None
+        self._finalizer: finalize[[], Keeper] | None = None
         forks.watch(self)
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None: it does not run."""
+        return self._running.process.pid if self._running is not None else None
 
     def start(self) -> None:
         """Start it if it does not run.
@@ -90,53 +116,56 @@ class Keeper:
             OSError: this process has too many open files.
         """
         with self._lock:
-            directory = self._started()
-            while self._idle:
-                supervisor = self._idle.pop()
+            running = self._started()
+            while running.idle:
+                supervisor = running.idle.pop()
                 if supervisor.is_alive:
                     return supervisor
                 supervisor.close()
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
-                    self._request(theirs)
+                    socket.send_fds(running.connection, [b"+"], [theirs.fileno()])
                 except OSError:  # it was killed
-                    self._forget()
-                    directory = self._started()
-                    self._request(theirs)
+                    self._end()
+                    running = self._started()
+                    socket.send_fds(running.connection, [b"+"], [theirs.fileno()])
             ours.setblocking(False)
-            return Supervisor(ours, directory)
+            return Supervisor(ours, running.directory)
 
     def give_back(self, supervisor: Supervisor) -> None:
         """It has reported the end of its command, and nothing else was asked of it."""
         with self._lock:
-            if len(self._idle) < _MAX_IDLE and self._process is not None:
-                self._idle.append(supervisor)
+            running = self._running
+            if running is not None and len(running.idle) < _MAX_IDLE:
+                running.idle.append(supervisor)
                 return
         supervisor.close()
 
-    def _request(self, theirs: socket.socket) -> None:
-        if self._socket is not None:
-            socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
-
     def close(self) -> None:
-        """Let it end; it ends by itself when this process does."""
+        """Let it end; runs that go on are killed."""
         with self._lock:
-            self._forget()
+            self._end()
 
     def forked(self) -> None:
         """In a child: the keeper is the parent's."""
-        if self._socket is not None:
-            forks.release_file(self._socket.fileno())
         self._lock = threading.Lock()
-        self._process = self._socket = None
-        self._idle = []
+        running, self._running = self._running, None
+        if running is not None:
+            forks.release_file(running.connection.fileno())
+            running.idle.clear()
+        if self._finalizer is not None:
+            self._finalizer.detach()
 
-    def _started(self) -> str:
-        if self._process is not None and self._process.poll() is not None:
-            self._forget()  # it was killed; the supervisors that it had go on
-        if self._process is not None:
-            return self._directory
+    def _started(self) -> _Process:
+        if self._running is not None and self._running.process.poll() is not None:
+            self._end()  # it was killed; the supervisors that it had go on
+        if self._running is None:
+            self._running = self._start()
+            self._finalizer = finalize(self, self._running.end)
+        return self._running
+
+    def _start(self) -> _Process:
         ours, theirs = socket.socketpair()
         ours.settimeout(_BACKLOG_SECONDS)
         directory = ""
@@ -145,10 +174,10 @@ class Keeper:
                 directory = tempfile.mkdtemp(prefix="tickwheel-", dir=self._parent)
                 directory = os.path.realpath(directory)
                 os.chmod(directory, 0o711 if self._is_open else 0o700)
-                self._process = subprocess.Popen(  # noqa: S603 (our own program)
+                process = subprocess.Popen(  # noqa: S603 (our own program)
                     [
                         *(python(), "-I", "-S", "-X", "utf8", str(_PROGRAM)),
-                        *(str(theirs.fileno()), directory),
+                        *(str(theirs.fileno()), directory, str(self._cgroup or "")),
                     ],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
@@ -159,18 +188,10 @@ class Keeper:
             if directory:
                 shutil.rmtree(directory, ignore_errors=True)
             raise KeeperError(f"no keeper of child processes can be started: {error}") from error
-        self._socket, self._directory = ours, directory
-        atexit.register(self.close)
-        return directory
+        return _Process(process, ours, directory)
 
-    def _forget(self) -> None:
-        atexit.unregister(self.close)
-        idle, self._idle = self._idle, []
-        for supervisor in idle:
-            supervisor.close()
-        if self._socket is not None:
-            self._socket.close()
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_SECONDS)  # longer only if runs go on
-        self._process = self._socket = None
+    def _end(self) -> None:
+        running, self._running = self._running, None
+        if running is not None and self._finalizer is not None:
+            self._finalizer.detach()
+            running.end()

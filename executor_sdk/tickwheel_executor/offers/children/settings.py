@@ -112,7 +112,9 @@ class Children:
     @cached_property
     def keeper(self) -> Keeper:
         """The process that starts them; not started yet."""
-        return Keeper(self.directory, is_open=self.user is not None)
+        groups = self.run_cgroups
+        temporary = groups.path if groups is not None and groups.is_temporary else None
+        return Keeper(self.directory, is_open=self.user is not None, cgroup=temporary)
 
     @cached_property
     def run_cgroups(self) -> RunCgroups | None:

@@ -1,4 +1,4 @@
-"""Entry point of the keeper, run as a file: `python -I -S boot.py FILE DIRECTORY`.
+"""Entry point of the keeper, run as a file: `python -I -S boot.py FILE DIRECTORY CGROUP`.
 
 It does not import the package `tickwheel_executor`, which would take forty megabytes and half a
 second, but registers this directory as a small package of its own.
@@ -18,7 +18,8 @@ def main() -> None:
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules[package.__name__] = package
     keeper = importlib.import_module("tickwheel_keeper.keeper")
-    keeper.Keeper(int(sys.argv[1]), sys.argv[2]).run()
+    file, directory, cgroup = sys.argv[1:]
+    keeper.Keeper(int(file), directory, cgroup).run()
 
 
 if __name__ == "__main__":

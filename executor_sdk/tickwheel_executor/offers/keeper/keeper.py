@@ -29,12 +29,14 @@ class Keeper:
     Args:
         file: number of the socket to the agent.
         directory: where the runs have their private directories; removed at the end.
+        cgroup: the parent of their cgroups, removed at the end; "": none.
     """
 
-    def __init__(self, file: int, directory: str) -> None:
+    def __init__(self, file: int, directory: str, cgroup: str) -> None:
         self._agent = socket.socket(fileno=file)
         self._agent.set_inheritable(False)
         self._directory = directory
+        self._cgroup = cgroup
         self._supervisors: set[int] = set()
         self._has_orphans = False
         for number in _IGNORED:
@@ -58,6 +60,9 @@ class Keeper:
             self._wake.clear()
             self._reap()
         remove_tree(self._directory)
+        if self._cgroup:
+            with suppress(OSError):
+                os.rmdir(self._cgroup)
 
     def _fork(self) -> bool:
         """Start the next supervisor; False: the agent has ended."""
