@@ -104,4 +104,5 @@ def _write(run: Run, error: BaseException) -> None:
         return
     level = Level.INFO if isinstance(error, Skip) else Level.ERROR
     cause = f" ({describe(error.__cause__)})" if error.__cause__ is not None else ""
-    run.log.write(level, f"{describe(error)}{cause}")
+    text = exception_text(error) if isinstance(error, Failed) else describe(error)
+    run.log.write(level, f"{text}{cause}")

@@ -84,4 +84,4 @@ async def test_a_failed_try_has_no_traceback_and_leaves_retries_to_the_job() -> 
     assert (end.outcome, end.message) == ("failed", "the server answered 500")
     assert not end.final
     assert end.retry_after is None
-    assert end.lines("error") == ["Failed: the server answered 500"]
+    assert end.lines("error") == ["the server answered 500"]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from tickwheel_executor.errors import Fail, NotSucceededError, Retry, Skip
+from tickwheel_executor.errors import Fail, Failed, Retry, Skip
 from tickwheel_executor.run.context import Run, has_state
 
 from .settings import ChildLimits
@@ -36,14 +36,14 @@ def conclude(
         last_lines: of its output, for the message of a failure.
 
     Raises:
-        NotSucceededError: it failed.
+        Failed: it failed.
         Retry, Fail, Skip: as its exit code says.
     """
     if "problem" in report:
         _not_started(report["problem"])
     code = int(report["code"])
     if code < 0:
-        raise NotSucceededError(_with(_killed_by(-code, report, limits), last_lines))
+        raise Failed(_with(_killed_by(-code, report, limits), last_lines))
     if code not in (0, skip_exit_code):
         text = _with(f"exit code {code}", last_lines)
         if code == RETRY_CODE:
@@ -52,7 +52,7 @@ def conclude(
             raise Fail(text)
         if report["oom_kills"]:
             text = f"{_out_of_memory(limits)}; {text}"
-        raise NotSucceededError(text)
+        raise Failed(text)
     _save_state(run, state)
     if code == skip_exit_code:
         raise Skip(last_lines or f"exit code {code}")
@@ -64,26 +64,26 @@ def _save_state(run: Run, found: dict[str, Any] | None) -> None:
         return
     value = _decoded("$TICKWHEEL_STATE", found)
     if not isinstance(value, dict):
-        raise NotSucceededError("$TICKWHEEL_STATE cannot be kept: write a JSON object")
+        raise Failed("$TICKWHEEL_STATE cannot be kept: write a JSON object")
     run.state = value
 
 
 def _decoded(name: str, found: dict[str, Any]) -> Any:
     if "problem" in found:
-        raise NotSucceededError(f"{name} cannot be read: {found['problem']}")
+        raise Failed(f"{name} cannot be read: {found['problem']}")
     text = found["text"]
     if not text.strip():
         return None
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise NotSucceededError(f"{name} is not JSON: {error}") from None
+        raise Failed(f"{name} is not JSON: {error}") from None
 
 
 def _not_started(problem: dict[str, Any]) -> NoReturn:
     text = f"the program cannot be started ({problem['step']}): {problem['text']}"
     if problem["errno"] in _PASSING or problem["step"] == "cgroup":
-        raise NotSucceededError(text)
+        raise Failed(text)
     raise Fail(text)
 
 

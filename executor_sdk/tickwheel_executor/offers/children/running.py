@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tickwheel_executor.errors import CheckpointError, Fail, NotSucceededError
+from tickwheel_executor.errors import CheckpointError, Fail, Failed
 from tickwheel_executor.run.context import Run, expect_stop_within, has_state, stop_of
 from tickwheel_shared.protocol import Level, Outcome
 
@@ -47,7 +47,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
     """Run it to its end; returns the result that it wrote.
 
     Raises:
-        NotSucceededError: it failed.
+        Failed: it failed.
         Retry, Fail, Skip: as its exit code says.
         asyncio.CancelledError: it was stopped; nothing of it is left.
     """
@@ -56,7 +56,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
     try:
         child = Child(children.keeper)
     except (KeeperError, OSError) as error:
-        raise NotSucceededError(f"the program cannot be started: {error}") from error
+        raise Failed(f"the program cannot be started: {error}") from error
     cancelled: asyncio.CancelledError | None = None
     try:
         await child.order(_order(children, run, invocation, child.directory))
@@ -71,7 +71,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
             child.take(output.feed, errors.feed, lambda message: _checkpoint(run, message))
     except ChildLostError:
         text = "its supervisor was killed, and so was the program"
-        raise cancelled or NotSucceededError(text) from None
+        raise cancelled or Failed(text) from None
     finally:
         child.close()
     output.finish()
