@@ -39,6 +39,7 @@ from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
 from tickwheel_admin.services.jobs.creation import JobCreation
 from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
@@ -128,6 +129,7 @@ def create_services(
         secrets=Secrets(store, ids, events, cipher),
         xxl_executors=XxlExecutors(store, ids, events, cipher),
         importer=Importer(store, ids, events, cipher),
+        foreign_imports=ForeignImports(store, ids, events),
         jobs=jobs,
         job_bulk=JobBulk(store, ids, jobs),
         job_creation=JobCreation(store, ids, jobs, events),

@@ -9,6 +9,7 @@ from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
 from tickwheel_admin.services.jobs.creation import JobCreation
 from tickwheel_admin.services.jobs.declared.service import DeclaredJobs
@@ -59,6 +60,7 @@ class Services:
     secrets: Secrets
     xxl_executors: XxlExecutors
     importer: Importer  # of XXL-JOB installations
+    foreign_imports: ForeignImports  # of crontabs and other schedulers
     jobs: Jobs
     job_bulk: JobBulk
     job_creation: JobCreation

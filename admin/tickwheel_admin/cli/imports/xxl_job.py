@@ -18,6 +18,7 @@ from tickwheel_admin.cli.imports.xxl_job_text import (
     plan_as_text,
 )
 from tickwheel_admin.cli.xxl_job_source import add_url_flag, opened_source, source_url
+from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
@@ -26,7 +27,6 @@ from tickwheel_admin.domain.xxl_job.records import XxlJob
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.xxl_job.import_plan import (
-    Fate,
     ImportPlan,
     ImportRequest,
     NothingToImport,

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.imports.notes import ImportNote
 from tickwheel_admin.domain.schedule.zones import Zone
 from tickwheel_admin.domain.xxl_job.records import XxlJob
 from tickwheel_admin.services.xxl_job.import_plan import (
-    Fate,
     ImportPlan,
     PlannedExecutor,
     PlannedJob,

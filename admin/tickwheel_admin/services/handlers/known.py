@@ -23,7 +23,7 @@ def check_handler(conn: sa.Connection, executor_id: int, handler: str) -> None:
 
 def check_offered(handlers: frozenset[str] | None, handler: str) -> None:
     """The same, of handlers that were read already; None: the executor has no live nodes."""
-    if handlers is None or handler in handlers or ANY_HANDLER in handlers:
+    if handlers is None or is_offered(handlers, handler):
         return
     offered = sorted(handlers)
     named = ", ".join(offered[:MAX_NAMED]) + ("…" if len(offered) > MAX_NAMED else "")
@@ -44,3 +44,8 @@ def check_offered(handlers: frozenset[str] | None, handler: str) -> None:
         handler=handler,
         offered=named or "–",
     )
+
+
+def is_offered(handlers: frozenset[str] | None, handler: str) -> bool:
+    """Whether a handler may be used; None: nothing is known, as the executor has no live nodes."""
+    return handlers is None or handler in handlers or ANY_HANDLER in handlers

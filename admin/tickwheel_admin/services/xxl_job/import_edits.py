@@ -9,17 +9,16 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.executors.executor import Protocol
+from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.input.job import job_to_raw, parse_job
-from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.executors.service import check_name_is_free
+from tickwheel_admin.services.imports.new_jobs import NewImportedJob, add_imported_jobs
 from tickwheel_admin.services.jobs import edits as job_edits
-from tickwheel_admin.services.jobs.checks import name_taken
 from tickwheel_admin.services.jobs.edits import Edit
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.triggers.cutover import new_triggers
-from tickwheel_admin.services.xxl_job.import_plan import Fate, PlannedExecutor, PlannedJob
+from tickwheel_admin.services.xxl_job.import_plan import PlannedExecutor, PlannedJob
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import add_executor, get_executor
 from tickwheel_admin.store.imports.records import (
@@ -32,7 +31,6 @@ from tickwheel_admin.store.imports.records import (
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.child_links import lock_child_links
 from tickwheel_admin.store.system.audit import NewAudit, find_audits, write_audits
-from tickwheel_admin.store.triggers import triggers as job_triggers
 from tickwheel_admin.store.xxl_job import executors as xxl_executors
 
 _NAMES_AT_ONCE = 500
@@ -182,46 +180,17 @@ def _write_executor(conn: sa.Connection, edit: ImportEdit) -> None:
 
 def _create(conn: sa.Connection, edit: ImportEdit) -> None:
     """Add jobs that are paused: XXL-JOB goes on firing them."""
-    names = [each.name for each in edit.jobs]
-    for start in range(0, len(names), _NAMES_AT_ONCE):
-        some = names[start : start + _NAMES_AT_ONCE]
-        for name in store_jobs.jobs_named(conn, edit.executor_id, some):
-            raise name_taken(name)
-    now = now_ms(conn)
-    jobs: list[Job] = []
-    triggers: list[job_triggers.NewTrigger] = []
-    audits: list[NewAudit] = []
-    for place, each in enumerate(edit.jobs, start=1):
-        config = parse_job(each.raw, Protocol.XXL_JOB)
-        job = Job(
-            id=edit.job_ids[each.their_id],
-            executor_id=edit.executor_id,
-            revision=1,
-            config=config,
-            paused=True,
-            created_at=now,
-            updated_at=now,
-        )
-        jobs.append(job)
-        triggers += new_triggers(
-            job,
-            config.triggers,
+    new = [
+        NewImportedJob(
+            config=parse_job(each.raw, Protocol.XXL_JOB),
+            job_id=edit.job_ids[each.their_id],
+            audit_id=audit_id,
             trigger_ids=edit.trigger_ids[each.their_id],
-            calendars={},
-            now=now,
+            detail={"xxl_job": each.their_id},
         )
-        audits.append(
-            NewAudit(
-                id=edit.audit_ids[place],
-                action="job.created",
-                executor_id=edit.executor_id,
-                object_id=job.id,
-                detail={"name": config.name, "xxl_job": each.their_id},
-            )
-        )
-    store_jobs.add_jobs(conn, jobs, by=edit.actor.name)
-    job_triggers.add_triggers(conn, triggers)
-    write_audits(conn, edit.actor, audits)
+        for each, audit_id in zip(edit.jobs, edit.audit_ids[1:], strict=True)
+    ]
+    add_imported_jobs(conn, edit.actor, edit.executor_id, new, paused=True, calendars={})
 
 
 def _note(

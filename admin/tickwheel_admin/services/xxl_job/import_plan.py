@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.executors.executor import MAX_DESCRIPTION_CHARS
 from tickwheel_admin.domain.executors.xxl_job import normal_address, read_settings
 from tickwheel_admin.domain.fields import is_clean
+from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.merge import ImportKind, merge_fields
 from tickwheel_admin.domain.imports.names import unique_name
 from tickwheel_admin.domain.imports.notes import ImportNote, note
@@ -72,15 +72,6 @@ class ImportRequest:
     @property
     def is_whole(self) -> bool:
         return not self.groups and not self.job_ids
-
-
-class Fate(StrEnum):
-    """What becomes of something."""
-
-    CREATED = "created"
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    CANNOT = "cannot"  # be imported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.executors.xxl_job import read_settings
 from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, NODES, QUEUED, TRIGGERS, USERS, Events
@@ -31,7 +32,6 @@ from tickwheel_admin.services.xxl_job.import_edits import (
     import_executor,
 )
 from tickwheel_admin.services.xxl_job.import_plan import (
-    Fate,
     ImportPlan,
     ImportRequest,
     PlannedExecutor,

@@ -15,7 +15,7 @@ from tickwheel_admin.store.database.edit_locks import lock_edits
 from tickwheel_admin.store.database.tables import import_record
 
 CHANGES = "imports"  # name of the setting that counts imports
-_FEW = 100  # ids of one query
+_FEW = 500  # ids of one query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,17 @@ def read_imports(
 
 
 def imported_keys(
-    conn: sa.Connection, source: str, *, their_ids: Collection[int] | None = None
+    conn: sa.Connection,
+    source: str,
+    *,
+    kind: ImportKind | None = None,
+    their_ids: Collection[int] | None = None,
 ) -> set[tuple[ImportKind, int]]:
-    """Kind and id of all of one installation, or of few by their ids."""
+    """Kind and id of all of one installation, or of a kind, or of few by their ids."""
     table = import_record
     statement = sa.select(table.c.kind, table.c.their_id).where(table.c.source == source)
+    if kind is not None:
+        statement = statement.where(table.c.kind == kind.value)
     if their_ids is not None:
         statement = statement.where(table.c.their_id.in_(sorted(their_ids)))
     return {(ImportKind(row.kind), row.their_id) for row in conn.execute(statement)}

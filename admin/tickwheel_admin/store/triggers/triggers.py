@@ -130,6 +130,16 @@ class NewTrigger:
     next_fire_at: int | None  # it is planned from then on
     calendar_version: int | None  # of the calendar that its spec names; None: it names none
     created_at: int
+    paused: bool = False
+
+
+def pause_triggers(conn: sa.Connection, trigger_ids: Collection[int]) -> None:
+    """Let triggers plan nothing from now on that were added in this transaction."""
+    conn.execute(
+        sa.update(trigger)
+        .where(trigger.c.id.in_(sorted(trigger_ids)))
+        .values(paused=True, next_fire_at=None)
+    )
 
 
 def add_triggers(conn: sa.Connection, new: Sequence[NewTrigger]) -> None:
@@ -141,7 +151,7 @@ def add_triggers(conn: sa.Connection, new: Sequence[NewTrigger]) -> None:
             "executor_id": each.of.executor_id,
             "bucket": bucket_of(each.id),
             "spec": spec_to_json(each.spec),
-            "paused": False,
+            "paused": each.paused,
             "state": TriggerState.ACTIVE.value,
             "next_fire_at": each.next_fire_at,
             "fires": 0,

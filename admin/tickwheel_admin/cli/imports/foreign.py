@@ -1,0 +1,155 @@
+"""Plans an import of foreign jobs, and does it: the same for every scheduler that is read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from tickwheel_admin.cli.common import config_of, with_services
+from tickwheel_admin.cli.imports.arguments import chosen_executor
+from tickwheel_admin.cli.imports.plan_text import PlanWriter
+from tickwheel_admin.domain.errors import UserError
+from tickwheel_admin.domain.imports.fate import Fate
+from tickwheel_admin.domain.imports.foreign import ForeignCalendar, ForeignJob
+from tickwheel_admin.domain.imports.notes import ImportNote
+from tickwheel_admin.services.imports.calendars import CalendarImport
+from tickwheel_admin.services.imports.plan import ImportPlanner, JobImport
+from tickwheel_admin.services.services import Services
+from tickwheel_admin.services.users.administration import COMMAND_LINE
+
+DONE = 0  # exit codes
+REFUSED = 1
+COULD_NOT = 2
+
+
+class ForeignScheduler(Protocol):
+    """What is read."""
+
+    @property
+    def title(self) -> str:
+        """What it is, and how it is read."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Names it, for its calendars and what was imported from it before."""
+        ...
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """What its jobs name as their source."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is one transaction; else each page is."""
+        ...
+
+    @property
+    def remarks(self) -> Sequence[ImportNote]:
+        """What there is to say about all of it."""
+        ...
+
+    def calendars(self) -> Sequence[ForeignCalendar]:
+        """Its calendars."""
+        ...
+
+    def pages(self) -> Iterator[Sequence[ForeignJob]]:
+        """Its jobs, at most 500 at once; read anew at each call."""
+        ...
+
+
+def run_import(args: argparse.Namespace, theirs: ForeignScheduler) -> int:
+    """Print the plan, and do it when the flags say so; returns the exit code."""
+
+    async def work(services: Services) -> int:
+        return await _Import(services, args, theirs).run()
+
+    return with_services(config_of(args), work)
+
+
+class _Import:
+    def __init__(
+        self, services: Services, args: argparse.Namespace, theirs: ForeignScheduler
+    ) -> None:
+        self._use = services.foreign_imports
+        self._services = services
+        self._args = args
+        self._theirs = theirs
+        self._out = PlanWriter(theirs.title, as_json=args.format == "json")
+        self._planned: list[JobImport] = []  # when all of it is one transaction
+
+    async def run(self) -> int:
+        executor = await chosen_executor(self._services, self._args.executor)
+        calendars = await self._plan_calendars()
+        _print(self._out.begin(self._theirs.remarks, calendars))
+        planner = ImportPlanner(executor.id)
+        planner.sources(self._theirs.sources)
+        for page in self._theirs.pages():
+            jobs = await self._use.plan(COMMAND_LINE, planner, page)
+            _print(self._out.page(jobs))
+            if self._theirs.is_whole:
+                self._planned += jobs
+        gone = await self._use.gone(COMMAND_LINE, planner)
+        failure = await self._applied(executor.id, calendars) if self._args.apply else None
+        done = self._args.apply and failure is None
+        _print(self._out.end(gone, failure=failure, applied=done))
+        if self._args.format == "text":
+            print(self._last_words(executor.name, failure))
+        return REFUSED if self._out.cannot or failure else DONE
+
+    async def _plan_calendars(self) -> list[CalendarImport]:
+        calendars = self._theirs.calendars()
+        return await self._use.plan_calendars(COMMAND_LINE, self._theirs.name, calendars)
+
+    async def _applied(self, executor_id: int, calendars: Sequence[CalendarImport]) -> str | None:
+        """Do it; why not, when nothing was done, or not all of it."""
+        if self._out.cannot and not self._args.leave_out:
+            return (
+                "Something cannot be imported, as said, so nothing was; --leave-out does the rest."
+            )
+        planner = ImportPlanner(executor_id)
+        paused = not self._args.active
+        step = await self._use.begin(COMMAND_LINE, planner, jobs=self._out.jobs[Fate.CREATED])
+        try:
+            for calendar in calendars:
+                await self._use.write_calendar(step.actor, self._theirs.name, calendar)
+            if self._theirs.is_whole:
+                await self._use.write(step, planner, self._planned, paused=paused)
+                return None
+            done = 0
+            for page in self._theirs.pages():
+                jobs = await self._use.plan(step.actor, planner, page)
+                await self._use.write(step, planner, jobs, paused=paused)
+                done += len(jobs)
+                self._progress(done)
+        except UserError as error:
+            return str(error)
+        finally:
+            await self._use.end(step)
+        return None
+
+    def _progress(self, done: int) -> None:
+        if sys.stderr.isatty():
+            total = sum(self._out.jobs.values())
+            print(f"\r{done:,} of {total:,} jobs", end="", file=sys.stderr, flush=True)
+            if done >= total:
+                print(file=sys.stderr)
+
+    def _last_words(self, executor: str, failure: str | None) -> str:
+        if failure is not None:
+            return f"\n{failure}"
+        if self._args.apply:
+            state = "" if self._args.active else " New jobs are paused: resume them when they no"
+            more = "" if self._args.active else " longer run there."
+            return f"\nImported into {executor}.{state}{more}"
+        if self._out.wanted:
+            return f"\nNothing was changed. --apply imports it into {executor}."
+        return "\nThere is nothing to do."
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)

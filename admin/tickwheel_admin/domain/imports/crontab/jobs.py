@@ -1,0 +1,187 @@
+"""Lines of a crontab as script jobs."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tickwheel_admin.domain.imports.crontab.lines import (
+    CrontabEntry,
+    CrontabProblem,
+    CrontabRemark,
+)
+from tickwheel_admin.domain.imports.crontab.percent import split_command
+from tickwheel_admin.domain.imports.foreign import ForeignJob
+from tickwheel_admin.domain.imports.names import cleaned, shortened
+from tickwheel_admin.domain.imports.notes import ImportNote, note
+from tickwheel_admin.domain.input.job import MAX_DESCRIPTION_CHARS
+from tickwheel_admin.domain.triggers.spec import MAX_JITTER_MS
+
+REBOOT = "@reboot"
+_NAME_CHARS = 80  # of the command in the name of its job
+_MISFIRE_SECONDS = 60  # cron looks once a minute
+# What these say is for cron itself: no program that it starts looks at them.
+_OF_CRON = ("CRON_TZ", "RANDOM_DELAY", "MAILTO", "MAILFROM", "SHELL", "LOGNAME", "USER")
+_PLAIN_SHELLS = ("/bin/sh", "/usr/bin/sh", "sh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrontabFile:
+    """A file of lines, and what is known about it beside them."""
+
+    source: str  # names it; 1..200 characters
+    label: str  # what people call it: "/etc/crontab"
+    user: str = ""  # whose crontab it is; "": not known, or each line says it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrontabRules:
+    """What a crontab does not say."""
+
+    timezone: str  # of the machine, in which cron reads schedules
+    user_label: str | None = None  # a node must have the user as this label; None: any node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedCrontab:
+    """The jobs of one file."""
+
+    jobs: tuple[ForeignJob, ...]
+    remarks: tuple[ImportNote, ...]  # about the file
+
+
+def map_crontab(
+    file: CrontabFile,
+    read: Iterable[CrontabEntry | CrontabProblem | CrontabRemark],
+    rules: CrontabRules,
+) -> MappedCrontab:
+    """A job for each line that runs something, and one that cannot be had for each other line."""
+    remarks: list[ImportNote] = []
+    jobs: list[ForeignJob] = []
+    times: Counter[tuple[str, str]] = Counter()
+    for each in read:
+        if isinstance(each, CrontabRemark):
+            remarks.append(note(each.code, f"{file.label}, line {each.line}: {each.text}"))
+        elif isinstance(each, CrontabProblem):
+            jobs.append(_unreadable(file, each))
+        else:
+            user = each.user or file.user
+            times[user, each.command] += 1
+            key = "\0".join((user, each.command, str(times[user, each.command])))
+            jobs.append(_job(file, replace(each, user=user), key, rules))
+    return MappedCrontab(jobs=tuple(jobs), remarks=tuple(remarks))
+
+
+def _unreadable(file: CrontabFile, problem: CrontabProblem) -> ForeignJob:
+    return ForeignJob(
+        source=file.source,
+        key=f"line {problem.line}",
+        place=f"line {problem.line}",
+        name="",
+        reasons=(note(problem.code, problem.text),),
+    )
+
+
+def _job(file: CrontabFile, entry: CrontabEntry, key: str, rules: CrontabRules) -> ForeignJob:
+    notes: list[ImportNote] = []
+    command, stdin = split_command(entry.command)
+    foreign = ForeignJob(
+        source=file.source,
+        key=key,
+        place=f"line {entry.line}",
+        name=shortened(command, _NAME_CHARS) or f"line {entry.line}",
+    )
+    if entry.schedule.lower() == REBOOT:
+        text = (
+            "@reboot is no instant: nothing here starts with a machine; start it by a systemd unit"
+        )
+        return replace(foreign, reasons=(note("reboot", text),))
+    if not command.strip():
+        return replace(foreign, reasons=(note("no_command", "it has no command"),))
+    parameters: dict[str, Any] = {}
+    environment = {name: value for name, value in entry.environment.items() if name not in _OF_CRON}
+    if environment:
+        parameters["environment"] = environment
+    if stdin:
+        parameters["stdin"] = stdin
+    tags = ["crontab"]
+    if entry.user and "," not in entry.user:
+        tags.append(f"user:{shortened(entry.user, 40)}")
+    raw = {
+        "handler": "script",
+        "script": {"language": "shell", "source": _source(command, entry.environment)},
+        "description": _description(file, entry),
+        "tags": tags,
+        "parameters": parameters,
+        "blocking": "parallel",
+        "triggers": [_trigger(entry, rules, notes)],
+    }
+    if entry.user and rules.user_label is not None:
+        raw["selector"] = f"{rules.user_label}={entry.user}"
+    notes += _remarks(entry, rules)
+    return replace(foreign, raw=raw, notes=tuple(notes))
+
+
+def _source(command: str, environment: Mapping[str, str]) -> str:
+    """What the shell of the node runs; cron goes to the home directory and calls its own shell."""
+    lines = []
+    if home := environment.get("HOME"):
+        lines.append(f"cd {shlex.quote(home)} || exit 1")
+    shell = environment.get("SHELL", "/bin/sh")
+    if shell not in _PLAIN_SHELLS:
+        command = f"exec {shlex.quote(shell)} -c {shlex.quote(command)}"
+    return "\n".join([*lines, command]) + "\n"
+
+
+def _description(file: CrontabFile, entry: CrontabEntry) -> str:
+    """The comment above the line, and what of it has no place here yet."""
+    lines = [entry.comment, f"From {file.label}."]
+    if mail := entry.environment.get("MAILTO"):
+        lines.append(f"MAILTO={cleaned(mail)}")
+    return "\n".join(each for each in lines if each)[:MAX_DESCRIPTION_CHARS]
+
+
+def _trigger(entry: CrontabEntry, rules: CrontabRules, notes: list[ImportNote]) -> dict[str, Any]:
+    # As cron(8) of Debian: a time that the clocks skip runs at once, one that they show twice runs
+    # once; a minute or hour that begins with * is no time but a rhythm, and follows the clocks.
+    fields = entry.schedule.lower().split()
+    rhythm = fields[0] == "@hourly" or any(each.startswith("*") for each in fields[:2])
+    trigger = {
+        "kind": "cron",
+        "expression": entry.schedule,
+        "dialect": "unix",
+        "timezone": entry.environment.get("CRON_TZ") or rules.timezone,
+        "gap": "skip" if rhythm else "fire",
+        "overlap": "both" if rhythm else "first",
+        "misfire": "skip",
+        "misfire_threshold_seconds": _MISFIRE_SECONDS,
+    }
+    delay = entry.environment.get("RANDOM_DELAY", "")
+    if delay.isascii() and delay.isdigit() and int(delay) > 0:
+        longest = MAX_JITTER_MS // 60_000
+        trigger["jitter_seconds"] = min(int(delay), longest) * 60
+        if int(delay) > longest:
+            text = f"RANDOM_DELAY={delay[:9]} is cut to {longest} minutes"
+            notes.append(note("random_delay", text))
+    return trigger
+
+
+def _remarks(entry: CrontabEntry, rules: CrontabRules) -> Iterator[ImportNote]:
+    environment = entry.environment
+    if mail := environment.get("MAILTO"):
+        text = f"its output is not mailed to {shortened(mail)} (MAILTO): see its log here"
+        yield note("mail", text)
+    if zone := environment.get("CRON_TZ"):
+        text = f"CRON_TZ={shortened(zone)} is its time zone, as in cronie; Debian's cron has none"
+        yield note("cron_tz", text)
+    if zone := environment.get("TZ"):
+        text = f"TZ={shortened(zone)} is for the command; when it runs is read in "
+        yield note("tz", text + (environment.get("CRON_TZ") or rules.timezone))
+    if entry.user and rules.user_label is None:
+        yield note("user", f"it runs as the user of the node, not as {shortened(entry.user)}")
+    if "HOME" not in environment:
+        text = "it starts in a directory of its own, not in a home directory: check relative paths"
+        yield note("home", text)

@@ -1,0 +1,97 @@
+"""Writes new jobs that come from another scheduler, many in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.jobs.job import Job, JobConfig
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.jobs.checks import name_taken
+from tickwheel_admin.services.triggers.cutover import new_triggers
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.system.audit import NewAudit, write_audits
+from tickwheel_admin.store.triggers import triggers as job_triggers
+
+_NAMES_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewImportedJob:
+    """A job that is to be written, with the ids that it may use."""
+
+    config: JobConfig
+    job_id: int
+    audit_id: int
+    trigger_ids: Sequence[int]
+    detail: Mapping[str, object]  # for the audit, beside the name
+    paused: Collection[TriggerSpec] = ()  # those of its triggers that stay paused
+
+
+def add_imported_jobs(
+    conn: sa.Connection,
+    actor: Actor,
+    executor_id: int,
+    new: Sequence[NewImportedJob],
+    *,
+    paused: bool,
+    calendars: Mapping[str, Calendar],
+) -> None:
+    """Add jobs with their triggers and audit entries; handlers need not be known yet.
+
+    Args:
+        paused: whether the jobs are: the other scheduler goes on firing them.
+        calendars: those that their triggers name.
+
+    Raises:
+        Conflict: job.name_taken.
+        InvalidInput: trigger.never_fires.
+    """
+    names = [each.config.name for each in new]
+    for start in range(0, len(names), _NAMES_AT_ONCE):
+        some = names[start : start + _NAMES_AT_ONCE]
+        for name in store_jobs.jobs_named(conn, executor_id, some):
+            raise name_taken(name)
+    now = now_ms(conn)
+    jobs: list[Job] = []
+    triggers: list[job_triggers.NewTrigger] = []
+    audits: list[NewAudit] = []
+    for each in new:
+        job = Job(
+            id=each.job_id,
+            executor_id=executor_id,
+            revision=1,
+            config=each.config,
+            paused=paused,
+            created_at=now,
+            updated_at=now,
+        )
+        jobs.append(job)
+        added = new_triggers(
+            job,
+            each.config.triggers,
+            trigger_ids=each.trigger_ids,
+            calendars=calendars,
+            now=now,
+        )
+        triggers += [
+            replace(t, paused=True, next_fire_at=None) if t.spec in each.paused else t
+            for t in added
+        ]
+        audits.append(
+            NewAudit(
+                id=each.audit_id,
+                action="job.created",
+                executor_id=executor_id,
+                object_id=job.id,
+                detail={"name": each.config.name, **each.detail},
+            )
+        )
+    store_jobs.add_jobs(conn, jobs, by=actor.name)
+    job_triggers.add_triggers(conn, triggers)
+    write_audits(conn, actor, audits)
