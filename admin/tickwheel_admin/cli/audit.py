@@ -17,7 +17,7 @@ from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.xxl_job.audit.report import AuditReport
 from tickwheel_admin.services.xxl_job.audit import AuditRequest, NoSuchJobs, audit_xxl_job
-from tickwheel_admin.store.xxl_job.source.connection import SourceError
+from tickwheel_admin.store.imports.source import SourceError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -23,6 +23,7 @@ examples:
   tickwheel cron next '0 9 * * 1-5'   when an expression fires
   tickwheel audit xxl-job --from URL  what an existing XXL-JOB lost, doubled or ran late
   tickwheel import xxl-job --from URL what would be imported from it; --apply imports it
+  tickwheel import crontab FILE       the same of the lines of a crontab
 
 Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.

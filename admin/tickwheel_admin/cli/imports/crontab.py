@@ -7,12 +7,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.cli.imports.arguments import add_import_flags
-from tickwheel_admin.cli.imports.foreign import run_import
+from tickwheel_admin.cli.imports.foreign import ForeignScheduler, run_import
 from tickwheel_admin.domain.imports.crontab.jobs import (
     CrontabFile,
     CrontabRules,
@@ -103,9 +105,13 @@ def register(commands: Subparsers) -> None:
 
 
 def _import_crontab(args: argparse.Namespace) -> int:
-    zone = args.timezone or _zone_here()
-    zone_of(zone)
-    return run_import(args, _Crontabs(args, zone))
+    return run_import(args, partial(_opened, args))
+
+
+@contextmanager
+def _opened(args: argparse.Namespace) -> Iterator[ForeignScheduler]:
+    """The files of the flags; raises Failure, ScheduleError."""
+    yield _Crontabs(args, zone_of(args.timezone or _zone_here()).name)
 
 
 class _Crontabs:

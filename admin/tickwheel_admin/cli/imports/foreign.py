@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from tickwheel_admin.cli.common import config_of, with_services
+from tickwheel_admin.cli.common import Failure, config_of, with_services
 from tickwheel_admin.cli.imports.arguments import chosen_executor
 from tickwheel_admin.cli.imports.plan_text import PlanWriter
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.foreign import ForeignCalendar, ForeignJob
 from tickwheel_admin.domain.imports.notes import ImportNote
+from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.services.imports.calendars import CalendarImport
-from tickwheel_admin.services.imports.plan import ImportPlanner, JobImport
+from tickwheel_admin.services.imports.plan import ImportPlanner, PlannedImport
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.store.imports.source import SourceError
 
 DONE = 0  # exit codes
 REFUSED = 1
@@ -61,13 +64,24 @@ class ForeignScheduler(Protocol):
         ...
 
 
-def run_import(args: argparse.Namespace, theirs: ForeignScheduler) -> int:
-    """Print the plan, and do it when the flags say so; returns the exit code."""
+def run_import(
+    args: argparse.Namespace, opened: Callable[[], AbstractContextManager[ForeignScheduler]]
+) -> int:
+    """Print the plan, and do it when the flags say so; returns the exit code.
 
-    async def work(services: Services) -> int:
-        return await _Import(services, args, theirs).run()
+    Args:
+        opened: opens what is read.
+    """
+    try:
+        with opened() as theirs:
 
-    return with_services(config_of(args), work)
+            async def work(services: Services) -> int:
+                return await _Import(services, args, theirs).run()
+
+            return with_services(config_of(args), work)
+    except (Failure, ScheduleError, SourceError) as error:
+        print(f"tickwheel: {error}", file=sys.stderr)
+        return COULD_NOT
 
 
 class _Import:
@@ -79,7 +93,7 @@ class _Import:
         self._args = args
         self._theirs = theirs
         self._out = PlanWriter(theirs.title, as_json=args.format == "json")
-        self._planned: list[JobImport] = []  # when all of it is one transaction
+        self._planned: list[PlannedImport] = []  # when all of it is one transaction
 
     async def run(self) -> int:
         executor = await chosen_executor(self._services, self._args.executor)
@@ -107,9 +121,7 @@ class _Import:
     async def _applied(self, executor_id: int, calendars: Sequence[CalendarImport]) -> str | None:
         """Do it; why not, when nothing was done, or not all of it."""
         if self._out.cannot and not self._args.leave_out:
-            return (
-                "Something cannot be imported, as said, so nothing was; --leave-out does the rest."
-            )
+            return "Something cannot be imported, so nothing was; --leave-out imports the rest."
         planner = ImportPlanner(executor_id)
         paused = not self._args.active
         step = await self._use.begin(COMMAND_LINE, planner, jobs=self._out.jobs[Fate.CREATED])

@@ -18,7 +18,7 @@ from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.notes import ImportNote
 from tickwheel_admin.domain.input.job import parse_trigger
 from tickwheel_admin.services.imports.calendars import CalendarImport
-from tickwheel_admin.services.imports.plan import JobImport
+from tickwheel_admin.services.imports.plan import PlannedImport
 
 _TOLD = 3  # jobs at which the same remark is told; at the end it is said how many have it
 _FATES = {fate: fate.value for fate in Fate}
@@ -69,7 +69,7 @@ class PlanWriter:
             for told in (*each.reasons, *each.notes):
                 yield from wrapped(f"      {told.text}", " " * 8)
 
-    def page(self, jobs: Sequence[JobImport]) -> Iterator[str]:
+    def page(self, jobs: Sequence[PlannedImport]) -> Iterator[str]:
         """Some jobs."""
         self.jobs += Counter(each.fate for each in jobs)
         for each in jobs:
@@ -110,7 +110,7 @@ class PlanWriter:
             yield counts_line("calendars", self.calendars)
         yield counts_line("jobs", self.jobs)
 
-    def _job(self, job: JobImport) -> Iterator[str]:
+    def _job(self, job: PlannedImport) -> Iterator[str]:
         if job.fate is Fate.UNCHANGED and not job.notes:
             return
         changes = f"; changes: {', '.join(job.changes)}" if job.changes else ""
@@ -136,7 +136,7 @@ def _when(raw: dict[str, Any]) -> str:
     return f"{what}{spec.describe(str)}{zone}"
 
 
-def _job_as_json(job: JobImport) -> dict[str, Any]:
+def _job_as_json(job: PlannedImport) -> dict[str, Any]:
     return {
         "source": job.of.source,
         "place": job.of.place,

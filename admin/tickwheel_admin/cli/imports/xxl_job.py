@@ -38,7 +38,8 @@ from tickwheel_admin.services.xxl_job.import_plan import (
 from tickwheel_admin.services.xxl_job.importer import AccessTokens, Failures
 from tickwheel_admin.services.xxl_job.take_over import ClocksDiffer, Moved, Moving, TakeOver
 from tickwheel_admin.services.xxl_job.their_schedule import open_their_database
-from tickwheel_admin.store.xxl_job.source.connection import SourceError, source_name
+from tickwheel_admin.store.imports.source import SourceError
+from tickwheel_admin.store.xxl_job.source.connection import source_name
 from tickwheel_admin.store.xxl_job.their_schedule import ScheduleLockMissing
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.imports.new_jobs import NewImportedJob, add_imported_jobs
-from tickwheel_admin.services.imports.plan import JobImport
+from tickwheel_admin.services.imports.plan import PlannedImport
 from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.edits import Edit
 from tickwheel_admin.services.lists.scope import not_found
@@ -40,7 +40,7 @@ class PageEdit:
     actor: Actor
     executor_id: int
     paused: bool  # whether new jobs are
-    jobs: Sequence[JobImport]
+    jobs: Sequence[PlannedImport]
     audit_ids: Sequence[int]  # one for each job
     job_ids: Sequence[int]  # one for each job; that of a changed one is not used
     trigger_ids: Sequence[Sequence[int]]  # for each job, one for each trigger
@@ -133,7 +133,7 @@ def _change(conn: sa.Connection, edit: PageEdit, run_ids: Sequence[int]) -> None
             pause_triggers(conn, [t.trigger.id for t in stored if t.trigger.spec in each.paused])
 
 
-def _with(edit: PageEdit, fate: Fate) -> Iterator[tuple[int, JobImport]]:
+def _with(edit: PageEdit, fate: Fate) -> Iterator[tuple[int, PlannedImport]]:
     return ((place, each) for place, each in enumerate(edit.jobs) if each.fate is fate)
 
 

@@ -23,7 +23,7 @@ from tickwheel_admin.services.imports.calendars import (
     write_calendar,
 )
 from tickwheel_admin.services.imports.edits import PageEdit, write_page
-from tickwheel_admin.services.imports.plan import ImportPlanner, JobImport
+from tickwheel_admin.services.imports.plan import ImportPlanner, PlannedImport
 from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries, BulkStep
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -50,7 +50,7 @@ class ForeignImports:
 
     async def plan(
         self, actor: Actor, planner: ImportPlanner, jobs: Sequence[ForeignJob]
-    ) -> list[JobImport]:
+    ) -> list[PlannedImport]:
         """What would become of the jobs of one page."""
         actor.require(Permission.ADMINISTER)
         return await self._store.read(planner.page, jobs)
@@ -86,7 +86,7 @@ class ForeignImports:
         await self._audited.run(actor, write, CALENDARS, TRIGGERS)
 
     async def write(
-        self, step: BulkStep, planner: ImportPlanner, jobs: Sequence[JobImport], *, paused: bool
+        self, step: BulkStep, planner: ImportPlanner, jobs: Sequence[PlannedImport], *, paused: bool
     ) -> None:
         """Write what is new or changed among jobs: all of it, or nothing.
 
@@ -121,7 +121,7 @@ class ForeignImports:
         for topic in (JOBS, TRIGGERS):
             self._events.publish(topic)
 
-    async def _trigger_ids(self, jobs: Sequence[JobImport]) -> list[list[int]]:
+    async def _trigger_ids(self, jobs: Sequence[PlannedImport]) -> list[list[int]]:
         counts = [len(each.raw["triggers"]) for each in jobs]
         ids = iter(await self._ids.take_many("trigger", sum(counts)))
         return [[next(ids) for _ in range(count)] for count in counts]

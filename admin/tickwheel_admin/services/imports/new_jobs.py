@@ -11,6 +11,7 @@ from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.handlers.scripts import check_script, noted
 from tickwheel_admin.services.jobs.checks import name_taken
 from tickwheel_admin.services.triggers.cutover import new_triggers
 from tickwheel_admin.store.database.clock import now_ms
@@ -50,8 +51,12 @@ def add_imported_jobs(
 
     Raises:
         Conflict: job.name_taken.
-        InvalidInput: trigger.never_fires.
+        InvalidInput: trigger.never_fires; script.forbidden.
+        NotAllowed: there is a script, and this person may not give one.
     """
+    with_script = [each.config for each in new if each.config.script is not None]
+    for config in with_script[:1]:  # permission and executor are the same for all
+        check_script(conn, actor, executor_id, config)
     names = [each.config.name for each in new]
     for start in range(0, len(names), _NAMES_AT_ONCE):
         some = names[start : start + _NAMES_AT_ONCE]
@@ -89,7 +94,7 @@ def add_imported_jobs(
                 action="job.created",
                 executor_id=executor_id,
                 object_id=job.id,
-                detail={"name": each.config.name, **each.detail},
+                detail={"name": each.config.name, **each.detail, **noted(each.config)},
             )
         )
     store_jobs.add_jobs(conn, jobs, by=actor.name)

@@ -22,7 +22,7 @@ from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.services.handlers.known import is_offered
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.executors.executors import offered_handlers
+from tickwheel_admin.store.executors.executors import allows_scripts, offered_handlers
 from tickwheel_admin.store.imports.records import StoredImport, imported_keys, read_imports
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.jobs import BriefJob
@@ -31,7 +31,7 @@ PAGE = 500  # jobs that are planned, and written, at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobImport:
+class PlannedImport:
     """A foreign job, and what becomes of it here."""
 
     of: ForeignJob
@@ -64,7 +64,7 @@ class ImportPlanner:
         for name in names:
             self._seen[name]
 
-    def page(self, conn: sa.Connection, jobs: Sequence[ForeignJob]) -> list[JobImport]:
+    def page(self, conn: sa.Connection, jobs: Sequence[ForeignJob]) -> list[PlannedImport]:
         """What becomes of some jobs, in their order."""
         return _Page(conn, self, jobs).planned()
 
@@ -121,8 +121,9 @@ class _Page:
         executor_id = planner.executor_id
         self._taken = store_jobs.jobs_named(conn, executor_id, {each.name for each in jobs})
         self._offered = offered_handlers(conn, [executor_id]).get(executor_id)
+        self._allows_scripts = allows_scripts(conn, executor_id)
 
-    def planned(self) -> list[JobImport]:
+    def planned(self) -> list[PlannedImport]:
         named = {
             trigger["calendar"]
             for job in self._jobs
@@ -132,8 +133,8 @@ class _Page:
         calendars = read_calendars(self._conn, named) if named else {}
         return [self._one(job, calendars) for job in self._jobs]
 
-    def _one(self, job: ForeignJob, calendars: Mapping[str, Calendar]) -> JobImport:
-        planned = JobImport(
+    def _one(self, job: ForeignJob, calendars: Mapping[str, Calendar]) -> PlannedImport:
+        planned = PlannedImport(
             of=job, fate=Fate.CANNOT, name=job.name, notes=job.notes, reasons=job.reasons
         )
         if not self._planner.saw(job):
@@ -143,6 +144,8 @@ class _Page:
         config, problems = read_job({"name": job.name, **job.raw})
         if problems:
             return replace(planned, reasons=tuple(note_of_problem(each) for each in problems))
+        if config.script is not None and not self._allows_scripts:
+            return _refused(planned, "script.forbidden", "the executor forbids scripts")
         stored = self._stored.get((job.source, job.their_id))
         before = [] if stored is None else stored.content["job"]["triggers"]
         config, paused, notes = self._alive(job, config, calendars, before)
@@ -201,7 +204,9 @@ class _Page:
         found = store_jobs.jobs_named(self._conn, self._planner.executor_id, marked)
         return {**found, name: self._taken[name]}
 
-    def _known(self, planned: JobImport, stored: StoredImport, theirs: dict[str, Any]) -> JobImport:
+    def _known(
+        self, planned: PlannedImport, stored: StoredImport, theirs: dict[str, Any]
+    ) -> PlannedImport:
         config, brief = self._configs.get(stored.our_id), self._brief.get(stored.our_id)
         if config is None or brief is None:
             return _refused(planned, "deleted_here", "was imported, and deleted here since")
@@ -252,5 +257,5 @@ def _is_over(spec: TriggerSpec, calendar: Calendar | None, now: int) -> bool:
     return parse(spec, saved_at=now, calendar=calendar).next_after(now) is None
 
 
-def _refused(planned: JobImport, code: str, text: str) -> JobImport:
+def _refused(planned: PlannedImport, code: str, text: str) -> PlannedImport:
     return replace(planned, fate=Fate.CANNOT, reasons=(note(code, text), *planned.reasons))

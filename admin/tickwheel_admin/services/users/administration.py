@@ -42,7 +42,12 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.users import users
 from tickwheel_admin.store.users.users import StoredUser
 
-COMMAND_LINE = Actor(user_id=0, name="command line", grants={ALL_EXECUTORS: Role.ADMIN})
+COMMAND_LINE = Actor(
+    user_id=0,
+    name="command line",
+    grants={ALL_EXECUTORS: Role.ADMIN},
+    scripts=frozenset({ALL_EXECUTORS}),
+)
 """Acts for whoever can start `tickwheel` on the admin's own configuration."""
 
 FIRST_ADMIN = "admin"

@@ -27,7 +27,7 @@ from tickwheel_admin.services.xxl_job.take_over import (
 from tickwheel_admin.services.xxl_job.their_schedule import TheirDatabase, open_their_database
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.xxl_job.source.connection import SourceError
+from tickwheel_admin.store.imports.source import SourceError
 from tickwheel_admin.store.xxl_job.their_schedule import ScheduleLockMissing
 
 HOURLY = "0 0 * * * ?"

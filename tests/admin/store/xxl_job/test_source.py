@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from tests.support.processes import free_port
 from tests.support.xxl_job.installation import Installation, installation, trigger_message
 from tests.support.xxl_job.schemas import DETECTED, VERSIONS
+from tickwheel_admin.store.imports.source import SourceError
 from tickwheel_admin.store.xxl_job.source import log
-from tickwheel_admin.store.xxl_job.source.connection import SourceError, open_source
+from tickwheel_admin.store.xxl_job.source.connection import open_source
 from tickwheel_admin.store.xxl_job.source.log import first_log_id, log_limits, read_log
 from tickwheel_admin.store.xxl_job.source.tables import (
     read_glue,

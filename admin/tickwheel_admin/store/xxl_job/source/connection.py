@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.store.imports.source import SourceError
 from tickwheel_admin.store.xxl_job.source.schema import SourceSchema, read_schema
 
 CONNECT_SECONDS = 5
@@ -24,10 +25,6 @@ _SCHEMES = {  # what people write → the driver that is used
     "mariadb": "mariadb+pymysql",
     "mariadb+pymysql": "mariadb+pymysql",
 }
-
-
-class SourceError(Exception):
-    """Why an XXL-JOB database cannot be read, in one sentence without a password."""
 
 
 class Source:
