@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_every_outcome_of_a_tier_is_counted(
     assert (report.passed, report.failed, report.errors, report.xfailed) == (1, 1, 1, 1)
     assert report.skipped == {"no such server": 1}
     assert not report.is_good
-    told = summary([report], [])
+    told = summary([report], [], seconds=3)
     assert "sample: skipped 1: no such server" in told
     assert "sample: failed test_sample::test_bad" in told
     assert "sample: failed test_sample::test_error" in told
@@ -61,7 +62,7 @@ def test_a_skip_is_a_failure_only_in_ci(
     report = run_sample(tmp_path, monkeypatch, text)
 
     assert report.is_good is not in_ci
-    assert ("error" in final_line([report], width=80)) is in_ci
+    assert ("error" in final_line([report], seconds=3)) is in_ci
 
 
 def test_a_tier_may_skip_in_ci_what_needs_tools_of_few_machines(
@@ -88,7 +89,7 @@ def test_a_tier_without_a_result_is_a_failure(
     report = run_sample(tmp_path, monkeypatch, text)
 
     assert report.problems == [problem]
-    assert "1 errors" in final_line([report], width=80)
+    assert "1 errors" in final_line([report], seconds=3)
 
 
 def test_a_hanging_tier_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +108,7 @@ def test_the_summary_ends_with_one_line_like_pytest() -> None:
         Report(tier="unit", budget_seconds=10, seconds=11, passed=12),
     ]
 
-    lines = summary(reports, ["mariadb-server is not installed"]).splitlines()
+    lines = summary(reports, ["mariadb-server is not installed"], seconds=12.5).splitlines()
 
     assert lines[-1] == " 12 passed in 12.50s ".center(80, "=")
     assert any("unit" in line and line.endswith("over budget") for line in lines)
@@ -137,8 +138,32 @@ def test_a_tier_that_takes_hours_is_run_on_request_only(monkeypatch: pytest.Monk
     assert run == ["unit", "e2e", "nightly"]
 
 
-def test_the_budgets_add_up_to_at_most_17_minutes() -> None:
-    assert sum(tier.budget_seconds for tier in tiers.TIERS) <= 17 * 60
+def test_the_budgets_of_a_lane_add_up_to_at_most_15_minutes() -> None:
+    lanes = {tier.lane for tier in tiers.TIERS}
+    for lane in lanes:
+        assert sum(tier.budget_seconds for tier in tiers.TIERS if tier.lane == lane) <= 15 * 60
+
+
+def test_lanes_run_side_by_side_and_tell_their_lines_apart(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    met = threading.Barrier(2, timeout=30)
+
+    def of(name: str, lane: int) -> Tier:
+        def run(report: Report, deadline: float) -> None:
+            met.wait()
+            tiers._run(["echo", f"of {name}"], report, deadline)
+            report.passed = 1
+
+        return Tier(name=name, budget_seconds=10, run=run, lane=lane)
+
+    monkeypatch.setattr(tiers, "TIERS", (of("unit", 1), of("e2e", 2)))
+    assert tiers.main([]) == 0
+    told = capfd.readouterr().out.splitlines()
+    assert "unit       | of unit" in told
+    assert "e2e        | of e2e" in told
+    assert [line.split()[0] for line in told if " ok " in line] == ["unit", "e2e"]
+    assert "2 passed" in told[-1]
 
 
 def test_a_later_tier_runs_though_an_earlier_one_failed(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.e2e.api import Api
-from tests.support.forks import run_command
+from tests.support.forks import ForkedCommand, run_command
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
 
@@ -46,7 +46,8 @@ class NodeProcess:
 class Cluster:
     """Starts processes and ends them all with the `with` block."""
 
-    def __init__(self, directory: Path, database_url: str) -> None:
+    def __init__(self, directory: Path, database_url: str, *, forks_admins: bool = True) -> None:
+        """Admins are forked, which saves most of their start, unless they are to be measured."""
         self.directory = directory
         self.database_url = database_url
         self.admins: list[AdminProcess] = []
@@ -54,6 +55,7 @@ class Cluster:
         self.executor_id = 0
         self.executor_token = ""
         self._token = ""
+        self._forks_admins = forks_admins
         self._stack = ExitStack()
         self._logs = 0
         if not database_url.startswith("sqlite"):
@@ -87,7 +89,11 @@ class Cluster:
         if public_url is not None:
             arguments += ["--public-url", public_url]
         settings = self._environment() | dict(environment or {})
-        process = self._start([*TICKWHEEL, *arguments], name, settings)
+        process: ManagedProcess
+        if self._forks_admins:
+            process = self._enter(ForkedCommand(arguments, self._log(name), environment=settings))
+        else:
+            process = self._start([*TICKWHEEL, *arguments], name, settings)
         admin = AdminProcess(name=name, port=chosen, process=process)
         process.wait_for_http(f"{admin.url}/healthz", timeout_seconds=30)
         self.admins.append(admin)
@@ -131,9 +137,14 @@ class Cluster:
         return node
 
     def _start(self, command: list[str], name: str, environment: dict[str, str]) -> ManagedProcess:
+        return self._enter(ManagedProcess(command, self._log(name), environment=environment))
+
+    def _log(self, name: str) -> Path:
         self._logs += 1
-        log = self.directory / f"{self._logs:02}-{name}.log"
-        return self._stack.enter_context(ManagedProcess(command, log, environment=environment))
+        return self.directory / f"{self._logs:02}-{name}.log"
+
+    def _enter(self, process: ManagedProcess) -> ManagedProcess:
+        return self._stack.enter_context(process)
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from tests.support.guarded_exec import KEEP_USER
 from tests.support.polling import wait_until
@@ -32,6 +32,23 @@ def free_port() -> int:
 
 class ProcessEndedError(AssertionError):
     """A process ended while a test waited for something it should do."""
+
+
+class Child(Protocol):
+    """What is needed of a `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises `subprocess.TimeoutExpired`."""
+        ...
 
 
 class ManagedProcess:
@@ -64,7 +81,7 @@ class ManagedProcess:
             user or KEEP_USER,
         ]
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process: Child = subprocess.Popen(
                 [str(part) for part in (*guard, *command)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

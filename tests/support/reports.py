@@ -25,6 +25,19 @@ class Report:
     failures: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    shares_output: bool = False
+    """Other tiers write at the same time: each line names its tier."""
+    niceness: int = 0
+    """Of its processes, as `nice` takes it."""
+
+    def say(self, text: str) -> None:
+        """Print this at once, without mixing it with the lines of another tier."""
+        for line in text.split("\n"):
+            print(
+                f"{self.tier:<10} | {line}\n" if self.shares_output else f"{line}\n",
+                end="",
+                flush=True,
+            )
 
     @property
     def is_good(self) -> bool:
@@ -45,7 +58,9 @@ class Report:
                 self.skipped[skip.get("message", "")] += 1
 
 
-def summary(reports: Sequence[Report], notes: Sequence[str], *, width: int = 80) -> str:
+def summary(
+    reports: Sequence[Report], notes: Sequence[str], *, seconds: float, width: int = 80
+) -> str:
     """A table of the tiers, what was skipped and why, and last one line as pytest writes it."""
     heads = f"{'passed':>8}{'failed':>8}{'skipped':>9}{'time':>10}{'budget':>10}"
     lines = [f"{'tier':<12}{'result':<10}{heads}"]
@@ -62,10 +77,10 @@ def summary(reports: Sequence[Report], notes: Sequence[str], *, width: int = 80)
         lines += [f"{report.tier}: failed {name}" for name in report.failures[:MAX_FAILURES]]
     for report in reports:
         lines += [f"{report.tier}: skipped {n}: {why}" for why, n in report.skipped.most_common()]
-    return "\n".join([*lines, "", final_line(reports, width=width)])
+    return "\n".join([*lines, "", final_line(reports, seconds=seconds, width=width)])
 
 
-def final_line(reports: Sequence[Report], *, width: int) -> str:
+def final_line(reports: Sequence[Report], *, seconds: float, width: int = 80) -> str:
     # A tier that failed without a failing test (lint, a crash) must not leave a green line.
     broken = sum(not report.is_good and not (report.failed or report.errors) for report in reports)
     counts = [
@@ -76,5 +91,4 @@ def final_line(reports: Sequence[Report], *, width: int) -> str:
         (sum(report.errors for report in reports) + broken, "errors"),
     ]
     told = ", ".join(f"{count} {name}" for count, name in counts if count) or "nothing to test"
-    seconds = sum(report.seconds for report in reports)
     return f" {told} in {seconds:.2f}s ".center(width, "=")

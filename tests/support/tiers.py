@@ -1,7 +1,8 @@
-"""Runs the test suite in tiers, from quick to slow: python -m tests.support.tiers [TIER…].
+"""Runs the test suite in tiers: python -m tests.support.tiers [TIER…].
 
 Every tier runs even when an earlier one failed, and has a process of its own, so that a crash or a
-hang costs only that tier.
+hang costs only that tier. Tiers run in lanes side by side: those of one compute, those of the other
+mostly wait for processes, databases and browsers.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -30,11 +34,15 @@ HANG_FACTOR = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """A part of the suite. The budgets are for 2 cores and add up to 17 minutes at most."""
+    """A part of the suite."""
 
     name: str
     budget_seconds: int
+    """With 2 cores, beside the other lane; those of a lane add up to 15 minutes at most."""
     run: Callable[[Report, float], None]
+    lane: int = 1
+    niceness: int = 0
+    """How far its processes stand back behind those of another lane."""
     needs: tuple[SystemPackage, ...] = ()
     first_seconds: int = 0
     """What it may take more the first time on a machine, to fetch and build what then stays."""
@@ -48,7 +56,7 @@ def _lint(report: Report, deadline: float) -> None:
         ["mypy"],
         ["lint-imports"],
     ):
-        print(f"$ {' '.join(command)}", flush=True)
+        report.say(f"$ {' '.join(command)}")
         if _run([str(tools / command[0]), *command[1:]], report, deadline):
             report.problems.append(f"{' '.join(command)} found something")
 
@@ -113,10 +121,11 @@ def _files(names: Sequence[str]) -> list[str]:
 
 
 TIERS = (
-    Tier(name="lint", budget_seconds=40, run=_lint),
+    Tier(name="lint", budget_seconds=40, run=_lint, niceness=5),
     Tier(
         name="unit",
-        budget_seconds=330,
+        budget_seconds=420,
+        niceness=5,
         run=_pytest(
             "tests/admin",
             "tests/shared",
@@ -136,13 +145,15 @@ TIERS = (
     ),
     Tier(
         name="simulation",
-        budget_seconds=180,
+        budget_seconds=240,
+        niceness=5,
         run=_pytest("tests/simulation", "tests/interleavings", processes=2),
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
     Tier(
         name="e2e",
-        budget_seconds=220,
+        budget_seconds=250,
+        lane=2,
         run=_pytest(
             "tests/drill",
             "tests/e2e",
@@ -158,14 +169,16 @@ TIERS = (
     ),
     Tier(
         name="interop",
-        budget_seconds=100,
+        budget_seconds=120,
+        lane=2,
         run=_pytest("tests/interop", processes=2, may_skip=True),
         needs=system_packages.DATABASES,
         first_seconds=600,
     ),
     Tier(
         name="browser",
-        budget_seconds=100,
+        budget_seconds=330,
+        lane=2,
         run=_pytest(
             "tests/browser",
             processes=2,
@@ -256,20 +269,46 @@ def main(names: Sequence[str]) -> int:
 
     needed = dict.fromkeys(package for tier in tiers for package in tier.needs)
     notes = system_packages.install_missing(list(needed))
-    reports: list[Report] = []
-    try:
-        for tier in tiers:
-            reports.append(_run_tier(tier))
-    except KeyboardInterrupt:
+    started = time.monotonic()
+    reports, complete = _run_lanes(tiers)
+    if not complete:
         notes.append("interrupted: the tiers after this were not run")
-    print("\n" + summary(reports, notes), flush=True)
-    complete = len(reports) == len(tiers)
+    print("\n" + summary(reports, notes, seconds=time.monotonic() - started), flush=True)
     return 0 if complete and all(report.is_good for report in reports) else 1
 
 
-def _run_tier(tier: Tier) -> Report:
-    print(f"\n--- {tier.name} (budget {tier.budget_seconds} s) ---", flush=True)
-    report = Report(tier=tier.name, budget_seconds=tier.budget_seconds)
+def _run_lanes(tiers: Sequence[Tier]) -> tuple[list[Report], bool]:
+    """The reports in the order of the tiers, and whether all were run."""
+    lanes: dict[int, list[Tier]] = {}
+    for tier in tiers:
+        lanes.setdefault(tier.lane, []).append(tier)
+    reports: dict[str, Report] = {}
+    interrupted = threading.Event()
+
+    def run(lane: Sequence[Tier]) -> None:
+        for tier in lane:
+            if not interrupted.is_set():
+                reports[tier.name] = _run_tier(tier, shares_output=len(lanes) > 1)
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        running = [pool.submit(run, lane) for lane in lanes.values()]
+        try:
+            wait(running)
+        except KeyboardInterrupt:  # the tiers that run got the Ctrl-C as well, and tidy up
+            interrupted.set()
+    for each in running:
+        each.result()
+    return [reports[tier.name] for tier in tiers if tier.name in reports], not interrupted.is_set()
+
+
+def _run_tier(tier: Tier, *, shares_output: bool = False) -> Report:
+    report = Report(
+        tier=tier.name,
+        budget_seconds=tier.budget_seconds,
+        shares_output=shares_output,
+        niceness=tier.niceness,
+    )
+    report.say(f"\n--- {tier.name} (budget {tier.budget_seconds} s) ---")
     started = time.monotonic()
     tier.run(report, started + HANG_FACTOR * tier.budget_seconds + tier.first_seconds)
     report.seconds = time.monotonic() - started
@@ -281,16 +320,32 @@ def _run(command: Sequence[str], report: Report, deadline: float) -> int:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     # Hundreds of processes would compile every module for themselves, which takes a second of each.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-        try:
-            return process.wait(max(0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            report.problems.append(f"stopped after {HANG_FACTOR} times the budget")
-            process.kill()  # the kernel then ends its servers, see guarded_exec.py
-            return process.wait(30)
-        except KeyboardInterrupt:
-            process.wait(30)  # it got the Ctrl-C as well, and tidies up
-            raise
+    shared = report.shares_output
+    process = subprocess.Popen(
+        [*(["nice", "-n", str(report.niceness)] if shared else []), *command],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE if shared else None,
+        stderr=subprocess.STDOUT if shared else None,
+    )
+    telling = threading.Thread(target=_tell, args=(process.stdout, report), daemon=True)
+    telling.start()
+    try:
+        return process.wait(max(0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        report.problems.append(f"stopped after {HANG_FACTOR} times the budget")
+        process.kill()  # the kernel then ends its servers, see guarded_exec.py
+        return process.wait(30)
+    finally:
+        telling.join(10)  # no longer: it ends with the pipe, which some child may keep open
+
+
+def _tell(output: IO[bytes] | None, report: Report) -> None:
+    if output is None:
+        return
+    with output:
+        for line in output:
+            report.say(line.decode(errors="replace").rstrip("\n"))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ TRIGGERS_PER_JOB = 50  # the most that a job may have
 
 def main() -> None:
     order = Order.from_environment()
-    with Cluster(order.directory, order.database_url) as cluster:
+    with Cluster(order.directory, order.database_url, forks_admins=False) as cluster:
         cluster.start_admin()
         cluster.add_executor()
         for number in range(1, NODES + 1):

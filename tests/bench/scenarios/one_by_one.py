@@ -72,7 +72,7 @@ def one_by_one(kind: str, *, runs: int = RUNS, repeats: int = REPEATS) -> OneByO
     with _database(kind) as (directory, url, server_pids), ExitStack() as stack:
         database = Database(url, threads=1)
         stack.callback(database.close_sync)
-        cluster = stack.enter_context(Cluster(directory, url))
+        cluster = stack.enter_context(Cluster(directory, url, forks_admins=False))
         for number in range(repeats):
             with _product(cluster, kind, database, server_pids) as bed:
                 job_id = cluster.add_job(f"noop-{number}", "noop")

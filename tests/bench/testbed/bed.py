@@ -95,7 +95,7 @@ def made(
             server.create_database("tickwheel")
             url = url_of(kind, server, "tickwheel")
             server_pids = [server.pid]
-        cluster = stack.enter_context(Cluster(directory, url))
+        cluster = stack.enter_context(Cluster(directory, url, forks_admins=False))
         cluster.start_admin(environment=environment)
         cluster.add_executor()
         for number in range(1, nodes + 1):

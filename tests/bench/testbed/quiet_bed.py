@@ -143,7 +143,7 @@ def quiet(
             server = stack.enter_context(SERVERS[kind](durable=True))
             server.create_database("tickwheel")
             url, server_pid = server.url("tickwheel"), server.pid
-        cluster = stack.enter_context(Cluster(directory, url))
+        cluster = stack.enter_context(Cluster(directory, url, forks_admins=False))
         admin = cluster.start_admin()
         cluster.add_executor()
         tokens = [(EXECUTOR, cluster.executor_token)]
