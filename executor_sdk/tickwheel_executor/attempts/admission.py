@@ -15,6 +15,7 @@ from tickwheel_executor.handlers.handlers import Handler, Handlers
 from tickwheel_executor.link.link import Link
 from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.run.context import Stop
+from tickwheel_executor.run.secret_mask import hidden, mask_of
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import (
     Accepted,
@@ -165,6 +166,8 @@ class RunAdmission:
 
     def _refuse(self, link: Link, message: AttemptMessage, reason: Refusal, text: str = "") -> None:
         self._ended.add(claim_of(message), reason, self._loop.time())
+        if text and isinstance(message, RunRequest):
+            text = hidden(mask_of(message), text)
         link.send(_refused(message, reason, text))
 
 

@@ -23,6 +23,7 @@ from tickwheel_executor.logs.shipper import LogShipper
 from tickwheel_executor.run.context import Run, RunInput, Stop
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
+from tickwheel_executor.run.secret_mask import mask_of
 from tickwheel_executor.runner import Execution
 from tickwheel_executor.runner.async_runner import AsyncRunner
 from tickwheel_executor.runner.thread_runner import ThreadRunner
@@ -120,7 +121,12 @@ class InFlightAttempts:
     def begin(self, link: Link, request: RunRequest, handler: Handler) -> None:
         """Start the handler of an attempt that has a slot and came on this link."""
         log = RunLog(
-            self._shipper, link, run=request.run, attempt=request.attempt, token=request.token
+            self._shipper,
+            link,
+            run=request.run,
+            attempt=request.attempt,
+            token=request.token,
+            mask=mask_of(request),
         )
         report = partial(self._on_progress, link, request)
         problem = None

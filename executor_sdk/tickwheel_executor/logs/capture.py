@@ -11,9 +11,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from copy import copy
 
 from tickwheel_executor.process import forks
 from tickwheel_executor.run.context import Run, running
+from tickwheel_executor.run.secret_mask import SecretMask
 from tickwheel_shared.protocol import Level
 
 from .prints import PrintCapture, muted
@@ -69,6 +71,8 @@ class LogCapture:
             if run is None or self._ours is not call_handlers:
                 before(logger, record)
                 return
+            if run.log.mask is not None:
+                record = _without_secrets(record, run.log.mask)
             with muted():  # a handler that writes to stderr
                 before(logger, record)
             _pass_on(record, run)
@@ -81,6 +85,26 @@ class LogCapture:
         if logging.Logger.callHandlers is self._ours and self._before is not None:
             logging.Logger.callHandlers = self._before  # type: ignore[assignment,method-assign]
         self._ours = None
+
+
+def _without_secrets(record: logging.LogRecord, mask: SecretMask) -> logging.LogRecord:
+    """A copy whose text has no secret of the run: the service's own logs are read by others."""
+    found = copy(record)
+    found.msg, found.args = mask.hide(_message_of(record)), None
+    if record.exc_info and not record.exc_text:
+        found.exc_text = mask.hide(logging.Formatter().formatException(record.exc_info))
+    elif record.exc_text:
+        found.exc_text = mask.hide(record.exc_text)
+    if record.stack_info:
+        found.stack_info = mask.hide(record.stack_info)
+    return found
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 (as in logging, a wrong call must not fail the run)
+        return f"{record.msg!r} cannot be formatted with {record.args!r}"
 
 
 def _pass_on(record: logging.LogRecord, run: Run) -> None:

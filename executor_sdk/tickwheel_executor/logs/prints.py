@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 from tickwheel_executor.run.context import running
+from tickwheel_executor.run.secret_mask import hidden
 from tickwheel_shared.protocol import Level
 
 _STREAMS = (("stdout", Level.INFO), ("stderr", Level.WARNING))
@@ -72,14 +73,17 @@ class _Stream:
 
     def write(self, text: str) -> int:
         """Write to the stream and to the run's log; may wait, as every log call."""
-        count = self.beneath.write(text)
-        if self.is_on and not _thread.is_muted and (run := running.get(None)) is not None:
+        run = running.get(None) if self.is_on else None
+        if run is None:
+            return self.beneath.write(text)
+        self.beneath.write(hidden(run.log.mask, text))
+        if not _thread.is_muted:
             if _thread.expected is None or text.rstrip("\n") != _thread.expected:
                 run.log.printed(self._level, text)
             else:
                 # The newline may be written separately.
                 _thread.expected = None if text.endswith("\n") else ""
-        return count
+        return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write them all."""

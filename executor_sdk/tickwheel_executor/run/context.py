@@ -29,6 +29,7 @@ from tickwheel_shared.protocol import (
 )
 
 from .log import RunLog
+from .secret_mask import hidden
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STOP_SECONDS = 10.0  # for an async handler that was cancelled, before it is cancelled again
@@ -54,8 +55,10 @@ def current_run() -> Run:
 class RunInput:
     """What a run request gives its handler, decoded (handlers/decoding.py)."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)
-    arguments: dict[str, Any] = field(default_factory=dict)  # these, as the handler takes them
+    # Not printed: they may hold secrets.
+    parameters: dict[str, Any] = field(default_factory=dict, repr=False)
+    # These, as the handler takes them.
+    arguments: dict[str, Any] = field(default_factory=dict, repr=False)
     state: dict[str, Any] | None = None  # None: the job keeps none
     checkpoint: Any = None  # what an earlier try left
     deadline_at: int | None = None  # UTC epoch ms; None: it has no timeout
@@ -200,7 +203,7 @@ class Run:
         fraction = float(fraction)
         if math.isnan(fraction):
             raise ValueError("progress is not a number")
-        message = cut(clean(text), MAX_MESSAGE_CHARS)
+        message = cut(clean(hidden(self.log.mask, text)), MAX_MESSAGE_CHARS)
         self._report(min(max(fraction, 0.0), 1.0), message)
 
     @property
@@ -246,6 +249,8 @@ class Run:
         data, problem = encode(value, what="the checkpoint", limit=MAX_CHECKPOINT_BYTES)
         if problem:
             raise CheckpointError(problem)
+        if self.log.mask is not None:
+            data = self.log.mask.hide_json(data, limit=MAX_CHECKPOINT_BYTES)
         self._save(data)
 
     @property

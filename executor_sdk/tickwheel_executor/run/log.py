@@ -9,6 +9,8 @@ from typing import Protocol
 from tickwheel_executor.link.link import Link
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
 
+from .secret_mask import SecretMask, hidden
+
 
 class LogSink(Protocol):
     """Receives lines; LogShipper is one."""
@@ -35,6 +37,7 @@ class RunLog:
         "left_out",
         "lines",
         "link",
+        "mask",
         "next_seq",
         "run",
         "size",
@@ -42,9 +45,17 @@ class RunLog:
     )
 
     def __init__(
-        self, sink: LogSink, link: Link | None, *, run: int, attempt: int, token: str
+        self,
+        sink: LogSink,
+        link: Link | None,
+        *,
+        run: int,
+        attempt: int,
+        token: str,
+        mask: SecretMask | None = None,
     ) -> None:
         self._sink = sink
+        self.mask = mask  # hides the run's secrets; None: it has none
         self.link = link  # that the run came from; its lines go there if it is open
         self.run, self.attempt, self.token = run, attempt, token
         self.lines: list[WireLine] = []  # not yet in a chunk
@@ -81,7 +92,7 @@ class RunLog:
 
     def write(self, level: Level, text: str, *, at: int | None = None) -> None:
         """Write text, one line of the log for each of its lines; `at` as of `LogSink.add`."""
-        self._sink.add(self, level, str(text), at)
+        self._sink.add(self, level, hidden(self.mask, str(text)), at)
 
     def printed(self, level: Level, text: str) -> None:
         """Take printed text; a line is written when it is complete.
@@ -95,8 +106,9 @@ class RunLog:
         text = (before or "") + text
         lines, newline, rest = text.rpartition("\n")
         if len(rest) > MAX_LINE_CHARS:
-            lines, newline, rest = text, "\n", ""
-            self._unfinished[key] = ""
+            end = len(text) if self.mask is None else self.mask.begun_at(text)
+            # What may be the beginning of a secret is kept until the rest of it comes.
+            lines, newline, self._unfinished[key] = text[:end], "\n", text[end:]
         elif rest:
             self._unfinished[key] = rest[rest.rstrip("\r").rfind("\r") + 1 :]
         if newline:

@@ -10,9 +10,16 @@ import msgspec
 from tickwheel_executor.as_json import NULL, encode
 from tickwheel_executor.errors import Fail, Failed, Retry, RunCancelledError, Skip
 from tickwheel_executor.text import clean, cut, describe, exception_text, traceback_of
-from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, MAX_RESULT_BYTES, Level, Outcome
+from tickwheel_shared.protocol import (
+    MAX_MESSAGE_CHARS,
+    MAX_RESULT_BYTES,
+    MAX_STATE_BYTES,
+    Level,
+    Outcome,
+)
 
 from .context import Run, state_left_by, stop_of
+from .secret_mask import SecretMask, hidden
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
@@ -50,7 +57,7 @@ def outcome_of(run: Run, completion: Completion) -> AttemptOutcome:
     else:
         _write(run, error)
         outcome = _of(error)
-    return _kept(run, completion.value, outcome)
+    return _presentable(run, _kept(run, completion.value, outcome))
 
 
 def _of(error: BaseException) -> AttemptOutcome:
@@ -59,7 +66,7 @@ def _of(error: BaseException) -> AttemptOutcome:
     if isinstance(error, Fail):
         return _failed(exception_text(error), final=True)
     if isinstance(error, Skip):
-        return AttemptOutcome(kind=Outcome.SKIPPED, message=fitting(exception_text(error)))
+        return AttemptOutcome(kind=Outcome.SKIPPED, message=exception_text(error))
     return _failed(exception_text(error) if isinstance(error, Failed) else describe(error))
 
 
@@ -68,15 +75,34 @@ def _failed(
 ) -> AttemptOutcome:
     return AttemptOutcome(
         kind=Outcome.FAILED,
-        message=fitting(message),
+        message=message,
         retry_after_ms=retry_after_ms,
         final=final,
     )
 
 
-def fitting(message: str) -> str:
-    """A message for a result: clean, and cut to the allowed length."""
-    return clean(cut(message, MAX_MESSAGE_CHARS))
+def fitting(message: str, mask: SecretMask | None = None) -> str:
+    """A message for a result: clean, without secrets, and cut to the allowed length."""
+    return clean(cut(hidden(mask, message), MAX_MESSAGE_CHARS))
+
+
+def _presentable(run: Run, outcome: AttemptOutcome) -> AttemptOutcome:
+    """As it may be sent: without the run's secrets."""
+    mask = run.log.mask
+    if outcome.message:
+        message = fitting(outcome.message, mask)
+        outcome = msgspec.structs.replace(outcome, message=message)
+    if mask is None or (outcome.result is NULL and outcome.state is NULL):
+        return outcome
+    result = mask.hide_json(outcome.result, limit=MAX_RESULT_BYTES)
+    state = mask.hide_json(outcome.state, limit=MAX_STATE_BYTES)
+    for what, before, after in (
+        ("result", outcome.result, result),
+        ("state", outcome.state, state),
+    ):
+        if after is NULL and before is not NULL:
+            run.log.warning("the %s is too large with its secrets hidden, and is not kept", what)
+    return msgspec.structs.replace(outcome, result=result, state=state)
 
 
 def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:

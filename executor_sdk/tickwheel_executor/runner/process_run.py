@@ -17,6 +17,7 @@ from tickwheel_executor.logs.lines import pieces
 from tickwheel_executor.run.context import Run, RunInput, Stop, mark_cancelled, running
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.run.outcome import AttemptOutcome, Completion, fitting, outcome_of
+from tickwheel_executor.run.secret_mask import mask_of
 from tickwheel_executor.text import clean, describe
 from tickwheel_shared.protocol import Level, Outcome
 
@@ -57,7 +58,12 @@ class ProcessRun:
         self._threads = threading.active_count()
         request = assignment.request
         self._log = RunLog(
-            _LogForwarder(node), None, run=request.run, attempt=request.attempt, token=request.token
+            _LogForwarder(node),
+            None,
+            run=request.run,
+            attempt=request.attempt,
+            token=request.token,
+            mask=mask_of(request),
         )
 
         def report(fraction: float, text: str) -> None:
@@ -116,7 +122,9 @@ class ProcessRun:
                     return asyncio.run(self._execute_async(handler))
                 return self._execute(handler)
         except BaseException as error:  # noqa: BLE001 (no memory for an outcome, say)
-            return AttemptOutcome(kind=Outcome.FAILED, message=fitting(describe(error)))
+            return AttemptOutcome(
+                kind=Outcome.FAILED, message=fitting(describe(error), self._log.mask)
+            )
         finally:
             running.reset(token)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -36,6 +36,7 @@ class RunFields(TypedDict, total=False):
     job: str | None  # name of the job; None: that of the handler
     job_id: int
     script: Script | None  # of a script job
+    secrets: Sequence[str]  # values among the parameters that are hidden in what the run writes
 
 
 def make_request(
@@ -57,6 +58,7 @@ def make_request(
     job: str | None = None,
     job_id: int = 1,
     script: Script | None = None,
+    secrets: Sequence[str] = (),
 ) -> RunRequest:
     """The request for one attempt of a run.
 
@@ -88,6 +90,7 @@ def make_request(
         checkpoint=_json(checkpoint, "the checkpoint", MAX_CHECKPOINT_BYTES),
         recovering=recovering,
         script=msgspec.UNSET if script is None else script,
+        secrets=list(secrets) or msgspec.UNSET,
     )
 
 

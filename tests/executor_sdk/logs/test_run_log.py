@@ -280,6 +280,8 @@ def test_a_waiting_thread_does_not_keep_others_from_logging() -> None:
     entered, release = threading.Event(), threading.Event()
 
     class Log:
+        mask = None
+
         def write(self, level: Level, text: str) -> None:
             if text == "waits":
                 entered.set()

@@ -47,6 +47,17 @@ async def look_async(run: Run) -> dict[str, Any]:
     return {"pid": os.getpid(), "same": current_run() is run}
 
 
+def tells(run: Run, key: str) -> dict[str, str]:
+    """Everything that it was told not to."""
+    print(key)
+    run.log.info("the key is %s", key)
+    run.progress(0.5, key)
+    run.save_checkpoint(key)
+    if run.try_number > 1:
+        raise ValueError(key)
+    return {"key": key}
+
+
 def pid() -> int:
     return os.getpid()
 

@@ -38,6 +38,7 @@ from tickwheel_shared.protocol import (
     Accepted,
     Cancel,
     CancelReason,
+    Checkpoint,
     LogChunk,
     Outcome,
     Progress,
@@ -223,6 +224,23 @@ async def test_however_a_handler_ends_its_run_is_told_and_the_next_one_runs() ->
             if word == "fork":
                 assert value(result) == "from the parent"
                 assert lines == ["before the fork"]
+
+
+async def test_secrets_are_hidden_in_what_a_process_writes(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    secret = "canary/7c1f9e"
+    async with a_node(work.tells) as (_, _, session):
+        for run in (1, 2):
+            session.send(asked(run, {"key": secret}, secrets=[secret], try_number=run))
+            await session.expect(Result)
+        assert lines_of(session, 1) == ["•••", "the key is •••"]
+        kinds = (LogChunk, Progress, Checkpoint, Result)
+        received = msgspec.json.encode([session.all(kind) for kind in kinds]).decode()
+    printed = "".join(capfd.readouterr())  # by the process as well, for it has our streams
+    assert "•••" in received
+    assert "•••" in printed
+    assert "canary" not in received + printed
 
 
 async def test_a_death_is_noticed_where_it_cannot_be_waited_for(

@@ -1,0 +1,1 @@
+"""A run: its log, what hides its secrets."""
