@@ -1,0 +1,1 @@
+"""The program `tickwheel-agent`: a node that offers what its configuration file allows."""
