@@ -8,26 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.executor_sdk.offers.registry import handler_of
 from tickwheel_executor.offers.http import Http
 from tickwheel_executor.testing import HandlerEnd, run_handler
 
 from .server import ScriptedServer
 
 Call = Callable[..., Awaitable[HandlerEnd]]
-
-
-class Registry:
-    """Takes what an offer registers."""
-
-    def __init__(self) -> None:
-        self.functions: dict[str, Any] = {}
-
-    def handler(self, name: str) -> Callable[[Any], Any]:
-        def register(function: Any) -> Any:
-            self.functions[name] = function
-            return function
-
-        return register
 
 
 @cache
@@ -48,16 +35,11 @@ async def server() -> AsyncIterator[ScriptedServer]:
 def call(server: ScriptedServer) -> Call:
     """Runs `http` with these parameters, by default against the server, which is allowed."""
 
-    async def run(
-        offer: Http | None = None, cancel_after: float | None = None, **parameters: Any
-    ) -> HandlerEnd:
-        registry = Registry()
-        (offer or offer_with("127.0.0.1")).register(registry)
+    async def run(offer: Http | None = None, **parameters: Any) -> HandlerEnd:
         return await run_handler(
-            registry.functions["http"],
+            handler_of(offer or offer_with("127.0.0.1"), "http"),
             "http",
             parameters={"url": server.url, **parameters},
-            cancel_after=cancel_after,
         )
 
     return run

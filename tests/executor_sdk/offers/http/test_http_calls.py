@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.executor_sdk.offers.registry import handler_of
 from tickwheel_executor.handlers.signature import Signature
 from tickwheel_executor.offers.http import Http
 from tickwheel_executor.offers.http.answer import retry_after
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES
 
-from .conftest import Call, Registry, offer_with
+from .conftest import Call, offer_with
 from .server import Exchange, ScriptedServer
 
 
@@ -182,9 +183,7 @@ async def test_bad_parameters_fail_for_good(
 
 
 def test_the_form_is_described_and_small_enough_for_an_admin() -> None:
-    registry = Registry()
-    offer_with().register(registry)
-    schema = Signature("http", registry.functions["http"]).schema
+    schema = Signature("http", handler_of(offer_with(), "http")).schema
     assert schema is not None
     assert len(schema) <= MAX_SCHEMA_BYTES
     described = json.loads(schema)["properties"]

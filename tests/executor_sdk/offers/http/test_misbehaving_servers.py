@@ -16,9 +16,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.support.polling import wait_until_async
+from tickwheel_executor import Executor
 from tickwheel_executor.offers.http import Http
+from tickwheel_executor.testing import FakeAdmin
 
-from .conftest import Call
+from .conftest import Call, offer_with
 from .server import Exchange, ScriptedServer
 
 SECRET = "geheim"
@@ -147,14 +150,22 @@ async def test_slow_answers_end_at_the_timeout(
     end = await call(timeout_seconds=0.3)
     assert end.outcome == "failed"
     assert "has not answered completely within 0.3 s" in end.message
-    await server.closed.wait()
 
 
-async def test_a_cancelled_call_closes_its_connection(server: ScriptedServer, call: Call) -> None:
+async def test_a_cancelled_call_closes_its_connection(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     server.script = nothing
-    end = await call(cancel_after=0.2, timeout_seconds=600)
-    assert end.outcome == "cancelled"
-    await server.closed.wait()
+    offers = [offer_with("127.0.0.1")]
+    async with (
+        FakeAdmin() as admin,
+        Executor("a", admins=[admin.url], token=admin.token, spool_dir=tmp_path, offers=offers),
+    ):
+        run = await admin.begin("http", {"url": server.url, "timeout_seconds": 600})
+        await wait_until_async(lambda: server.exchanges)
+        await run.cancel()
+        assert (await run.end()).outcome == "cancelled"
+        await server.closed.wait()
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "nonsense", "punycode", "zlib", "idna", "utf-7"])
