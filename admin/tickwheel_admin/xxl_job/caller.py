@@ -2,27 +2,31 @@
 
 Whether an unanswered call may have reached the executor decides whether its run may be given to
 another: only where it is known that nothing was sent does a call end as `ConnectionRefused` or
-`NotSent`. Nothing is sent a second time; aiohttp repeats only requests that it knows to be
-idempotent, of which POST is none.
+`NotSent`. Nothing is sent a second time.
+
+A run costs one call or two, so they are kept cheap: a request's head is made once, and an answer is
+read without a stream, a task or a timeout of its own.
 """
 
 from __future__ import annotations
 
-import errno
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
-
-import aiohttp
-from yarl import URL
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from tickwheel_admin.xxl_job.addresses import (
     AddressGuard,
     ForbiddenAddress,
     GuardedResolver,
     InvalidAddress,
+    join,
 )
+from tickwheel_admin.xxl_job.connections import KEPT_SECONDS as KEPT_SECONDS
+from tickwheel_admin.xxl_job.connections import Broken, ConnectionPool, Endpoint, Refused
 from tickwheel_admin.xxl_job.dialects import Call
+from tickwheel_admin.xxl_job.host_names import HostNames
 from tickwheel_admin.xxl_job.places import NodePlaces, NoPlace
 
 MAX_ANSWER_BYTES = 256 * 1024
@@ -35,7 +39,6 @@ MAX_LOGS = 100
 MAX_SILENT = 200  # of any kind, to nodes whose last call was not answered
 _BEAT, _LOG = "/beat", "/log"
 _URGENT = frozenset((_BEAT, "/idleBeat", "/kill"))
-KEPT_SECONDS = 4.0  # Node closes idle connections after 5 s, and we must not meet that
 _MAX_NODES = 4096  # remembered ones
 
 
@@ -62,7 +65,9 @@ class Reply:
     status: int  # of HTTP; redirects are not followed
     body: bytes
     truncated: bool  # there was more of it
-    is_new_connection: bool = False  # of a beat: none was left of the last one
+    is_new_connection: bool = field(
+        default=False, compare=False
+    )  # no earlier call of its kind left one
 
 
 class NodeCaller(Protocol):
@@ -104,12 +109,13 @@ class HttpCaller(NodeCaller):
 
     def __init__(self, guard: AddressGuard, *, resolver: GuardedResolver | None = None) -> None:
         self._guard = guard
-        self._resolver = resolver or GuardedResolver(guard)
-        self._nodes: dict[str, NodePlaces] = {}
-        self._beats = self._made(MAX_BEATS, trace_configs=[_noting_new_connections()])
-        self._orders = self._made(MAX_ORDERS)
-        self._logs = self._made(MAX_LOGS)
-        self._silent = self._made(MAX_SILENT)
+        self._names = HostNames(resolver or GuardedResolver(guard))
+        self._nodes: dict[str, _Node] = {}
+        self._is_closed = False
+        self._beats = ConnectionPool(MAX_BEATS, self._names)
+        self._orders = ConnectionPool(MAX_ORDERS, self._names)
+        self._logs = ConnectionPool(MAX_LOGS, self._names)
+        self._silent = ConnectionPool(MAX_SILENT, self._names)
 
     async def call(
         self,
@@ -121,147 +127,131 @@ class HttpCaller(NodeCaller):
         max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Reply:
         """Make the call once; see `NodeCaller.call`."""
-        if self._orders.closed:
+        if self._is_closed:
             raise NotSent("this admin stops")
         node = self._node(address)
+        places = node.places
+        request = node.request(call, headers)
         is_urgent = call.path in _URGENT
-        if not node.enter(is_urgent=is_urgent):
+        if not places.enter(is_urgent=is_urgent):
             try:
-                seconds -= await node.wait(is_urgent=is_urgent, seconds=_connect_seconds(seconds))
+                seconds -= await places.wait(is_urgent=is_urgent, seconds=_connect_seconds(seconds))
             except NoPlace:
                 raise NotSent("too many calls to this node are under way") from None
         try:
-            reply = await self._call(
-                self._session(node, call),
-                node.url(call.path),
-                call.body,
-                headers,
-                seconds,
-                max_bytes,
-            )
+            pool = self._pool(places, call)
+            reply = await self._call(pool, node.endpoint, request, seconds, max_bytes)
         except NoAnswer:
-            node.is_silent = True
+            places.is_silent = True
             raise
         except NotSent:
             # A call for a log may have waited for others' logs.
-            node.is_silent = node.is_silent or call.path != _LOG
+            places.is_silent = places.is_silent or call.path != _LOG
             raise
         else:
-            node.is_silent = False
+            places.is_silent = False
             return reply
         finally:
-            node.leave()
+            places.leave()
 
     async def close(self) -> None:
         """Break off what is under way."""
-        for session in (self._beats, self._orders, self._logs, self._silent):
-            await session.close()
-        await self._resolver.close()
+        self._is_closed = True
+        for pool in (self._beats, self._orders, self._logs, self._silent):
+            pool.close()
+        await self._names.close()
 
-    def _made(self, limit: int, **more: Any) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit,
-                keepalive_timeout=KEPT_SECONDS,
-                resolver=self._resolver,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Packed answers are refused as unreadable: a small one must not unpack to a large one.
-            auto_decompress=False,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-            skip_auto_headers=("User-Agent",),
-            **more,
-        )
-
-    def _session(self, node: NodePlaces, call: Call) -> aiohttp.ClientSession:
-        if node.is_silent:
+    def _pool(self, places: NodePlaces, call: Call) -> ConnectionPool:
+        if places.is_silent:
             return self._silent
         if call.path == _BEAT:
             return self._beats
         return self._logs if call.path == _LOG else self._orders
 
-    def _node(self, address: str) -> NodePlaces:
+    def _node(self, address: str) -> _Node:
         node = self._nodes.get(address)
         if node is None:
             try:
                 self._guard.check_literal(address)
+                node = _Node(address)
             except (ForbiddenAddress, InvalidAddress, ValueError) as error:
                 raise NotSent(str(error)) from None
             if len(self._nodes) >= _MAX_NODES:
-                self._nodes = {key: kept for key, kept in self._nodes.items() if kept.is_in_use}
-            node = self._nodes[address] = NodePlaces(address)
+                self._nodes = {
+                    key: kept for key, kept in self._nodes.items() if kept.places.is_in_use
+                }
+            self._nodes[address] = node
         return node
 
     async def _call(
         self,
-        session: aiohttp.ClientSession,
-        url: URL,
-        body: bytes,
-        headers: Mapping[str, str],
+        pool: ConnectionPool,
+        endpoint: Endpoint,
+        request: bytes,
         seconds: float,
         max_bytes: int,
     ) -> Reply:
-        noted = _Noted()
-        timeout = aiohttp.ClientTimeout(
-            total=seconds,
-            # Ends before the whole does: where that ends, something may have been sent.
-            connect=_connect_seconds(seconds),
-            ceil_threshold=3600,  # else times beyond 5 s are rounded to whole seconds
-        )
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
         try:
-            async with session.post(
-                url,
-                data=body,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                trace_request_ctx=noted,
-            ) as response:
-                body, truncated = await _read(response, max_bytes)
-                return Reply(response.status, body, truncated, noted.is_new_connection)
-        except aiohttp.ClientConnectorError as error:
-            if error.errno == errno.ECONNREFUSED:
-                raise ConnectionRefused(str(error)) from None
-            raise NotSent(str(error.os_error) or type(error).__name__) from None
-        except aiohttp.ConnectionTimeoutError:
+            # Ends before the whole does: where that ends, something may have been sent.
+            connection = await pool.take(endpoint, seconds=_connect_seconds(seconds))
+        except Refused as error:
+            raise ConnectionRefused(str(error)) from None
+        except TimeoutError:
             raise NotSent("no connection in time") from None
-        except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-            raise NotSent(f"{type(error).__name__}: {error}"[:300]) from None
+        except (OSError, ValueError) as error:
+            raise NotSent((str(error) or type(error).__name__)[:300]) from None
+        is_new = connection.is_new
+        try:
+            answer = await connection.call(
+                request, seconds=until - loop.time(), max_bytes=max_bytes
+            )
         except TimeoutError:
             raise NoAnswer(f"no answer within {seconds:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoAnswer(f"{type(error).__name__}: {error}"[:300]) from None
+        except Broken as error:
+            raise NoAnswer(str(error)) from None
+        finally:
+            pool.leave(endpoint, connection)
+        return Reply(answer.status, answer.body, answer.is_truncated, is_new)
+
+
+class _Node:
+    """One executor's process, as calls need it. Raises ValueError when the address has no host."""
+
+    __slots__ = ("_address", "_heads", "endpoint", "places")
+
+    def __init__(self, address: str) -> None:
+        self.endpoint = Endpoint.of(address)
+        self.places = NodePlaces()
+        self._address = address
+        self._heads: dict[str, tuple[Mapping[str, str], bytes]] = {}  # by path
+
+    def request(self, call: Call, headers: Mapping[str, str]) -> bytes:
+        """What is sent. Raises NotSent: it would not be what was meant."""
+        kept = self._heads.get(call.path)
+        if kept is None or kept[0] != headers:
+            kept = self._heads[call.path] = (dict(headers), self._head(call.path, headers))
+        return b"%b%d\r\n\r\n%b" % (kept[1], len(call.body), call.body)
+
+    def _head(self, path: str, headers: Mapping[str, str]) -> bytes:
+        """Everything before the length of the body."""
+        url = urlsplit(join(self._address, path))
+        default_port = 443 if self.endpoint.is_tls else 80
+        host = url.netloc
+        if url.port == default_port:
+            host = host.removesuffix(f":{default_port}")
+        lines = [
+            f"POST {url.path} HTTP/1.1",
+            f"Host: {host}",
+            "Accept: application/json",
+            "Accept-Encoding: identity",  # a packed answer could unpack to a huge one
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
+        if any(char < " " or char == "\x7f" for line in lines for char in line):
+            raise NotSent("a header of the call holds a control character")
+        return "\r\n".join([*lines, "Content-Length: "]).encode()
 
 
 def _connect_seconds(seconds: float) -> float:
     return min(CONNECT_SECONDS, seconds * 0.95)
-
-
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
-    """The answer's body, and whether there was more of it."""
-    content = response.content
-    body = await content.read(max_bytes + 1)
-    while len(body) <= max_bytes:
-        piece = await content.read(max_bytes + 1 - len(body))
-        if not piece:
-            return body, False
-        body += piece
-    response.close()  # not read on to its end, which may be far
-    return body[:max_bytes], True
-
-
-@dataclass(slots=True)
-class _Noted:
-    """What a call met on its way."""
-
-    is_new_connection: bool = False
-
-
-def _noting_new_connections() -> aiohttp.TraceConfig:
-    config = aiohttp.TraceConfig()
-
-    async def note(_session: object, context: Any, _parameters: object) -> None:
-        context.trace_request_ctx.is_new_connection = True
-
-    config.on_connection_create_end.append(note)
-    return config

@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from yarl import URL
-
-from tickwheel_admin.xxl_job.addresses import join
-
 MAX_CALLS_PER_NODE = 20
 _RESERVED = 4  # of those for calls that must come through: is it there, end that run
 _MAX_CALLS_WHILE_SILENT = 2  # besides the urgent ones, to a node that let a call time out
@@ -21,11 +17,9 @@ class NoPlace(Exception):
 class NodePlaces:
     """The calls that one executor's process has at the moment."""
 
-    __slots__ = ("_address", "_count", "_ordinary", "_urgent", "_urls", "is_silent")
+    __slots__ = ("_count", "_ordinary", "_urgent", "is_silent")
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._urls: dict[str, URL] = {}
+    def __init__(self) -> None:
         self._count = 0
         self._urgent: deque[asyncio.Future[None]] = deque()
         self._ordinary: deque[asyncio.Future[None]] = deque()
@@ -34,13 +28,6 @@ class NodePlaces:
     @property
     def is_in_use(self) -> bool:
         return bool(self._count or self._urgent or self._ordinary)
-
-    def url(self, path: str) -> URL:
-        """Of one of its paths."""
-        found = self._urls.get(path)
-        if found is None:
-            found = self._urls[path] = URL(join(self._address, path), encoded=True)
-        return found
 
     def enter(self, *, is_urgent: bool) -> bool:
         """Take a place, if one is free."""

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.admin.xxl_job.fake_names import FakeNames
+from tests.support.polling import wait_until_async
 from tickwheel_admin.xxl_job import caller as module
+from tickwheel_admin.xxl_job import connections, host_names
 from tickwheel_admin.xxl_job.addresses import AddressGuard, GuardedResolver
 from tickwheel_admin.xxl_job.caller import (
     ConnectionRefused,
@@ -227,13 +229,13 @@ async def test_forbidden_addresses_are_not_called(caller: HttpCaller, address: s
         await caller.call(address, RUN, HEADERS, seconds=1)
 
 
-async def test_what_was_checked_is_what_is_connected_to() -> None:
+async def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that first resolves to an allowed address, and then to a forbidden one."""
     async with _node(_says(DONE, then_close=True)) as node:
         guard = AddressGuard(("127.0.0.1/32",))
         names = FakeNames({"billing": [["127.0.0.1"], ["127.0.0.2"]]})
         caller = HttpCaller(guard, resolver=GuardedResolver(guard, names))
-        caller._orders.connector._use_dns_cache = False  # type: ignore[union-attr]
+        monkeypatch.setattr(host_names, "KNOWN_SECONDS", 0.0)
         address = f"http://billing:{node.port}"
         assert (await caller.call(address, RUN, HEADERS, seconds=2)).status == 200
         assert names.asked == ["billing"]  # once: nothing resolves it again to connect
@@ -340,6 +342,55 @@ async def test_redirects_are_not_followed(caller: HttpCaller) -> None:
         assert target.connections == 0
 
 
+async def test_the_next_address_of_a_name_is_tried() -> None:
+    async with _node(_says(DONE)) as node:
+        names = FakeNames({"billing": [["127.0.0.9", "127.0.0.1"]], "gone": [["127.0.0.9"]]})
+        caller = HttpCaller(AddressGuard(), resolver=GuardedResolver(AddressGuard(), names))
+        address = f"http://billing:{node.port}"
+        assert (await caller.call(address, RUN, HEADERS, seconds=2)).status == 200
+        with pytest.raises(ConnectionRefused):
+            await caller.call(f"http://gone:{node.port}", RUN, HEADERS, seconds=2)
+        await caller.close()
+
+
+async def test_idle_connections_are_closed_before_their_server_does(
+    caller: HttpCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "KEPT_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    async with _node(_says(DONE)) as node:
+        await asyncio.gather(*(_call(caller, node) for _ in range(3)))
+        assert node.open_now == 3
+        await wait_until_async(lambda: node.open_now == 0)
+        await _call(caller, node)
+        assert node.connections == 4
+
+
+async def test_no_header_can_be_smuggled_in(caller: HttpCaller) -> None:
+    async with _node(_says(DONE)) as node:
+        for token in ("a\r\nX: y", "a\n", "\0"):
+            told = headers(Dialect.A, token, "billing")
+            with pytest.raises(NotSent, match="control character"):
+                await caller.call(node.address, RUN, told, seconds=2)
+        assert node.connections == 0
+        # A token that was changed counts from the next call on.
+        for token in ("one", "two"):
+            await caller.call(node.address, RUN, headers(Dialect.A, token, "b"), seconds=2)
+            assert f"XXL-JOB-ACCESS-TOKEN: {token}\r\n".encode() in node.requests[-1]
+
+
+async def test_what_comes_unasked_ends_the_connection(caller: HttpCaller) -> None:
+    """Else it would be taken for the answer to the next call."""
+    async with _node(_says(DONE + DONE)) as node:
+        for count in (1, 2):
+            assert (await _call(caller, node)).status == 200
+            assert node.connections == count
+    async with _node(_says(DONE, b"", DONE, pause=0.02)) as node:
+        await _call(caller, node)
+        await asyncio.sleep(0.1)
+        assert node.open_now == 0
+
+
 async def test_proxies_of_the_environment_are_not_used(
     caller: HttpCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,7 +488,7 @@ async def test_urgent_calls_pass_a_queue_of_others(caller: HttpCaller) -> None:
         await asyncio.gather(*runs, return_exceptions=True)
         # Their places came free.
         assert (await _call(caller, node, beat())).status == 200
-        assert not caller._nodes[node.address].is_in_use
+        assert not caller._nodes[node.address].places.is_in_use
 
 
 async def test_a_call_for_which_no_place_came_free_was_not_sent(caller: HttpCaller) -> None:
@@ -450,7 +501,7 @@ async def test_a_call_for_which_no_place_came_free_was_not_sent(caller: HttpCall
         calls = [_call(caller, node, seconds=0.3) for _ in range(30)]
         ends = [type(end) for end in await asyncio.gather(*calls, return_exceptions=True)]
         assert (ends.count(NoAnswer), ends.count(NotSent)) == (2, 28)
-        assert not caller._nodes[node.address].is_in_use
+        assert not caller._nodes[node.address].places.is_in_use
 
 
 async def test_nodes_that_hang_cost_the_others_nothing(caller: HttpCaller) -> None:
