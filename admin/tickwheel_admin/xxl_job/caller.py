@@ -24,7 +24,12 @@ from tickwheel_admin.xxl_job.addresses import (
     join,
 )
 from tickwheel_admin.xxl_job.connections import KEPT_SECONDS as KEPT_SECONDS
-from tickwheel_admin.xxl_job.connections import Broken, ConnectionPool, Endpoint, Refused
+from tickwheel_admin.xxl_job.connections import (
+    ConnectionBroken,
+    ConnectionPool,
+    Endpoint,
+    NobodyListens,
+)
 from tickwheel_admin.xxl_job.dialects import Call
 from tickwheel_admin.xxl_job.host_names import HostNames
 from tickwheel_admin.xxl_job.places import NodePlaces, NoPlace
@@ -196,7 +201,7 @@ class HttpCaller(NodeCaller):
         try:
             # Ends before the whole does: where that ends, something may have been sent.
             connection = await pool.take(endpoint, seconds=_connect_seconds(seconds))
-        except Refused as error:
+        except NobodyListens as error:
             raise ConnectionRefused(str(error)) from None
         except TimeoutError:
             raise NotSent("no connection in time") from None
@@ -209,7 +214,7 @@ class HttpCaller(NodeCaller):
             )
         except TimeoutError:
             raise NoAnswer(f"no answer within {seconds:g} s") from None
-        except Broken as error:
+        except ConnectionBroken as error:
             raise NoAnswer(str(error)) from None
         finally:
             pool.leave(endpoint, connection)

@@ -18,11 +18,11 @@ KEPT_SECONDS = 4.0  # Node closes idle connections after 5 s, and we must not me
 SWEEP_SECONDS = 1.0  # between two looks for idle connections to close
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """The connection broke, or what came is no answer; something may have been sent."""
 
 
-class Refused(Exception):
+class NobodyListens(Exception):
     """Nobody listens there."""
 
 
@@ -44,7 +44,7 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back over HTTP, as it came."""
 
     status: int
@@ -52,7 +52,7 @@ class Answer:
     is_truncated: bool  # there was more of it
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Serves one call after the other."""
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Connection(asyncio.Protocol):
         """Whether another call may be made over it."""
         return not self._transport.is_closing()
 
-    async def call(self, request: bytes, *, seconds: float, max_bytes: int) -> Answer:
+    async def call(self, request: bytes, *, seconds: float, max_bytes: int) -> HttpAnswer:
         """Send a request and read its answer; the connection is closed when that fails.
 
         Raises:
-            Broken: it broke, or what came is no answer.
+            ConnectionBroken: it broke, or what came is no answer.
             TimeoutError: no whole answer came in time.
         """
         reader = self._reader = AnswerReader(max_bytes)
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         timer = self._loop.call_later(seconds, _expire, done)
         try:
             await done
-            return Answer(reader.status, reader.body, reader.is_truncated)
+            return HttpAnswer(reader.status, reader.body, reader.is_truncated)
         finally:
             timer.cancel()
             self._reader = self._done = None
@@ -105,19 +105,19 @@ class Connection(asyncio.Protocol):
             if reader.feed(data):
                 done.set_result(None)
         except BadHttp as error:
-            done.set_exception(Broken(str(error)))
+            done.set_exception(ConnectionBroken(str(error)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         done, reader = self._done, self._reader
         if reader is None or done is None or done.done():
             return
         if exc is not None:
-            done.set_exception(Broken(f"{type(exc).__name__}: {exc}"[:300]))
+            done.set_exception(ConnectionBroken(f"{type(exc).__name__}: {exc}"[:300]))
             return
         try:
             reader.end()
         except BadHttp as error:
-            done.set_exception(Broken(str(error)))
+            done.set_exception(ConnectionBroken(str(error)))
         else:
             done.set_result(None)
 
@@ -133,16 +133,16 @@ class ConnectionPool:
     def __init__(self, limit: int, names: HostNames) -> None:
         self._names = names
         self._places = asyncio.Semaphore(limit)
-        self._idle: dict[Endpoint, list[Connection]] = {}
-        self._used: set[Connection] = set()
+        self._idle: dict[Endpoint, list[HttpConnection]] = {}
+        self._used: set[HttpConnection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def take(self, endpoint: Endpoint, *, seconds: float) -> Connection:
+    async def take(self, endpoint: Endpoint, *, seconds: float) -> HttpConnection:
         """A connection for one call, to be given back with `leave`.
 
         Raises:
-            Refused: nobody listens there.
+            NobodyListens: nobody listens there.
             TimeoutError: none came about in time.
             OSError, ValueError: none came about, for another reason.
         """
@@ -162,7 +162,7 @@ class ConnectionPool:
         self._used.add(found)
         return found
 
-    def leave(self, endpoint: Endpoint, connection: Connection) -> None:
+    def leave(self, endpoint: Endpoint, connection: HttpConnection) -> None:
         """The call over it has ended."""
         self._used.discard(connection)
         self._places.release()
@@ -183,7 +183,7 @@ class ConnectionPool:
             connection.close()
         self._idle.clear()
 
-    def _kept(self, endpoint: Endpoint) -> Connection | None:
+    def _kept(self, endpoint: Endpoint) -> HttpConnection | None:
         """The one that was used last, if it is open still."""
         idle = self._idle.get(endpoint)
         if not idle:
@@ -197,7 +197,7 @@ class ConnectionPool:
             found.close()
         return None
 
-    async def _open(self, endpoint: Endpoint, seconds: float) -> Connection:
+    async def _open(self, endpoint: Endpoint, seconds: float) -> HttpConnection:
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         hosts: Sequence[str] = (endpoint.host,)
@@ -209,7 +209,7 @@ class ConnectionPool:
             try:
                 async with asyncio.timeout(share):
                     _, found = await loop.create_connection(
-                        Connection,
+                        HttpConnection,
                         host,
                         endpoint.port,
                         ssl=_tls() if endpoint.is_tls else None,
@@ -224,13 +224,13 @@ class ConnectionPool:
             return found
         others = [each for each in failures if not isinstance(each, ConnectionRefusedError)]
         if not others:
-            raise Refused(str(failures[0]))
+            raise NobodyListens(str(failures[0]))
         raise others[0]
 
     def _close_old(self) -> None:
         """Connections that were idle for too long are closed, and closed ones forgotten."""
         loop = asyncio.get_running_loop()
-        left: dict[Endpoint, list[Connection]] = {}
+        left: dict[Endpoint, list[HttpConnection]] = {}
         for endpoint, idle in self._idle.items():
             kept = []
             for connection in idle:
