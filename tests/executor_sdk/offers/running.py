@@ -12,12 +12,14 @@ from typing import Any
 
 from tickwheel_executor import Executor
 from tickwheel_executor.offers import Offer
+from tickwheel_executor.offers.children.settings import Children
 from tickwheel_executor.offers.command import Command
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.testing import FakeAdmin, FakeRun, HandlerEnd, run_handler
 from tickwheel_shared.protocol import Script as Source
 
 WITHIN_SECONDS = 60.0  # longer than any machine takes
+CHILDREN = Children()  # one keeper for all tests that do not need their own
 
 
 def source(language: str, text: str, *, signature: str = "") -> Source:
@@ -28,7 +30,7 @@ def source(language: str, text: str, *, signature: str = "") -> Source:
 async def shell(text: str, offer: Script | None = None, **fields: Any) -> HandlerEnd:
     """Run a shell script."""
     parameters = fields.pop("parameters", {})
-    offer = offer or Script(languages=("shell",))
+    offer = offer or Script(languages=("shell",), children=CHILDREN)
     return await run_handler(
         offer.run, "script", parameters=parameters, script=source("shell", text), **fields
     )
@@ -36,7 +38,7 @@ async def shell(text: str, offer: Script | None = None, **fields: Any) -> Handle
 
 async def command(*argv: str, offer: Command | None = None, **parameters: Any) -> HandlerEnd:
     """Run a command."""
-    offer = offer or Command()
+    offer = offer or Command(children=CHILDREN)
     return await run_handler(offer.run, "command", parameters={"argv": list(argv), **parameters})
 
 

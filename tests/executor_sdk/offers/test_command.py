@@ -16,7 +16,7 @@ from tickwheel_executor.offers.children.settings import Children
 from tickwheel_executor.offers.command import Command
 from tickwheel_executor.testing import run_handler
 
-from .running import command
+from .running import CHILDREN, command
 
 
 async def test_arguments_reach_the_program_as_they_are() -> None:
@@ -78,7 +78,7 @@ async def test_a_job_cannot_change_which_code_runs(name: str) -> None:
     ],
 )
 async def test_bad_parameters_fail_for_good(parameters: dict[str, Any], message: str) -> None:
-    end = await run_handler(Command().run, "command", parameters=parameters)
+    end = await run_handler(Command(children=CHILDREN).run, "command", parameters=parameters)
     assert (end.outcome, end.final) == ("failed", True)
     assert message in end.message
 
@@ -100,7 +100,7 @@ def jobs(tmp_path: Path) -> Path:
 
 
 async def test_only_allowed_programs_run(jobs: Path) -> None:
-    offer = Command(programs=(f"{jobs}/", "/usr/bin/env"))
+    offer = Command(children=CHILDREN, programs=(f"{jobs}/", "/usr/bin/env"))
     for name in ("good", "sub/good", "inner-link", "sub/../good", "./good", "up/jobs/good"):
         assert (await command(f"{jobs}/{name}", offer=offer)).lines() == ["good"], name
     assert (await command("/bin/env", "true", offer=offer)).succeeded, "/bin may be a link"
@@ -116,14 +116,14 @@ async def test_a_name_of_a_program_with_many_names_allows_no_other(jobs: Path) -
     (jobs / "box").chmod(0o755)
     for name in ("ls", "sh"):
         (jobs / name).symlink_to("box")
-    offer = Command(programs=(f"{jobs}/ls",))
+    offer = Command(children=CHILDREN, programs=(f"{jobs}/ls",))
     assert (await command(f"{jobs}/ls", offer=offer)).lines() == [f"{jobs}/ls"]
     assert not (await command(f"{jobs}/sh", offer=offer)).succeeded
     assert not (await command(f"{jobs}/box", offer=offer)).succeeded
 
 
 async def test_commands_run_in_allowed_directories_only(jobs: Path, tmp_path: Path) -> None:
-    offer = Command(directories=(jobs,))
+    offer = Command(children=CHILDREN, directories=(jobs,))
     assert (await command("pwd", offer=offer, cwd=str(jobs / "sub"))).lines() == [str(jobs / "sub")]
     for cwd in (jobs / "up", jobs / "..", tmp_path / "jobs-2", jobs / "sub/../.."):
         end = await command("pwd", offer=offer, cwd=str(cwd))

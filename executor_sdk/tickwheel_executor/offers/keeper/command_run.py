@@ -75,6 +75,7 @@ class CommandRun:
             self._start()
             self._take(more)
             self._attend(workspace)
+            step = "report"
             report = self._report(workspace)
         except command.StartError as error:
             report = {"problem": error.problem}

@@ -64,10 +64,11 @@ class Workspace:
             if error.errno == errno.ELOOP:
                 return {"problem": "it is a symbolic link"}
             return {"problem": os.strerror(error.errno or 0)}
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(file)
+            return {"problem": "it is not an ordinary file"}
         with os.fdopen(file, "rb") as stream:
-            status = os.fstat(file)
-            if not stat.S_ISREG(status.st_mode):
-                return {"problem": "it is not an ordinary file"}
             if status.st_uid != self._owner or status.st_nlink != 1:
                 return {"problem": "it is a file of somebody else"}
             if status.st_size > _READ_BYTES:
