@@ -62,7 +62,10 @@ class RunCgroup:
                 os.rmdir(self._path)
             except FileNotFoundError:
                 return
-            except OSError:  # the last process is on its way out
+            except OSError:  # the last process is on its way out, or the command made groups, too
+                for directory, _, _ in os.walk(self._path, topdown=False):
+                    with suppress(OSError):
+                        os.rmdir(directory)
                 time.sleep(_REMOVE_PAUSE_SECONDS)
             else:
                 return
