@@ -47,6 +47,7 @@ from tickwheel_admin.services.jobs.history import JobHistory
 from tickwheel_admin.services.jobs.kept_state import JobStates
 from tickwheel_admin.services.jobs.parents import JobParents
 from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.jobs.tries import ScriptTries
 from tickwheel_admin.services.lists.saved_views import SavedViews
 from tickwheel_admin.services.lists.suggestions import Suggestions
 from tickwheel_admin.services.overview.attention.service import Attention
@@ -135,6 +136,7 @@ def create_services(
         job_creation=JobCreation(store, ids, jobs, events),
         job_states=JobStates(store, ids, events),
         job_history=JobHistory(store, ids, events),
+        script_tries=ScriptTries(store, ids, events),
         job_parents=JobParents(store),
         declared_jobs=DeclaredJobs(store, ids, events),
         runs=Runs(store, ids, events),

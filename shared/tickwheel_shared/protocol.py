@@ -278,7 +278,7 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     timeout_ms: int | None  # None: no limit
     try_number: int  # from 1; counts accepted and lost attempts only
     max_tries: int
-    origin: str  # schedule, misfire, manual, api, retry, child
+    origin: str  # schedule, misfire, manual, api, retry, child, try
     shard_index: int = 0
     shard_total: int = 1
     # A JSON object: the state that the job's last run saved; null: the job has no state.

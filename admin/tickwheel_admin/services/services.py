@@ -17,6 +17,7 @@ from tickwheel_admin.services.jobs.history import JobHistory
 from tickwheel_admin.services.jobs.kept_state import JobStates
 from tickwheel_admin.services.jobs.parents import JobParents
 from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.jobs.tries import ScriptTries
 from tickwheel_admin.services.lists.saved_views import SavedViews
 from tickwheel_admin.services.lists.suggestions import Suggestions
 from tickwheel_admin.services.overview.attention.service import Attention
@@ -67,6 +68,7 @@ class Services:
     job_states: JobStates
     job_history: JobHistory
     job_parents: JobParents
+    script_tries: ScriptTries
     declared_jobs: DeclaredJobs
     runs: Runs
     list_counts: ListCounts

@@ -16,7 +16,9 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.runs.views import log_view, matching_view, run_detail_view, run_view
+from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.input.script import script_to_raw
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.i18n import language_of
 from tickwheel_admin.web.identity import actor_of
@@ -58,6 +60,15 @@ async def count_runs(request: web.Request) -> web.Response:
 async def get_run(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].runs.get(actor_of(request), path_id(request, "run_id"))
     return answer(run_detail_view(detail, language_of(request)))
+
+
+@routes.get(f"{_ONE}/script", permission=Permission.VIEW, api=True)
+async def get_script(request: web.Request) -> web.Response:
+    detail = await request.app[SERVICES].runs.get(actor_of(request), path_id(request, "run_id"))
+    raw = script_to_raw(detail.config.script)
+    if raw is None:
+        raise NotFound("run.no_script", "This run has no script.")
+    return answer(raw | {"failing_line": detail.failing_line})
 
 
 @routes.post(f"{_ONE}/cancel", permission=Permission.OPERATE, api=True)

@@ -7,6 +7,7 @@ from typing import Any
 from tickwheel_admin.api.answers import instant, json_or_text
 from tickwheel_admin.api.runs.choice_views import choice_view, waiting_view
 from tickwheel_admin.api.runs.labels import misfire_view, run_message
+from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.services.jobs.service import RunSummary
 from tickwheel_admin.services.runs.service import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.web.i18n import ENGLISH
@@ -31,7 +32,7 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
         "id": run.id,
         "job_id": run.job_id,
         "job_name": item.job_name,
-        "job_revision": run.job_revision,
+        "job_revision": None if run.origin is Origin.TRY else run.job_revision,
         "executor_id": run.executor_id,
         "executor_name": item.executor_name,
         "state": run.state.value,

@@ -50,6 +50,7 @@ def origin_name(origin: Origin) -> str:
         Origin.API: _("API"),
         Origin.RETRY: _("Retry"),
         Origin.CHILD: _("Child run"),
+        Origin.TRY: _("Try of a script"),
     }[origin]
 
 

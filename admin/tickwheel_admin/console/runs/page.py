@@ -22,6 +22,7 @@ from tickwheel_admin.console.parameters.form import (
 from tickwheel_admin.console.runs import labels
 from tickwheel_admin.console.runs.attempt_timeline import attempt_timeline
 from tickwheel_admin.console.runs.labels import shown_state
+from tickwheel_admin.console.runs.script import lines_around
 from tickwheel_admin.console.runs.shards import shard_overview
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.input.job import parse_parameters
@@ -59,6 +60,7 @@ async def show_run(request: web.Request) -> web.Response:
             "tries": attempt_timeline(detail, now=REQUEST_LOCALE.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
+            "excerpt": lines_around(detail),
             "log_attempt": attempt if attempt in archived else None,
             "trigger": None,
         },

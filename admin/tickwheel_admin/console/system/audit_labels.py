@@ -55,6 +55,7 @@ def action_labels() -> dict[str, str]:
         "declared.released": _("Job taken out of code’s hands"),
         "run.requested": _("Run by hand"),
         "run.retried": _("Run retried"),
+        "run.script_tried": _("Script tried"),
         "run.cancelled": _("Run cancelled"),
         "run.released": _("Run released"),
         "runs.cancelled": _("Runs cancelled"),

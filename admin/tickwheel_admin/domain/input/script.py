@@ -7,7 +7,7 @@ import binascii
 import re
 from typing import Any
 
-from tickwheel_admin.domain.errors import Problem
+from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.jobs.script import (
@@ -51,6 +51,19 @@ def read_script(raw: object, path: str, problems: list[Problem]) -> Script | Non
     return Script(
         language=language, sha256=sha256, remark=remark, signature=signature, source=source
     )
+
+
+def parse_script(raw: object) -> Script:
+    """The same of a script that stands by itself.
+
+    Raises:
+        InvalidInput: with every problem found.
+    """
+    problems: list[Problem] = []
+    script = read_script(raw, "", problems)
+    if script is None:
+        raise InvalidInput(problems)
+    return script
 
 
 def script_to_raw(script: Script | None) -> dict[str, Any] | None:

@@ -42,6 +42,7 @@ class Origin(StrEnum):
     API = "api"  # asked for through the API
     RETRY = "retry"  # a retry by hand of another run, see `retry_of`
     CHILD = "child"  # the end of another run asked for it, see `parent_run_id`
+    TRY = "try"  # somebody tries a script that is not saved; nothing follows, nothing counts it
 
 
 ENDED_BY_RESULT = frozenset(

@@ -10,10 +10,12 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.jobs.children import request_key_of
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import FINAL, Run, RunState
+from tickwheel_admin.domain.runs.script_line import failing_line
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.waiting import Waiting, why_it_waits
 from tickwheel_admin.store.jobs import jobs as store_jobs
+from tickwheel_admin.store.jobs.scripts import with_source
 from tickwheel_admin.store.runs import lists as run_lists
 from tickwheel_admin.store.runs.checkpoints import StoredCheckpoint, get_checkpoint
 from tickwheel_admin.store.runs.lists import AttemptView, RunItem
@@ -40,6 +42,15 @@ class RunDetail:
     children: list[RunItem]  # runs that its end asked for, as far as the caller may see them
 
     @property
+    def failing_line(self) -> int | None:
+        """The line of its script that failed, from 1; None where that is not told."""
+        script = self.config.script
+        if script is None or script.source is None:
+            return None
+        lines = len(script.source.splitlines())
+        return failing_line(script.language, self.item.run.message, lines=lines)
+
+    @property
     def retried_by(self) -> list[int]:
         """Runs that retry it by hand, themselves or as retries of its retries."""
         return [] if self.item.retried is None else list(self.item.retried.ids)
@@ -49,7 +60,7 @@ def read_detail(conn: sa.Connection, actor: Actor, run_id: int) -> RunDetail:
     """Raises NotFound for a run that is gone, or that the caller may not see."""
     item = visible_item(conn, actor, run_id)
     run = item.run
-    config = store_jobs.get_config(conn, run.job_id, run.job_revision)
+    config = with_source(conn, store_jobs.get_config(conn, run.job_id, run.job_revision))
     return RunDetail(
         item=item,
         config=config,

@@ -159,6 +159,10 @@ def check_ended(actor: Actor, found: RunItem | None) -> Run:
         raise Conflict(
             "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
         )
+    if found.run.origin is Origin.TRY:
+        raise Conflict(
+            "run.is_try", "This run tried a script that was not saved; try it again on its page."
+        )
     return found.run
 
 

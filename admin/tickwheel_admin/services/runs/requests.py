@@ -18,6 +18,7 @@ from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.moves import expanded, node_gone
 from tickwheel_admin.domain.runs.run import Origin, Run
 from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.services.handlers.scripts import noted
 from tickwheel_admin.services.runs.parameters import check_run_parameters
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.ids import TooFewIds
@@ -252,12 +253,18 @@ def _note(
     conn: sa.Connection, job: Job, request: RunRequest, *, run_id: int, audit_id: int
 ) -> None:
     retry_of = request.retry_of
+    action = "run.requested" if retry_of is None else "run.retried"
+    detail: dict[str, object] = {"job": job.id}
+    if retry_of is not None:
+        detail["retry_of"] = retry_of
+    if request.origin is Origin.TRY:
+        action, detail = "run.script_tried", detail | noted(job.config)
     write_audit(
         conn,
         id=audit_id,
         actor=request.actor,
-        action="run.requested" if retry_of is None else "run.retried",
+        action=action,
         executor_id=job.executor_id,
         object_id=run_id,
-        detail={"job": job.id} if retry_of is None else {"job": job.id, "retry_of": retry_of},
+        detail=detail,
     )

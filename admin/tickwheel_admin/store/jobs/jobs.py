@@ -189,7 +189,7 @@ def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by
     )
     if revised.rowcount != 1:
         return False
-    _add_revision(conn, old.id, old.revision + 1, config, now=now, by=by)
+    add_revision(conn, old.id, old.revision + 1, config, now=now, by=by)
     change_secret_uses(conn, old, replace(old, config=config))
     return True
 
@@ -218,6 +218,22 @@ def unclaimed_runs_of_job(conn: sa.Connection, of: Job, *, limit: int) -> list[i
         .limit(limit)
     )
     return list(rows.scalars())
+
+
+def add_revision(
+    conn: sa.Connection, job_id: int, revision: int, config: JobConfig, *, now: int, by: str
+) -> None:
+    """Keep what a job says, with the source of its script."""
+    add_sources(conn, [config.script])
+    conn.execute(
+        sa.insert(job_revision).values(
+            job_id=job_id,
+            revision=revision,
+            config=config_to_json(config),
+            created_at=now,
+            created_by=by[:100],
+        )
+    )
 
 
 # --- rows ------------------------------------------------------------------------------------
@@ -252,18 +268,3 @@ def _searched(config: JobConfig) -> dict[str, str]:
         "owner": config.owner,
         "tags": ",".join(config.tags),
     }
-
-
-def _add_revision(
-    conn: sa.Connection, job_id: int, revision: int, config: JobConfig, *, now: int, by: str
-) -> None:
-    add_sources(conn, [config.script])
-    conn.execute(
-        sa.insert(job_revision).values(
-            job_id=job_id,
-            revision=revision,
-            config=config_to_json(config),
-            created_at=now,
-            created_by=by[:100],
-        )
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import job, run
 from tickwheel_admin.store.jobs.filters import JobFilter, JobSort, conditions_of, order_of
@@ -90,6 +90,7 @@ def _last_state(page: sa.Subquery, saying: Collection[RunState]) -> sa.Label[str
             .where(
                 run.c.job_id == page.c.id,
                 run.c.fire_id.is_(None),
+                run.c.origin != Origin.TRY.value,
                 run.c.state.in_(sorted(each.value for each in saying)),
             )
             .order_by(run.c.scheduled_at.desc(), run.c.id.desc())

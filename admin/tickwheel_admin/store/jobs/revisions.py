@@ -1,14 +1,20 @@
-"""The revisions of a job: what it said, since when, and by whom. They are never changed."""
+"""The revisions of a job: what it said, since when, and by whom. They are never changed.
+
+Those with a negative number are what tries of unsaved scripts ran as (`services.jobs.tries`): no
+job ever has them, and they go with their runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.input.job import config_from_json
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.store.database.tables import job_revision
+from tickwheel_admin.store.database.tables import job_revision, run
+from tickwheel_admin.store.jobs.jobs import add_revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +31,9 @@ def page_revisions(
     conn: sa.Connection, job_id: int, *, before: int | None, limit: int
 ) -> list[Revision]:
     """Newest first, from below the revision `before`; a range of the primary key."""
-    wanted = sa.select(job_revision).where(job_revision.c.job_id == job_id)
+    wanted = sa.select(job_revision).where(
+        job_revision.c.job_id == job_id, job_revision.c.revision > 0
+    )
     if before is not None:
         wanted = wanted.where(job_revision.c.revision < before)
     rows = conn.execute(wanted.order_by(job_revision.c.revision.desc()).limit(limit))
@@ -38,3 +46,28 @@ def page_revisions(
         )
         for row in rows
     ]
+
+
+def add_try(conn: sa.Connection, job_id: int, config: JobConfig, *, now: int, by: str) -> int:
+    """Keep what a try of a locked job runs as; returns its number, which is negative."""
+    lowest = conn.execute(
+        sa.select(sa.func.min(job_revision.c.revision)).where(job_revision.c.job_id == job_id)
+    ).scalar_one()
+    number = min(lowest or 0, 0) - 1
+    add_revision(conn, job_id, number, config, now=now, by=by)
+    return number
+
+
+def delete_tries(conn: sa.Connection, run_ids: Sequence[int]) -> None:
+    """Delete what these runs ran as, those of them that were tries; the runs go after it."""
+    rows = conn.execute(
+        sa.select(run.c.job_id, run.c.job_revision).where(
+            run.c.id.in_(run_ids), run.c.job_revision < 0
+        )
+    ).all()
+    for row in rows:
+        conn.execute(
+            sa.delete(job_revision).where(
+                job_revision.c.job_id == row.job_id, job_revision.c.revision == row.job_revision
+            )
+        )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import NodeState
-from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Run, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
@@ -109,7 +109,7 @@ def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[Fa
             run.c.node_id,
             run.c.retry_of,
             run.c.ended_at,
-        ).where(run.c.id.in_(ids), run.c.fire_id.is_(None))
+        ).where(run.c.id.in_(ids), run.c.fire_id.is_(None), run.c.origin != Origin.TRY.value)
     )
     found = [FailedRun(*row) for row in rows]
     return sorted(found, key=lambda each: each[:2], reverse=True)[:MAX_FAILED]

@@ -19,6 +19,7 @@ from tickwheel_admin.store.database.tables import (
     run_log,
     session,
 )
+from tickwheel_admin.store.jobs.revisions import delete_tries
 from tickwheel_admin.store.runs.retries import forget_retries
 
 LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
@@ -55,6 +56,7 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
 def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
     """Delete ended runs with their attempts, logs, checkpoints and links to their retries."""
     if ids:
+        delete_tries(conn, ids)
         for table in (run_log, run_attempt, run_checkpoint):
             conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
         forget_retries(conn, ids)

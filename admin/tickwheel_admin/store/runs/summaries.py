@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.store.database.run_conditions import IS_LIVE
 from tickwheel_admin.store.database.tables import run
 
@@ -50,7 +50,7 @@ def recent_summaries(
 ) -> dict[int, list[RunSummary]]:
     """The newest runs of each job that were due by `until`, newest first; one statement.
 
-    Of a job that is cut into shards, whole fires only.
+    Of a job that is cut into shards, whole fires only; tries of scripts are left out.
 
     One branch per job, each a bounded read of `ix_run_of_job`: a window function would read the
     whole history of every job to number it.
@@ -79,6 +79,7 @@ def _summaries_statement(dialect: str, jobs: int) -> sa.TextClause:
     branches = (
         f"SELECT {columns} FROM (SELECT {columns} FROM run {hint}"  # noqa: S608 - names are ours
         f" WHERE job_id = :job_{n} AND scheduled_at <= :until AND fire_id IS NULL"
+        f" AND origin <> '{Origin.TRY}'"
         f" ORDER BY scheduled_at DESC, id DESC LIMIT :per_job) AS m{n}"
         for n in range(jobs)
     )
