@@ -16,7 +16,6 @@ from tickwheel_admin.api.inputs import (
 )
 from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
 from tickwheel_admin.api.runs.views import log_view, matching_view, run_detail_view, run_view
-from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.input.script import script_to_raw
 from tickwheel_admin.domain.users.user import Permission
@@ -65,10 +64,8 @@ async def get_run(request: web.Request) -> web.Response:
 @routes.get(f"{_ONE}/script", permission=Permission.VIEW, api=True)
 async def get_script(request: web.Request) -> web.Response:
     detail = await request.app[SERVICES].runs.get(actor_of(request), path_id(request, "run_id"))
-    raw = script_to_raw(detail.config.script)
-    if raw is None:
-        raise NotFound("run.no_script", "This run has no script.")
-    return answer(raw | {"failing_line": detail.failing_line})
+    script = script_to_raw(detail.config.script)
+    return answer({"script": script, "failing_line": detail.failing_line})
 
 
 @routes.post(f"{_ONE}/cancel", permission=Permission.OPERATE, api=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from tickwheel_admin.console.frame.rendering import render
-from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.service import RunDetail
 from tickwheel_admin.web.identity import actor_of
@@ -31,9 +30,6 @@ class SourceLine:
 async def show_script(request: web.Request) -> web.Response:
     run_id = int(request.match_info["run_id"])
     detail = await request.app[SERVICES].runs.get(actor_of(request), run_id)
-    script = detail.config.script
-    if script is None:
-        raise NotFound("not_found", "There is nothing here, or you may not see it.")
     return await render(
         request,
         "runs/script.html",
@@ -41,7 +37,7 @@ async def show_script(request: web.Request) -> web.Response:
             "detail": detail,
             "run": detail.item.run,
             "config": detail.config,
-            "script": script,
+            "script": detail.config.script,
             "lines": source_lines(detail),
         },
     )

@@ -49,7 +49,7 @@ async def test_a_run_shows_its_script_and_the_line_that_failed(tmp_path: Path) -
         url = f"/api/v1/runs/{run_id}"
         async with admin.client.get(f"{url}/script", headers=headers) as answer:
             told = await answer.json()
-        assert (told["source"], told["failing_line"]) == (SOURCE, 4)
+        assert (told["script"]["source"], told["failing_line"]) == (SOURCE, 4)
         async with admin.client.get(url, headers=headers) as answer:
             run = await answer.json()
         assert (run["origin"], run["job_revision"]) == ("try", None)
