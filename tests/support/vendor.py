@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -81,6 +82,11 @@ PACKAGES = (
         files=(("axe.min.js", BROWSER_TESTS / "vendor/axe-4.14.1.min.js"),),
     ),
 )
+
+# Bundled of many small packages, which tests/support/editor/package-lock.json pins. All have one
+# author and the same licence text but for the name of its holders.
+EDITOR = Path(__file__).parent / "editor"
+EDITOR_BUNDLE = STATIC / "vendor/codemirror-6.0.2.min.js"
 
 ICONS = Package(
     name="@tabler/icons",
@@ -179,6 +185,7 @@ def main() -> None:
             licence = STATIC / f"vendor/licences/{name}.txt"
             licence.parent.mkdir(parents=True, exist_ok=True)
             licence.write_bytes(_read(archive, package.licence_file))
+        table.append(_bundle_editor(Path(folder)))
     (STATIC / "vendor/VENDORED.md").write_text(_HEAD + "".join(table))
 
 
@@ -194,6 +201,40 @@ def _fetch(package: Package, folder: Path) -> Path:
     if found != package.sha512:
         raise SystemExit(f"{package.name} {package.version} is not the pinned one: sha512 {found}")
     return archive
+
+
+def _bundle_editor(folder: Path) -> str:
+    """Build the script editor; npm refuses a package whose content is not the pinned one."""
+    work = folder / "editor"
+    shutil.copytree(EDITOR, work)
+    npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(npm, cwd=work, check=True, capture_output=True)
+    subprocess.run(
+        [
+            "node_modules/.bin/esbuild",
+            "bundle.js",
+            "--bundle",
+            "--minify",
+            "--format=esm",
+            "--target=es2022",
+            "--legal-comments=none",
+            f"--outfile={EDITOR_BUNDLE}",
+        ],
+        cwd=work,
+        check=True,
+        capture_output=True,
+    )
+    licence = (work / "node_modules/codemirror/LICENSE").read_bytes()
+    (STATIC / "vendor/licences/codemirror.txt").write_bytes(licence)
+    package = Package(
+        name="codemirror",
+        version="6.0.2",
+        licence="MIT",
+        home="https://codemirror.net",
+        sha512="",
+        files=(),
+    )
+    return _row(package, EDITOR_BUNDLE)
 
 
 def _read(archive: Path, inside: str) -> bytes:
