@@ -21,7 +21,7 @@ from tests.support.processes import ManagedProcess
 from tickwheel_admin.cli import main
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tickwheel_admin.app", "tickwheel_admin.cli.commands"])
+FORKS.set_forkserver_preload(["tests.support.warm_admin"])
 
 
 def begin_fork(output: Path, errors: Path | None = None) -> None:
