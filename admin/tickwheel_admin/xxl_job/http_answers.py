@@ -1,19 +1,11 @@
-"""Answers of executors over HTTP/1, read as they arrive; no socket is touched here.
-
-Only what this protocol needs: one answer at a time, not packed, cut at a bound.
-"""
+"""Answers of executors over HTTP/1, read as they arrive; no socket is touched here."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import httptools
 
-MAX_HEAD_BYTES = 32 * 1024  # of all header lines, and of all trailers
-_MAX_CHUNK_LINE = 1024
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: |$)")
-_CHUNK_SIZE = re.compile(rb"[0-9a-fA-F]{1,15}")
-_SWITCHING = 101
-_WITHOUT_BODY = frozenset((204, 304))
+MAX_HEAD_BYTES = 32 * 1024  # of all header lines, trailers included
+_FINAL = 200  # smaller statuses announce another answer
 
 
 class BadHttp(ValueError):
@@ -24,17 +16,18 @@ class AnswerReader:
     """Reads one answer.
 
     Args:
-        max_bytes: of its body; nothing is read beyond.
+        max_bytes: of its body; nothing is kept beyond.
     """
 
     __slots__ = (
-        "_buffer",
-        "_ends_with_connection",
+        "_before_body",
+        "_has_end",
+        "_head_bytes",
+        "_in_body",
         "_is_kept",
-        "_left",
         "_max_bytes",
-        "_step",
-        "_trailer_bytes",
+        "_more",
+        "_parser",
         "body",
         "is_truncated",
         "is_whole",
@@ -47,142 +40,89 @@ class AnswerReader:
         self.is_truncated = False  # there was more of the body
         self.is_whole = False
         self._max_bytes = max_bytes
-        self._buffer = bytearray()  # what came and is not read yet
-        self._left = 0  # bytes of the body, or of its chunk, that are still to come
-        self._ends_with_connection = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._before_body = 0  # bytes that came in pieces without any body
+        self._head_bytes = 0
+        self._in_body = False
+        self._has_end = False  # its head says where the body ends
         self._is_kept = False
-        self._trailer_bytes = 0
-        self._step: Callable[[], bool] = self._read_head  # whether it got on
+        self._more = False  # came after the answer
 
     @property
     def leaves_connection(self) -> bool:
         """Whether the connection serves for another call."""
-        return self.is_whole and self._is_kept and not self.is_truncated and not self._buffer
+        return self.is_whole and self._is_kept and not self.is_truncated and not self._more
 
     def feed(self, data: bytes) -> bool:
         """Read what came; returns whether the answer is whole. Raises BadHttp."""
-        self._buffer += data
-        while not self.is_whole and self._step():
-            pass
+        if self.is_whole:
+            self._more = True
+            return True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise BadHttp("the answer leaves HTTP") from None
+        except httptools.HttpParserError as error:
+            if self.is_whole:  # what came after an answer is not read
+                self._more = True
+            else:
+                raise BadHttp(_reason(error)) from None
+        if not self._in_body:
+            # One long header line is not told before its end.
+            self._before_body += len(data)
+            if self._before_body > MAX_HEAD_BYTES:
+                raise BadHttp("the answer's headers are too long")
         return self.is_whole
 
     def end(self) -> None:
         """The connection was closed; raises BadHttp if the answer is not whole by that."""
-        if not self._ends_with_connection:
+        if not self._in_body or self._has_end:
             raise BadHttp("the connection was closed before the answer's end")
         self.is_whole = True
 
-    def _read_head(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n")
-        if max(end, len(self._buffer) if end < 0 else 0) > MAX_HEAD_BYTES:
+    # --- called by the parser ---------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self.is_whole:
+            self._more = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.is_whole:
+            return
+        self._head_bytes += len(name) + len(value) + len(b": \r\n")
+        if self._head_bytes > MAX_HEAD_BYTES:
             raise BadHttp("the answer's headers are too long")
-        if end < 0:
-            return False
-        first, *lines = bytes(self._buffer[:end]).split(b"\r\n")
-        del self._buffer[: end + 4]
-        found = _STATUS.match(first)
-        if found is None:
-            raise BadHttp("the answer is not HTTP/1")
-        self.status = int(found[2])
-        if self.status == _SWITCHING:
-            raise BadHttp("the answer leaves HTTP")
-        if self.status >= 200:  # else another head follows
-            self._read_headers(lines, is_kept=found[1] == b"1")
-        return True
+        match name.lower():
+            case b"content-length":
+                self._has_end = True
+            case b"transfer-encoding":
+                if value.strip().lower() != b"chunked":
+                    raise BadHttp("the answer's transfer encoding is not known")
+                self._has_end = True
 
-    def _read_headers(self, lines: list[bytes], *, is_kept: bool) -> None:
-        length: int | None = None
-        is_chunked = False
-        for line in lines:
-            name, colon, value = line.partition(b":")
-            if not colon:
-                raise BadHttp("a header of the answer has no colon")
-            match name.strip().lower():
-                case b"content-length":
-                    read = _length(value.strip())
-                    if length not in (None, read):
-                        raise BadHttp("the answer has two lengths")
-                    length = read
-                case b"transfer-encoding":
-                    if value.strip().lower() != b"chunked":
-                        raise BadHttp("the answer's transfer encoding is not known")
-                    is_chunked = True
-                case b"connection":
-                    said = [each.strip() for each in value.lower().split(b",")]
-                    is_kept = b"keep-alive" in said or (is_kept and b"close" not in said)
-        if is_chunked:
-            self._is_kept = is_kept and length is None
-            self._step = self._read_chunk_size
-        elif length == 0 or self.status in _WITHOUT_BODY:
-            self._is_kept = is_kept
-            self.is_whole = True
-        elif length is not None:
-            self._is_kept = is_kept
-            self._left = length
-            self._step = self._read_body
-        else:
-            self._ends_with_connection = True
-            self._step = self._read_to_end
+    def on_headers_complete(self) -> None:
+        if self.is_whole:
+            return
+        self.status = self._parser.get_status_code()
+        self._is_kept = self._parser.should_keep_alive()
+        self._in_body = self.status >= _FINAL
 
-    def _read_body(self) -> bool:
-        self._take()
-        self.is_whole = self.is_whole or not self._left
-        return False
-
-    def _read_to_end(self) -> bool:
-        self._left = len(self._buffer)
-        self._take()
-        return False
-
-    def _read_chunk_size(self) -> bool:
-        end = self._buffer.find(b"\r\n")
-        if max(end, len(self._buffer) if end < 0 else 0) > _MAX_CHUNK_LINE:
-            raise BadHttp("a chunk of the answer has no size")
-        if end < 0:
-            return False
-        size = bytes(self._buffer[:end]).partition(b";")[0].strip()
-        if _CHUNK_SIZE.fullmatch(size) is None:
-            raise BadHttp("a chunk of the answer has no size")
-        del self._buffer[: end + 2]
-        self._left = int(size, 16)
-        self._step = self._read_chunk if self._left else self._read_trailers
-        return True
-
-    def _read_chunk(self) -> bool:
-        if self._left:
-            self._take()
-        if self._left or len(self._buffer) < 2:
-            return False
-        if not self._buffer.startswith(b"\r\n"):
-            raise BadHttp("a chunk of the answer is longer than its size")
-        del self._buffer[:2]
-        self._step = self._read_chunk_size
-        return True
-
-    def _read_trailers(self) -> bool:
-        end = self._buffer.find(b"\r\n")
-        read = len(self._buffer) if end < 0 else end + 2
-        if self._trailer_bytes + read > MAX_HEAD_BYTES:
-            raise BadHttp("the answer's trailers are too long")
-        if end < 0:
-            return False
-        del self._buffer[: end + 2]
-        self._trailer_bytes += read
-        self.is_whole = end == 0
-        return True
-
-    def _take(self) -> None:
-        """Move what came of the body, or of its chunk."""
-        piece = bytes(self._buffer[: self._left])
-        del self._buffer[: self._left]
-        self._left -= len(piece)
+    def on_body(self, piece: bytes) -> None:
+        if self.is_whole:
+            return
         self.body = self.body + piece if self.body else piece
         if len(self.body) > self._max_bytes:
             self.body = self.body[: self._max_bytes]
             self.is_truncated = self.is_whole = True
 
+    def on_message_complete(self) -> None:
+        if self._in_body:
+            self.is_whole = True
+        else:
+            self._has_end = False  # of the answer that follows
 
-def _length(value: bytes) -> int:
-    if not value.isdigit() or len(value) > 18:
-        raise BadHttp("the answer's length is no number")
-    return int(value)
+
+def _reason(error: httptools.HttpParserError) -> str:
+    if isinstance(error.__context__, BadHttp):  # raised in a callback
+        return str(error.__context__)
+    return f"the answer is not HTTP/1: {error}"[:300]
